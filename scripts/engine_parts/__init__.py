@@ -1,0 +1,1 @@
+"""Private Qdrant, PostgreSQL and MongoDB-wire servers for tests; see `scripts/engines --help`."""

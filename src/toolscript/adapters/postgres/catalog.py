@@ -1,0 +1,144 @@
+"""The items of record in schema `mcp`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg.rows import class_row, dict_row
+
+from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.adapters.postgres.sql import MARK_CHANGED, SHARE_GENERATIONS
+from toolscript.model.index import PointVersion
+from toolscript.model.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
+
+# Unchanged items take neither a lock nor an id: they are filtered before the upsert and once more within it.
+_STORE = """
+WITH incoming AS (
+    SELECT * FROM unnest(
+        %(keys)s::text[], %(kinds)s::text[], %(servers)s::text[], %(names)s::text[], %(descriptions)s::text[],
+        %(server_descriptions)s::text[], %(input_schemas)s::json[], %(output_schemas)s::json[],
+        %(annotations)s::json[], %(fingerprints)s::text[])
+    AS incoming (key, kind, server, name, description, server_description, input_schema, output_schema,
+                 annotations, fingerprint)
+)
+INSERT INTO mcp.items AS stored (source, key, kind, server, name, description, server_description, input_schema,
+                                 output_schema, annotations, fingerprint, version)
+SELECT %(source)s, incoming.*, nextval('mcp.item_version')
+FROM incoming LEFT JOIN mcp.items known ON known.source = %(source)s AND known.key = incoming.key
+WHERE known.fingerprint IS DISTINCT FROM incoming.fingerprint
+ORDER BY incoming.key
+ON CONFLICT (source, key) DO UPDATE SET
+    kind = excluded.kind, server = excluded.server, name = excluded.name, description = excluded.description,
+    server_description = excluded.server_description, input_schema = excluded.input_schema,
+    output_schema = excluded.output_schema, annotations = excluded.annotations,
+    fingerprint = excluded.fingerprint, version = nextval('mcp.item_version'), updated_at = now()
+WHERE stored.fingerprint IS DISTINCT FROM excluded.fingerprint
+RETURNING id, version, (xmax = 0) AS added
+"""
+
+_REMOVE_OTHERS = """
+DELETE FROM mcp.items
+WHERE source = %s AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
+RETURNING id, nextval('mcp.item_version')
+"""
+
+_ITEMS = """
+SELECT id, version, is_active, key, kind, server, name, description, server_description,
+       input_schema, output_schema, annotations
+FROM mcp.items WHERE id = ANY(%s) ORDER BY id
+"""
+
+_SCHEMAS = "SELECT id, input_schema, output_schema, annotations FROM mcp.items WHERE id = ANY(%s)"
+
+
+class PostgresCatalog:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
+        if not items:
+            return StoreReport()
+        async with transaction(self._pool) as conn:
+            await conn.execute(SHARE_GENERATIONS)
+            rows = await (await conn.execute(_STORE, _columns(source, items))).fetchall()
+            await _mark_changed(conn, [(row[0], row[1]) for row in rows])
+        added = sum(1 for row in rows if row[2])
+        return StoreReport(added, len(rows) - added, len(items) - len(rows))
+
+    async def keep_only(self, source: str, keys: Sequence[str]) -> int:
+        async with transaction(self._pool) as conn:
+            await conn.execute(SHARE_GENERATIONS)
+            await conn.execute("CREATE TEMP TABLE kept (key text) ON COMMIT DROP")
+            async with conn.cursor().copy("COPY kept FROM STDIN") as copy:
+                for key in keys:
+                    await copy.write_row((key,))
+            await conn.execute("ANALYZE kept")
+            rows = await (await conn.execute(_REMOVE_OTHERS, (source,))).fetchall()
+            await _mark_changed(conn, [(row[0], row[1]) for row in rows])
+        return len(rows)
+
+    async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_ITEMS, (list(ids),))
+            return [_stored(row) for row in await cursor.fetchall()]
+
+    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_SCHEMAS, (list(ids),))).fetchall()
+        return {int(str(row[0])): Schemas(_object(row[1]), _object(row[2]), _object(row[3])) for row in rows}
+
+    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
+        query = "SELECT id, version FROM mcp.items WHERE id > %s ORDER BY id LIMIT %s"
+        async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(PointVersion)) as cursor:
+            await cursor.execute(query, (after, limit))
+            return await cursor.fetchall()
+
+    async def count(self) -> int:
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute("SELECT count(*) FROM mcp.items")).fetchone()
+        return int(str(row[0])) if row else 0
+
+
+async def _mark_changed(conn: Connection, changed: Sequence[tuple[object, object]]) -> None:
+    if changed:
+        ids, versions = zip(*changed, strict=True)
+        await conn.execute(MARK_CHANGED, {"ids": list(ids), "versions": list(versions)})
+
+
+def _columns(source: str, items: Sequence[Item]) -> dict[str, object]:
+    return {
+        "source": source,
+        "keys": [item.key for item in items],
+        "kinds": [str(item.kind) for item in items],
+        "servers": [item.server for item in items],
+        "names": [item.name for item in items],
+        "descriptions": [item.description for item in items],
+        "server_descriptions": [item.server_description for item in items],
+        "input_schemas": [_json(item.input_schema) for item in items],
+        "output_schemas": [_json(item.output_schema) for item in items],
+        "annotations": [_json(item.annotations) for item in items],
+        "fingerprints": [item.fingerprint for item in items],
+    }
+
+
+def _json(value: JsonObject | None) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _object(value: object) -> JsonObject | None:
+    return value if isinstance(value, dict) else None
+
+
+def _stored(row: dict[str, Any]) -> StoredItem:
+    item = Item(
+        key=row["key"],
+        kind=ItemKind(row["kind"]),
+        server=row["server"],
+        name=row["name"],
+        description=row["description"],
+        server_description=row["server_description"],
+        input_schema=_object(row["input_schema"]),
+        output_schema=_object(row["output_schema"]),
+        annotations=_object(row["annotations"]),
+    )
+    return StoredItem(row["id"], row["version"], item, row["is_active"])

@@ -1,0 +1,187 @@
+"""The dirty set in schema `mcp`: claimed with SKIP LOCKED, held by a lease, cleared by version."""
+
+import uuid
+from collections.abc import Sequence
+
+from toolscript.adapters.postgres.pool import Pool, connection, transaction
+from toolscript.adapters.postgres.sql import MARK, OWN_GENERATIONS
+from toolscript.errors import NotFound
+from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
+
+_GENERATIONS = "SELECT id, state, fingerprint FROM mcp.index_generations ORDER BY id"
+
+_CLAIM = """
+WITH free AS (
+    SELECT item_id FROM mcp.dirty_items
+    WHERE generation = %(generation)s AND free_at <= now()
+    ORDER BY free_at, item_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE mcp.dirty_items dirty
+SET held_by = %(token)s, free_at = now() + make_interval(secs => %(lease)s)
+FROM free WHERE dirty.generation = %(generation)s AND dirty.item_id = free.item_id
+RETURNING dirty.item_id, dirty.version
+"""
+
+_RENEW = """
+UPDATE mcp.dirty_items SET free_at = now() + make_interval(secs => %(lease)s)
+WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
+RETURNING item_id
+"""
+
+_FOLLOWED = """
+DELETE FROM mcp.dirty_items dirty USING unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS done (id, version)
+WHERE dirty.generation = %(generation)s AND dirty.item_id = done.id
+  AND dirty.version = done.version AND dirty.held_by = %(token)s
+RETURNING dirty.item_id
+"""
+
+_FREE = """
+UPDATE mcp.dirty_items SET held_by = NULL, free_at = '-infinity'
+WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
+RETURNING item_id
+"""
+
+_POSTPONE = """
+UPDATE mcp.dirty_items SET held_by = NULL, attempts = attempts + 1, last_error = %(reason)s,
+    free_at = now() + make_interval(secs => least(60, power(2, least(attempts, 6))))
+WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
+"""
+
+_FILL = """
+INSERT INTO mcp.dirty_items (generation, item_id, version)
+SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s ORDER BY id
+ON CONFLICT DO NOTHING
+"""
+
+
+class PostgresDirtySet:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def generations(self) -> Sequence[Generation]:
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_GENERATIONS)).fetchall()
+        return [_generation(row) for row in rows]
+
+    async def adopt(self, fingerprint: str) -> Generation:
+        async with transaction(self._pool) as conn:
+            await conn.execute(
+                "UPDATE mcp.index_generations SET fingerprint = %s WHERE state = 'live' AND fingerprint IS NULL",
+                (fingerprint,),
+            )
+        return next(found for found in await self.generations() if found.state is GenerationState.LIVE)
+
+    async def begin(self, fingerprint: str) -> Generation:
+        async with transaction(self._pool) as conn:
+            await conn.execute(OWN_GENERATIONS)
+            await conn.execute(
+                "INSERT INTO mcp.index_generations (state, fingerprint) VALUES ('building', %s) "
+                "ON CONFLICT (fingerprint) DO NOTHING",
+                (fingerprint,),
+            )
+        return next(found for found in await self.generations() if found.fingerprint == fingerprint)
+
+    async def fill(self, generation: int, limit: int) -> int:
+        async with transaction(self._pool) as conn:
+            held = await conn.execute(
+                "SELECT filled_up_to FROM mcp.index_generations WHERE id = %s FOR UPDATE", (generation,)
+            )
+            row = await held.fetchone()
+            after = row[0] if row else 0
+            page = await conn.execute(
+                "SELECT max(id), count(*) FROM (SELECT id FROM mcp.items WHERE id > %s ORDER BY id LIMIT %s) page",
+                (after, limit),
+            )
+            last, count = await page.fetchone() or (None, 0)
+            if last is None:
+                return 0
+            await conn.execute(_FILL, {"generation": generation, "after": after, "last": last})
+            await conn.execute(
+                "UPDATE mcp.index_generations SET filled_up_to = %s WHERE id = %s", (last, generation)
+            )
+            return int(str(count))
+
+    async def set_state(self, generation: int, state: GenerationState) -> None:
+        async with transaction(self._pool) as conn:
+            await conn.execute(OWN_GENERATIONS)
+            if state is GenerationState.LIVE:
+                await conn.execute(
+                    "UPDATE mcp.index_generations SET state = 'previous' WHERE state = 'live' AND id <> %s",
+                    (generation,),
+                )
+            await conn.execute("UPDATE mcp.index_generations SET state = %s WHERE id = %s", (state, generation))
+
+    async def forget(self, generation: int) -> None:
+        async with transaction(self._pool) as conn:
+            await conn.execute(OWN_GENERATIONS)
+            gone = await conn.execute(
+                "DELETE FROM mcp.index_generations WHERE id = %s AND state <> 'live'", (generation,)
+            )
+        if not gone.rowcount:
+            raise NotFound(f"there is no generation {generation} that could be dropped")
+
+    async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim:
+        token = uuid.uuid4().hex
+        values = {"generation": generation, "limit": limit, "token": token, "lease": lease_seconds}
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_CLAIM, values)).fetchall()
+        return Claim(token, {int(str(row[0])): int(str(row[1])) for row in rows})
+
+    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
+        values = {**_held(generation, claim), "lease": lease_seconds}
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_RENEW, values)).fetchall()
+        kept = {int(str(row[0])) for row in rows}
+        return Claim(claim.token, {id_: version for id_, version in claim.versions.items() if id_ in kept})
+
+    async def clear(self, generation: int, claim: Claim) -> None:
+        values = _held(generation, claim)
+        async with transaction(self._pool) as conn:
+            followed = await (await conn.execute(_FOLLOWED, values)).fetchall()
+            freed = await (await conn.execute(_FREE, values)).fetchall()
+            lost = claim.versions.keys() - {int(str(row[0])) for row in followed + freed}
+            if lost:
+                await conn.execute(MARK, {"generation": generation, "ids": sorted(lost)})
+
+    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
+        async with connection(self._pool) as conn:
+            await conn.execute(_POSTPONE, {**_held(generation, claim), "reason": reason[:500]})
+
+    async def mark(self, generation: int, ids: Sequence[int]) -> None:
+        async with connection(self._pool) as conn:
+            await conn.execute(MARK, {"generation": generation, "ids": list(ids)})
+
+    async def pending(self, generation: int) -> Pending:
+        query = "SELECT count(*), count(last_error) FROM mcp.dirty_items WHERE generation = %s"
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(query, (generation,))).fetchone()
+        return Pending(int(str(row[0])), int(str(row[1]))) if row else Pending(0, 0)
+
+    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
+        query = "SELECT item_id FROM mcp.dirty_items WHERE generation = %s AND item_id = ANY(%s)"
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(query, (generation, list(ids)))).fetchall()
+        return {int(str(row[0])) for row in rows}
+
+    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
+        query = (
+            "SELECT item_id, last_error FROM mcp.dirty_items "
+            "WHERE generation = %s AND last_error IS NOT NULL ORDER BY item_id LIMIT %s"
+        )
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(query, (generation, limit))).fetchall()
+        return [(int(str(row[0])), str(row[1])) for row in rows]
+
+
+def _generation(row: tuple[object, ...]) -> Generation:
+    fingerprint = None if row[2] is None else str(row[2])
+    return Generation(int(str(row[0])), GenerationState(str(row[1])), fingerprint)
+
+
+def _held(generation: int, claim: Claim) -> dict[str, object]:
+    return {
+        "generation": generation,
+        "token": claim.token,
+        "ids": list(claim.versions),
+        "versions": list(claim.versions.values()),
+    }

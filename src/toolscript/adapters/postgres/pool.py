@@ -1,0 +1,86 @@
+"""Connections, and the one place where the driver's errors become ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import psycopg
+from psycopg import AsyncConnection, errors
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
+
+Connection = AsyncConnection[tuple[object, ...]]
+Pool = AsyncConnectionPool[Connection]
+
+MIGRATE_HINT = "run `toolscript migrate`"
+
+# First match wins.
+TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[ToolscriptError], str], ...] = (
+    (
+        (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName),
+        SetupError,
+        MIGRATE_HINT,
+    ),
+    (
+        (errors.QueryCanceled, errors.DeadlockDetected, errors.SerializationFailure),
+        CatalogUnavailable,
+        "try again",
+    ),
+    (
+        (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, TimeoutError, OSError),
+        CatalogUnavailable,
+        "is PostgreSQL running, and is TOOLSCRIPT_POSTGRES_URL right?",
+    ),
+    ((psycopg.Error,), CatalogRejected, ""),
+)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout, OSError) as error:
+        for causes, meaning, hint in TRANSLATIONS:
+            if isinstance(error, causes):
+                raise meaning(f"PostgreSQL: {_first_line(error)}", hint=hint) from error
+        raise
+
+
+@asynccontextmanager
+async def open_pool(url: str, *, size: int, wait_seconds: float = 5.0) -> AsyncIterator[Pool]:
+    """A pool that opens at once and connects when asked: a database that is down is an answer, not a crash."""
+    pool: Pool = AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=size,
+        timeout=wait_seconds,
+        max_waiting=size * 20,
+        reconnect_timeout=0,
+        kwargs={"autocommit": True, "connect_timeout": max(2, int(wait_seconds))},
+        check=None,
+        open=False,
+    )
+    await pool.open(wait=False)
+    try:
+        yield pool
+    finally:
+        with_deadline = pool.close(timeout=2.0)
+        await asyncio.shield(with_deadline)
+
+
+@asynccontextmanager
+async def connection(pool: Pool) -> AsyncIterator[Connection]:
+    with translated():
+        async with pool.connection() as conn:
+            yield conn
+
+
+@asynccontextmanager
+async def transaction(pool: Pool) -> AsyncIterator[Connection]:
+    async with connection(pool) as conn, conn.transaction():
+        yield conn
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,93 @@
+"""Payloads and filters, to the engine's wire format and back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from qdrant_client import grpc as wire
+
+from toolscript.model.index import Condition, PointVersion, Scalar, Where
+
+
+def to_value(value: object) -> wire.Value:
+    if value is None:
+        return wire.Value(null_value=wire.NullValue.NULL_VALUE)
+    if isinstance(value, bool):
+        return wire.Value(bool_value=value)
+    if isinstance(value, int):
+        return wire.Value(integer_value=value)
+    if isinstance(value, Mapping):
+        fields = {str(key): to_value(inner) for key, inner in value.items()}
+        return wire.Value(struct_value=wire.Struct(fields=fields))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return wire.Value(list_value=wire.ListValue(values=[to_value(inner) for inner in value]))
+    return wire.Value(string_value=str(value))
+
+
+def from_value(value: wire.Value) -> object:
+    kind = value.WhichOneof("kind")
+    if kind is None or kind == "null_value":
+        return None
+    if kind == "list_value":
+        return [from_value(inner) for inner in value.list_value.values]
+    if kind == "struct_value":
+        return {key: from_value(inner) for key, inner in value.struct_value.fields.items()}
+    return getattr(value, kind)
+
+
+class Payload(Mapping[str, object]):
+    """A hit's fields, read only when somebody looks: most hits are fused and forgotten."""
+
+    def __init__(self, fields: Mapping[str, wire.Value]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> object:
+        # A protobuf map makes up an entry for a missing key.
+        if name not in self._fields:
+            raise KeyError(name)
+        return from_value(self._fields[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+def where_filter(where: Where) -> wire.Filter | None:
+    if not where:
+        return None
+    return wire.Filter(must=[_condition(condition) for condition in where])
+
+
+def unless_newer(points: Sequence[PointVersion]) -> wire.Filter:
+    """Matches each of the points that is not stored in a newer version than the one given."""
+    return wire.Filter(
+        should=[
+            wire.Condition(filter=wire.Filter(must=[_has_id(point.id), _range("version", at_most=point.version)]))
+            for point in points
+        ]
+    )
+
+
+def _condition(condition: Condition) -> wire.Condition:
+    match = _match(condition.any_of)
+    return wire.Condition(field=wire.FieldCondition(key=condition.field, match=match))
+
+
+def _match(values: Sequence[Scalar]) -> wire.Match:
+    if all(isinstance(value, bool) for value in values) and len(values) == 1:
+        return wire.Match(boolean=bool(values[0]))
+    if all(isinstance(value, int) for value in values):
+        return wire.Match(integers=wire.RepeatedIntegers(integers=[int(value) for value in values]))
+    strings: list[Any] = [str(value) for value in values]
+    if len(strings) == 1:
+        return wire.Match(keyword=strings[0])
+    return wire.Match(keywords=wire.RepeatedStrings(strings=strings))
+
+
+def _has_id(point_id: int) -> wire.Condition:
+    return wire.Condition(has_id=wire.HasIdCondition(has_id=[wire.PointId(num=point_id)]))
+
+
+def _range(field: str, *, at_most: int) -> wire.Condition:
+    return wire.Condition(field=wire.FieldCondition(key=field, range=wire.Range(lte=at_most)))

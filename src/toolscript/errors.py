@@ -1,0 +1,72 @@
+"""The error tree. Every surface maps every class of it (surfaces/error_table.py).
+
+ToolscriptError
+├── InvalidRequest          what the caller sent cannot be understood
+│   └── BlankQuery          ... because there is nothing in it
+├── NotFound                what the caller named does not exist
+├── SetupError              this installation is not ready; the hint is the command that makes it so
+│   ├── ModelMismatch       the index was built by another model or layout than the one in use
+│   └── ModelNotFound       the embedding model cannot be loaded
+├── Unavailable             a part we depend on did not answer in time, or at all
+│   ├── EmbedderUnavailable
+│   ├── IndexUnavailable
+│   └── CatalogUnavailable
+└── Rejected                a part answered, and refused what we sent or sent nonsense
+    ├── EmbedderRejected
+    ├── IndexRejected
+    └── CatalogRejected
+"""
+
+from collections.abc import Mapping
+
+
+class ToolscriptError(Exception):
+    """Carries what happened (`message`), what to do next (`hint`) and facts for a machine (`details`)."""
+
+    def __init__(self, message: str, *, hint: str = "", details: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details = dict(details or {})
+
+
+class InvalidRequest(ToolscriptError): ...
+
+
+class BlankQuery(InvalidRequest): ...
+
+
+class NotFound(ToolscriptError): ...
+
+
+class SetupError(ToolscriptError): ...
+
+
+class ModelMismatch(SetupError): ...
+
+
+class ModelNotFound(SetupError): ...
+
+
+class Unavailable(ToolscriptError): ...
+
+
+class EmbedderUnavailable(Unavailable): ...
+
+
+class IndexUnavailable(Unavailable): ...
+
+
+class CatalogUnavailable(Unavailable): ...
+
+
+class Rejected(ToolscriptError): ...
+
+
+class EmbedderRejected(Rejected): ...
+
+
+class IndexRejected(Rejected): ...
+
+
+class CatalogRejected(Rejected): ...

@@ -1,0 +1,1 @@
+"""JUDGE: how good and how fast is it, measured?"""

@@ -1,0 +1,1 @@
+"""WORDS: frozen values without I/O. What are we talking about?"""

@@ -1,0 +1,35 @@
+"""The dirty set: which items an index has yet to follow."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Dirty items that one worker holds until its lease ends: item id to the version that made it dirty."""
+
+    token: str
+    versions: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """How many items are dirty, and how many of those have failed before."""
+
+    total: int
+    failing: int
+
+
+class GenerationState(StrEnum):
+    LIVE = "live"
+    BUILDING = "building"
+    PREVIOUS = "previous"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One index built from the catalog. `fingerprint` is None until the first worker chooses the model."""
+
+    id: int
+    state: GenerationState
+    fingerprint: str | None

@@ -1,0 +1,62 @@
+"""What goes into an index and what comes out of it, in no engine's words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolscript.model.models import Vector
+
+Terms = Mapping[int, float]
+Scalar = str | int | bool
+
+
+@dataclass(frozen=True)
+class Point:
+    """One indexed thing. `version` is that of the state it was made from: an older one never replaces a newer."""
+
+    id: int
+    version: int
+    vector: Vector
+    terms: Terms
+    fields: Mapping[str, Scalar | Sequence[str] | None]
+
+
+@dataclass(frozen=True)
+class PointVersion:
+    id: int
+    version: int
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Holds when the field, or one of its values if it is a list, is any of these."""
+
+    field: str
+    any_of: tuple[Scalar, ...]
+
+
+Where = tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question to the arms of an index. An arm that is not given is not asked."""
+
+    vector: Vector | None = None
+    terms: Terms | None = None
+    where: Where = ()
+    limit: int = 100
+
+
+@dataclass(frozen=True)
+class Candidate:
+    id: int
+    score: float
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The best of each arm, best first. None: that arm was not asked."""
+
+    dense: Sequence[Candidate] | None = None
+    words: Sequence[Candidate] | None = None

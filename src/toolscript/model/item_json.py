@@ -1,0 +1,86 @@
+"""Reads an item from plain JSON data, and says what is wrong with it when that fails."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.items import Item, ItemKind, JsonObject
+
+MAX_NAME = 512
+MAX_TEXT = 100_000
+MAX_DEPTH = 64
+
+# A lone surrogate or a NUL is legal in JSON text and in no database: made visible instead of refused.
+_UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
+
+
+def item_from_json(data: object) -> Item:
+    if not isinstance(data, Mapping):
+        raise InvalidRequest("an item must be a JSON object")
+    server = _text(data, "server", MAX_NAME, required=True)
+    kind = _kind(data)
+    name = _text(data, "name", MAX_NAME, required=True)
+    return Item(
+        key=_text(data, "id", MAX_NAME) or _natural_key(server, kind, name),
+        kind=kind,
+        server=server,
+        name=name,
+        description=_text(data, "description", MAX_TEXT),
+        server_description=_text(data, "server_description", MAX_TEXT),
+        input_schema=_object(data, "input_schema"),
+        output_schema=_object(data, "output_schema"),
+        annotations=_object(data, "annotations"),
+    )
+
+
+def storable(value: object, depth: int = 0) -> object:
+    """The same JSON value with every character a database can hold; refused when nested without end."""
+    if depth > MAX_DEPTH:
+        raise InvalidRequest(f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, str):
+        return value.translate(_UNSTORABLE) if not value.isascii() or "\0" in value else value
+    if isinstance(value, Mapping):
+        return {str(storable(str(key))): storable(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(inner, depth + 1) for inner in value]
+    return value
+
+
+def _natural_key(server: str, kind: ItemKind, name: str) -> str:
+    return f"{server}__{name}" if kind is ItemKind.TOOL else f"{server}__{kind}__{name}"
+
+
+def _kind(data: JsonObject) -> ItemKind:
+    # Catalogs in the wild use `kind` for where a tool came from ("mcp", "api"): those are tools.
+    value = data.get("type", data.get("kind", "tool"))
+    if value in {"mcp", "api"}:
+        return ItemKind.TOOL
+    try:
+        return ItemKind(str(value))
+    except ValueError:
+        raise InvalidRequest(f"kind must be tool, prompt or resource, not {str(value)[:40]!r}") from None
+
+
+def _text(data: JsonObject, field: str, most: int, *, required: bool = False) -> str:
+    value = data.get(field)
+    if value is None or value == "":
+        if required:
+            raise InvalidRequest(f"{field} is missing")
+        return ""
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{field} must be text")
+    text = str(storable(value)).strip()
+    if required and not text:
+        raise InvalidRequest(f"{field} is blank")
+    if len(text) > most and most == MAX_NAME:
+        raise InvalidRequest(f"{field} is longer than {most} characters")
+    return text[:most]
+
+
+def _object(data: JsonObject, field: str) -> JsonObject | None:
+    value = data.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{field} must be a JSON object")
+    return cast("JsonObject", storable(value))

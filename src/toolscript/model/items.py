@@ -1,0 +1,90 @@
+"""An item is a tool, a prompt or a resource of an MCP server: one path in, one path out."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+JsonObject = Mapping[str, object]
+
+
+class ItemKind(StrEnum):
+    TOOL = "tool"
+    PROMPT = "prompt"
+    RESOURCE = "resource"
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a source says about one item. `key` names it within its source."""
+
+    key: str
+    kind: ItemKind
+    server: str
+    name: str
+    description: str = ""
+    server_description: str = ""
+    input_schema: JsonObject | None = None
+    output_schema: JsonObject | None = None
+    annotations: JsonObject | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes exactly when something that is stored, searched or handed out changes."""
+        parts = (
+            self.kind,
+            self.server,
+            self.name,
+            self.description,
+            self.server_description,
+            self.input_schema,
+            self.output_schema,
+            self.annotations,
+        )
+        canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class StoredItem:
+    """An item of the catalog. `version` grows with every change of any item."""
+
+    id: int
+    version: int
+    item: Item
+    is_active: bool = True
+    skill_ids: tuple[str, ...] = ()
+    primary_skill_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """What is loaded only for the items an answer returns."""
+
+    input_schema: JsonObject | None = None
+    output_schema: JsonObject | None = None
+    annotations: JsonObject | None = None
+
+
+@dataclass(frozen=True)
+class StoreReport:
+    """What one batch did to the catalog."""
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+
+    def __add__(self, other: "StoreReport") -> "StoreReport":
+        return StoreReport(
+            self.added + other.added, self.changed + other.changed, self.unchanged + other.unchanged
+        )
+
+
+@dataclass(frozen=True)
+class RefusedItem:
+    """Something in a source that is not an item, where it stands and why."""
+
+    where: str
+    reason: str

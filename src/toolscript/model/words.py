@@ -1,0 +1,185 @@
+"""Text to words to term ids: what the word arm indexes and asks for.
+
+Any script: identifiers are split at punctuation and camelCase with the whole kept too, English and Russian
+words are stemmed, and scripts written without spaces become bigrams. Every word yields two terms, its stem
+and its surface form; a hit on both counts more than a hit on the stem alone.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+from py_rust_stemmers import SnowballStemmer
+
+# Part of the index fingerprint: raise it whenever a change here changes the terms of any text.
+WORDS_VERSION = 1
+
+STEM_SHARE, SURFACE_SHARE = 0.65, 0.35
+MAX_WORD = 64
+
+STOP_WORDS = frozenset(
+    [
+        "a",
+        "about",
+        "all",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "he",
+        "her",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "just",
+        "me",
+        "my",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "our",
+        "she",
+        "so",
+        "some",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "too",
+        "us",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+        "please",
+        "want",
+        "need",
+        "like",
+        "also",
+        "using",
+        "via",
+    ]
+)
+
+_UNSPACED = (
+    "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"  # CJK
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\U00020000-\U0003134f"
+)
+_COMPOUND = re.compile(rf"[^\W{_UNSPACED}]+(?:[_\-./][^\W{_UNSPACED}]+)*|[{_UNSPACED}]+")
+_PIECE = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z][a-z])")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_ENGLISH, _RUSSIAN = SnowballStemmer("english"), SnowballStemmer("russian")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in order, lower case, identifiers both whole and in parts."""
+    return [word[:MAX_WORD] for run in _COMPOUND.findall(_normal(text)) for word in _words_of_run(run)]
+
+
+def split_identifier(name: str) -> str:
+    """`readFile_v2` as a person would say it: `read File v2`."""
+    return " ".join(part for piece in _PIECE.findall(_normal(name)) for part in _CAMEL.split(piece))
+
+
+def without_stop_words(words: list[str]) -> list[str]:
+    """Common words carry nothing and are in every list; kept only when there is nothing else."""
+    return [word for word in words if word not in STOP_WORDS] or words
+
+
+@lru_cache(maxsize=200_000)
+def terms_of_word(word: str) -> tuple[int, int]:
+    """The ids of a word's stem and of its surface form."""
+    return _term_id("s:" + _stem(word)), _term_id("w:" + word)
+
+
+def query_terms(text: str) -> dict[int, float]:
+    """The terms a query asks for, each counted once however often it is said."""
+    terms: dict[int, float] = {}
+    for word in without_stop_words(words_of(text)):
+        stem, surface = terms_of_word(word)
+        terms[stem], terms[surface] = STEM_SHARE, SURFACE_SHARE
+    return terms
+
+
+def _normal(text: str) -> str:
+    # Combining accents are folded so that "café" and "cafe" meet; other marks belong to their script.
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text)
+    folded = "".join(char for char in decomposed if not "\u0300" <= char <= "\u036f" or char == "\u0306")
+    return unicodedata.normalize("NFKC", folded)
+
+
+def _words_of_run(run: str) -> Iterator[str]:
+    if _IS_UNSPACED.match(run):
+        yield from _bigrams(run)
+        return
+    pieces = _PIECE.findall(run)
+    parts = [part for piece in pieces for part in _CAMEL.split(piece)]
+    yield from (part.casefold() for part in parts)
+    if len(parts) > 1:
+        yield "".join(parts).casefold()
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+
+
+def _stem(word: str) -> str:
+    if word.isascii():
+        return str(_ENGLISH.stem_word(word))
+    if "\u0400" <= word[0] <= "\u04ff":
+        return str(_RUSSIAN.stem_word(word))
+    return word
+
+
+def _term_id(term: str) -> int:
+    return int.from_bytes(hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=4).digest(), "little")

@@ -1,0 +1,103 @@
+"""What the core asks of the world, in our own words. Every port has a contract suite in tests/contracts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
+from toolscript.model.index import Ask, Candidates, Point, PointVersion
+from toolscript.model.items import Item, Schemas, StoredItem, StoreReport
+from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
+
+
+class Embedder(Protocol):
+    """Text to unit vectors. Never blocks the event loop."""
+
+    @property
+    def model(self) -> ModelCard: ...
+    async def embed_query(self, text: str) -> Vector: ...
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix: ...
+
+
+class Index(Protocol):
+    """One collection of points, made by one model in one layout."""
+
+    @property
+    def card(self) -> IndexCard: ...
+    async def search(self, ask: Ask) -> Candidates: ...
+    async def put(self, points: Sequence[Point]) -> None:
+        """Stores the points, except where a newer version of one is already there."""
+
+    async def remove(self, points: Sequence[PointVersion]) -> None:
+        """Removes the points, except where a newer version of one is there."""
+
+    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
+        """The next points in order of id; fewer than `limit` only at the end."""
+
+    async def count(self) -> int: ...
+
+
+class Indexes(Protocol):
+    """The collections an engine holds, by the fingerprint of their card; one of them is live."""
+
+    async def live(self) -> str | None: ...
+    async def create(self, card: IndexCard) -> None:
+        """Makes the collection unless it is there."""
+
+    async def open(self, card: IndexCard) -> Index:
+        """The collection of this card; refused when it is absent or says it was made with another."""
+
+    async def make_live(self, fingerprint: str) -> None: ...
+    async def drop(self, fingerprint: str) -> None: ...
+
+
+class Catalog(Protocol):
+    """The items of record."""
+
+    async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
+        """Stores what is new or changed and marks it dirty, in one transaction. Keys are distinct."""
+
+    async def keep_only(self, source: str, keys: Sequence[str]) -> int:
+        """Removes the items of a source whose keys are not given; answers how many."""
+
+    async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]: ...
+    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]: ...
+    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
+        """The next items' ids and versions in order of id; fewer than `limit` only at the end."""
+
+    async def count(self) -> int: ...
+
+
+class DirtySet(Protocol):
+    """Which items each index generation has yet to follow, and who is at work on them."""
+
+    async def generations(self) -> Sequence[Generation]: ...
+    async def adopt(self, fingerprint: str) -> Generation:
+        """Names the model of the first generation; whoever comes second gets what the first has named."""
+
+    async def begin(self, fingerprint: str) -> Generation:
+        """Starts a generation that follows every change from now on; the same one when it was begun before."""
+
+    async def fill(self, generation: int, limit: int) -> int:
+        """Marks the next items of the catalog dirty for a generation; 0 when all have been."""
+
+    async def set_state(self, generation: int, state: GenerationState) -> None:
+        """LIVE makes the generation that was live PREVIOUS."""
+
+    async def forget(self, generation: int) -> None: ...
+    async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim: ...
+    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
+        """The part of a claim that is still held, held for longer."""
+
+    async def clear(self, generation: int, claim: Claim) -> None:
+        """Forgets what was followed; frees what changed meanwhile; marks again what was lost to another."""
+
+    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
+        """Gives the items back, to be tried again later and ever later."""
+
+    async def mark(self, generation: int, ids: Sequence[int]) -> None:
+        """Makes these items dirty, whether the catalog has them or not."""
+
+    async def pending(self, generation: int) -> Pending: ...
+    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]: ...
+    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
+        """Items that were postponed, with the reason of the last time."""

@@ -1,0 +1,50 @@
+"""Which failure leads to which answer. The only place that decides it; every row has a test.
+
+| part      | what it may use of the time left | when it fails or is late                          |
+|-----------|----------------------------------|---------------------------------------------------|
+| embedding | half                             | the word arm answers alone                        |
+| index     | nine tenths                      | no results                                        |
+| schemas   | all of it                        | results without schemas                           |
+
+The answer names the part in `degraded`, whatever the reason; the reason goes to the log. A fault of our own
+(anything but Unavailable, Rejected, SetupError and a timeout) is not hidden: it ends the request.
+"""
+
+import logging
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from toolscript.errors import Rejected, SetupError, Unavailable
+from toolscript.search.deadline import Deadline
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Part(StrEnum):
+    EMBEDDING = "embedding"
+    INDEX = "index"
+    SCHEMAS = "schemas"
+
+
+SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.INDEX: 0.9, Part.SCHEMAS: 1.0}
+
+
+@dataclass
+class Attempt:
+    """Runs the parts of one request and remembers which of them failed."""
+
+    deadline: Deadline
+    failed: list[Part] = field(default_factory=list)
+
+    async def or_else(self, part: Part, work: Awaitable[T], fallback: T) -> T:
+        try:
+            return await self.deadline.spend(SHARE_OF_TIME_LEFT[part], work)
+        except (Unavailable, Rejected, SetupError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            logger.warning("search degraded", extra={"part": part.value, "reason": reason})
+            self.failed.append(part)
+            return fallback

@@ -1,0 +1,63 @@
+"""Two ranked lists into one, on the scale of the dense arm's cosine.
+
+Each arm's scores become z-scores and are averaged; the average is then read back as a similarity with the dense
+arm's own mean and spread. So a fused score of 0.6 means what a cosine of 0.6 means, and a list where nothing
+is similar stays low however well it is spread.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolscript.model.index import Candidate, Candidates
+
+Scores = NDArray[np.float64]
+
+DENSE_WEIGHT = 0.5
+
+# A word score has no upper end; this one reads as a similarity of one half.
+HALF_SURE_WORD_SCORE = 10.0
+
+
+@dataclass(frozen=True)
+class Ranked:
+    candidate: Candidate
+    score: float
+
+
+def fuse(candidates: Candidates, limit: int) -> list[Ranked]:
+    """All candidates, best first, ties by id. `limit` is how many each arm was asked for."""
+    dense, words = candidates.dense or (), candidates.words or ()
+    if not words:
+        return _ranked(dense, [hit.score for hit in dense])
+    if not dense:
+        return _ranked(words, [_word_similarity(hit.score) for hit in words])
+    everyone = {hit.id: hit for hit in (*words, *dense)}
+    z_dense, mean, spread = _z_scores(dense, everyone, complete=False)
+    z_words, _, _ = _z_scores(words, everyone, complete=len(words) < limit)
+    fused = mean + spread * (DENSE_WEIGHT * z_dense + (1 - DENSE_WEIGHT) * z_words)
+    return _ranked(list(everyone.values()), fused.tolist())
+
+
+def _z_scores(
+    arm: Sequence[Candidate], everyone: Mapping[int, Candidate], *, complete: bool
+) -> tuple[Scores, float, float]:
+    """A complete arm has named all it knows, and the rest score 0; the rest of a cut one score as its last."""
+    known = {hit.id: hit.score for hit in arm}
+    missing = 0.0 if complete else min(known.values())
+    scores = np.array([known.get(id_, missing) for id_ in everyone])
+    sample = scores if complete else np.array(list(known.values()))
+    mean, spread = float(sample.mean()), float(sample.std())
+    z = (scores - mean) / spread if spread > 1e-9 else np.zeros_like(scores)
+    return z, mean, spread
+
+
+def _ranked(hits: Sequence[Candidate], scores: Sequence[float]) -> list[Ranked]:
+    ranked = [Ranked(hit, score) for hit, score in zip(hits, scores, strict=True)]
+    return sorted(ranked, key=lambda one: (-one.score, one.candidate.id))
+
+
+def _word_similarity(score: float) -> float:
+    return score / (score + HALF_SURE_WORD_SCORE)

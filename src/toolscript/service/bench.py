@@ -1,0 +1,121 @@
+"""bench: the product against its own bare parts."""
+
+import asyncio
+import http.client
+import json
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from toolscript.errors import InvalidRequest, SetupError
+from toolscript.evaluation.side_by_side import compare
+from toolscript.model.index import Ask, Condition
+from toolscript.model.measurements import Comparison
+from toolscript.model.models import IndexCard
+from toolscript.model.progress import OnProgress
+from toolscript.model.queries import MAX_QUERY
+from toolscript.model.words import query_terms, split_identifier
+from toolscript.ports import Catalog, Embedder, Index
+from toolscript.search.tools import CANDIDATES_PER_ARM
+from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.settings import Settings
+from toolscript.sync.generations import open_for_reading
+
+RETURNED = 5
+START_SECONDS = 60.0
+
+
+def bench_search(*, queries: Path | None, count: int, on_progress: OnProgress) -> Comparison:
+    async def run() -> Comparison:
+        settings = Settings()
+        async with open_stores(settings) as stores, open_embedder(settings, parallel=2) as embedder:
+            index = await open_for_reading(stores.indexes, IndexCard(embedder.model))
+            texts = _read_queries(queries, count) if queries else await _names(stores, count)
+            async with _server() as search:
+                return await compare(_bare(embedder, index, stores.catalog), search, texts, on_progress)
+
+    return asyncio.run(run())
+
+
+def _bare(embedder: Embedder, index: Index, catalog: Catalog) -> Callable[[str], Awaitable[dict[str, float]]]:
+    """The same embedding, the same engine query and the same SQL as a direct hybrid search, and nothing else."""
+
+    async def run(text: str) -> dict[str, float]:
+        started = time.perf_counter()
+        vector = await embedder.embed_query(text)
+        embedded = time.perf_counter()
+        where = (Condition("is_active", (True,)),)
+        found = await index.search(Ask(vector, query_terms(text), where, CANDIDATES_PER_ARM))
+        searched = time.perf_counter()
+        await catalog.schemas([hit.id for hit in (found.dense or ())[:RETURNED]])
+        loaded = time.perf_counter()
+        marks = {"embedding": embedded - started, "index": searched - embedded, "schemas": loaded - searched}
+        return {name: seconds * 1000 for name, seconds in marks.items()}
+
+    return run
+
+
+@asynccontextmanager
+async def _server() -> AsyncIterator[Callable[[str], Awaitable[None]]]:
+    """`toolscript serve` as a process of its own, and a function that searches over one connection to it."""
+    port = _free_port()
+    command = (sys.executable, "-m", "toolscript", "serve", "--host", "127.0.0.1", "--port", str(port))
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        await _until_ready(process, port)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        # The bench does one thing at a time, so a plain blocking call is the least in the way.
+        yield lambda text: _post(connection, text)
+        connection.close()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _post(connection: http.client.HTTPConnection, text: str) -> None:
+    body = json.dumps({"query": text, "limit": RETURNED, "tool_threshold": 0.0})
+    connection.request("POST", "/api/v1/search", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    found = json.loads(answer.read())
+    if answer.status != 200 or found["metadata"]["degraded"]:
+        raise SetupError(f"the server answered {answer.status}: {str(found)[:200]}")
+
+
+async def _until_ready(process: asyncio.subprocess.Process, port: int) -> None:
+    ends_at = time.monotonic() + START_SECONDS
+    while time.monotonic() < ends_at and process.returncode is None:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1):
+                return
+        except OSError:
+            await asyncio.sleep(0.1)
+    raise SetupError("`toolscript serve` did not start", hint="run it by hand to see why")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _read_queries(path: Path, count: int) -> list[str]:
+    with path.open(encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file if line.strip()]
+    texts = list(dict.fromkeys(str(line.get("text", "")).strip()[:MAX_QUERY] for line in lines))
+    found = [text for text in texts if text][:count]
+    if len(found) < 20:
+        raise InvalidRequest(f"{path} holds {len(found)} different queries", hint="give at least 20")
+    return found
+
+
+async def _names(stores: Stores, count: int) -> list[str]:
+    ids = [seen.id for seen in await stores.catalog.scan(after=0, limit=count * 2)]
+    items = [stored.item for stored in await stores.catalog.items(ids)]
+    names = dict.fromkeys(f"{split_identifier(item.name)} {item.server}" for item in items)
+    if len(names) < 20:
+        raise SetupError("the catalog is too small to measure", hint="run `toolscript import FILE` first")
+    return list(names)[:count]

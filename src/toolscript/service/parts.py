@@ -1,0 +1,81 @@
+"""Opens what a command needs, and closes it whatever happens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from toolscript.adapters import postgres, qdrant
+from toolscript.model.models import ModelCard
+from toolscript.ports import Embedder
+from toolscript.settings import Settings
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The engines, opened."""
+
+    catalog: postgres.PostgresCatalog
+    dirty: postgres.PostgresDirtySet
+    indexes: qdrant.QdrantIndexes
+    pool: postgres.Pool
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
+    async with AsyncExitStack() as stack:
+        pool = await stack.enter_async_context(
+            postgres.open_pool(settings.postgres_url.get_secret_value(), size=settings.postgres_connections)
+        )
+        engine = await stack.enter_async_context(
+            qdrant.connect(
+                settings.qdrant_url,
+                settings.qdrant_grpc_port,
+                api_key=settings.qdrant_api_key.get_secret_value(),
+            )
+        )
+        await postgres.require_current_schema(pool)
+        layout = qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
+        yield Stores(
+            postgres.PostgresCatalog(pool),
+            postgres.PostgresDirtySet(pool),
+            qdrant.QdrantIndexes(engine, settings.qdrant_alias, layout),
+            pool,
+        )
+
+
+@asynccontextmanager
+async def open_embedder(settings: Settings, *, parallel: int = 1) -> AsyncIterator[Embedder]:
+    """`parallel` searches embed at once on one core each; 1: one batch at a time on all cores."""
+    # Imported here: a model's runtime takes longer to load than an import of items takes as a whole.
+    if settings.embedding_url:
+        from toolscript.adapters.openai_embeddings import OpenAIEmbedder
+
+        endpoint = OpenAIEmbedder(
+            settings.embedding_url,
+            _endpoint_card(settings),
+            api_key=settings.embedding_api_key.get_secret_value(),
+        )
+        try:
+            yield endpoint
+        finally:
+            await endpoint.close()
+        return
+    from toolscript.adapters.fastembed import FastEmbedder
+
+    threads = None if parallel == 1 else 1
+    local = await asyncio.to_thread(FastEmbedder, settings.embedding_model, threads=threads, parallel=parallel)
+    try:
+        yield local
+    finally:
+        local.close()
+
+
+def _endpoint_card(settings: Settings) -> ModelCard:
+    return ModelCard(
+        name=settings.embedding_model,
+        revision=settings.embedding_revision,
+        dimensions=settings.embedding_dimensions,
+        pooling="endpoint",
+        query_prefix=settings.embedding_query_prefix,
+    )

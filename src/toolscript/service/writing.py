@@ -1,0 +1,149 @@
+"""migrate, import, worker, reindex, doctor."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolscript.adapters import postgres
+from toolscript.adapters.jsonl_items import count_lines, read_items
+from toolscript.errors import SetupError
+from toolscript.model.dirty import Generation, GenerationState
+from toolscript.model.models import IndexCard
+from toolscript.model.progress import OnProgress, Progress
+from toolscript.ports import Embedder
+from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.settings import Settings
+from toolscript.surfaces.logs import configure_logs
+from toolscript.sync import generations
+from toolscript.sync.doctor import Doctor, Examination
+from toolscript.sync.generations import Opened
+from toolscript.sync.import_items import ImportReport, import_items
+from toolscript.sync.indexer import Indexer
+from toolscript.sync.worker import Worker, WorkReport
+
+logger = logging.getLogger(__name__)
+
+
+def migrate(*, down_to: str | None) -> None:
+    url = Settings().postgres_url.get_secret_value()
+    if down_to is None:
+        postgres.upgrade(url)
+    else:
+        postgres.downgrade(url, down_to)
+
+
+def import_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport:
+    async def run() -> ImportReport:
+        async with open_stores(Settings()) as stores:
+            return await import_items(
+                stores.catalog,
+                source,
+                read_items(path),
+                prune=prune,
+                total=count_lines(path),
+                on_progress=on_progress,
+            )
+
+    return asyncio.run(run())
+
+
+def drain(on_progress: OnProgress) -> WorkReport:
+    async def run() -> WorkReport:
+        async with _open_writer(Settings()) as writer:
+            return await writer.worker(on_progress).drain()
+
+    return asyncio.run(run())
+
+
+def work() -> None:
+    settings = Settings()
+    configure_logs(settings.log_level, settings.log_format)
+
+    def log(at: Progress) -> None:
+        logger.info("progress", extra={"task": at.task, "done": at.done, "total": at.total})
+
+    async def run() -> None:
+        async with _open_writer(settings) as writer:
+            logger.info("worker started")
+            await writer.worker(log).run_forever()
+
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        logger.info("worker stopped")
+
+
+def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:
+    async def drop() -> dict[str, object]:
+        async with open_stores(Settings()) as stores:
+            return {"dropped": await generations.drop_previous(stores.indexes, stores.dirty)}
+
+    async def build() -> dict[str, object]:
+        settings = Settings()
+        async with open_stores(settings) as stores, open_embedder(settings) as embedder:
+            card = IndexCard(embedder.model)
+            opened = await generations.begin_reindex(stores.indexes, stores.dirty, card, on_progress)
+            writer = Writer(settings, stores, embedder, opened)
+            report = await writer.worker(on_progress).drain()
+            if report.left:
+                raise SetupError(
+                    f"{report.left} items could not be indexed, so the live index was left as it is",
+                    hint="run `toolscript reindex` again; `toolscript doctor` names items that keep failing",
+                )
+            await generations.switch_to(stores.indexes, stores.dirty, opened.generation)
+            return {"live": card.fingerprint, "model": card.model.name, "indexed": report.followed}
+
+    return asyncio.run(drop() if drop_previous else build())
+
+
+def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
+    async def run() -> Examination:
+        settings = Settings()
+        async with open_stores(settings) as stores:
+            live = await _live(stores)
+            async with open_embedder(settings) as embedder:
+                index = await generations.open_for_reading(stores.indexes, IndexCard(embedder.model))
+            examine = Doctor(stores.catalog, stores.dirty, index, live.id).examine
+            return await examine(repair=repair, on_progress=on_progress)
+
+    return asyncio.run(run())
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A model and the generation it writes."""
+
+    settings: Settings
+    stores: Stores
+    embedder: Embedder
+    opened: Opened
+
+    def worker(self, on_progress: OnProgress) -> Worker:
+        generation = self.opened.generation.id
+        indexer = Indexer(
+            self.stores.catalog,
+            self.stores.dirty,
+            self.embedder,
+            self.opened.index,
+            generation,
+            batch=self.settings.worker_batch,
+            lease_seconds=self.settings.lease_seconds,
+        )
+        return Worker(indexer, self.stores.dirty, generation, on_progress=on_progress)
+
+
+@asynccontextmanager
+async def _open_writer(settings: Settings) -> AsyncIterator[Writer]:
+    async with open_stores(settings) as stores, open_embedder(settings) as embedder:
+        card = IndexCard(embedder.model)
+        yield Writer(
+            settings, stores, embedder, await generations.open_for_writing(stores.indexes, stores.dirty, card)
+        )
+
+
+async def _live(stores: Stores) -> Generation:
+    found = await stores.dirty.generations()
+    return next(generation for generation in found if generation.state is GenerationState.LIVE)

@@ -1,0 +1,59 @@
+"""The only reader of the environment. Every setting is an environment variable `TOOLSCRIPT_<NAME>`."""
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What an installation decides. docs/settings.md is generated from this class."""
+
+    model_config = SettingsConfigDict(env_prefix="TOOLSCRIPT_", frozen=True, extra="ignore")
+
+    embedding_model: str = Field(
+        default="sentence-transformers/all-MiniLM-L6-v2",
+        description="Name of an embedding model, or the folder of one in ONNX format.",
+    )
+    embedding_url: str = Field(
+        default="",
+        description="Base address of an OpenAI-compatible embeddings endpoint; empty: embed in this process.",
+    )
+    embedding_api_key: SecretStr = Field(default=SecretStr(""), description="Key for the embeddings endpoint.")
+    embedding_dimensions: int = Field(
+        default=384,
+        ge=1,
+        le=65536,
+        description="Size of the vectors the endpoint gives; a local model knows its own.",
+    )
+    embedding_revision: str = Field(
+        default="", description="Which weights the endpoint serves; a new value means a new index."
+    )
+    embedding_query_prefix: str = Field(default="", description="What the endpoint's model wants before a query.")
+    embedding_cache_size: int = Field(default=4096, ge=1, description="How many queries' vectors are remembered.")
+    qdrant_url: str = Field(default="http://127.0.0.1:6333", description="Address of Qdrant.")
+    qdrant_grpc_port: int = Field(
+        default=6334, ge=1, le=65535, description="Qdrant's gRPC port, the one that is used."
+    )
+    qdrant_api_key: SecretStr = Field(default=SecretStr(""), description="Key for Qdrant.")
+    qdrant_alias: str = Field(
+        default="mcp_unified_search",
+        pattern=r"^[a-z][a-z0-9_]{0,99}$",
+        description="Name of the live index of items.",
+    )
+    qdrant_shards: int = Field(default=1, ge=1, le=1024, description="Shards of a new index.")
+    qdrant_replicas: int = Field(default=1, ge=1, le=16, description="Copies of each shard of a new index.")
+    postgres_url: SecretStr = Field(
+        default=SecretStr("postgresql://toolscript@127.0.0.1:5432/toolscript"),
+        description="Address of the catalog.",
+    )
+    postgres_connections: int = Field(default=10, ge=1, le=500, description="Most connections to the catalog.")
+    host: str = Field(default="127.0.0.1", description="Address `serve` listens on.")
+    port: int = Field(default=8080, ge=0, le=65535, description="Port `serve` listens on.")
+    deadline_seconds: float = Field(default=10.0, gt=0, le=300, description="Time a search may take as a whole.")
+    worker_batch: int = Field(default=256, ge=1, le=10_000, description="Items a worker takes at once.")
+    lease_seconds: float = Field(
+        default=60.0, gt=0, le=3600, description="How long a worker's batch is its own before others may take it."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="What is logged.")
+    log_format: Literal["json", "text"] = Field(default="json", description="How `serve` and `worker` log.")

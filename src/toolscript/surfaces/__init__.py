@@ -1,0 +1,1 @@
+"""EDGES: translate between the outside and the core, and decide nothing. Who is asking?"""

@@ -1,0 +1,175 @@
+"""The commands. Each one parses, hands over to a deployable, and shows what came back."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import typer
+
+from toolscript import __version__
+from toolscript.errors import ToolscriptError
+from toolscript.model.progress import OnProgress
+from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
+from toolscript.surfaces.cli.output import progress, say, show
+from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
+from toolscript.sync.doctor import Examination
+from toolscript.sync.import_items import ImportReport
+from toolscript.sync.worker import WorkReport
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+class ServiceCommands(BenchCommands, Protocol):
+    """What the command line asks of the service."""
+
+    def migrate(self, *, down_to: str | None) -> None: ...
+    def import_file(self, path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport: ...
+    def drain(self, on_progress: OnProgress) -> WorkReport: ...
+    def work(self) -> None: ...
+    def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
+    def doctor(self, *, repair: bool, on_progress: OnProgress) -> Examination: ...
+    def serve(self, *, host: str | None, port: int | None) -> None: ...
+
+
+def build_cli(service: Callable[[], ServiceCommands]) -> typer.Typer:
+    """`service` is called by the commands that need it: help and completion stay fast."""
+    app = typer.Typer(
+        name="toolscript",
+        help="Search for AI agents: the right tool for a request in plain words.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_version_option)
+    _setup_commands(app, service)
+    _write_commands(app, service)
+    _read_commands(app, service)
+    app.add_typer(bench_commands(service), name="bench")
+    return app
+
+
+def run(app: typer.Typer) -> None:
+    """Runs the command line; an error of ours becomes a message, what to do next, and an exit code."""
+    try:
+        app()
+    except ToolscriptError as error:
+        if "--json" in sys.argv:
+            say(json.dumps(envelope_of(error), ensure_ascii=False))
+        else:
+            say(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        raise SystemExit(ERROR_TABLE[type(error)].exit_code) from None
+
+
+def _version_option(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _setup_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
+    @app.command()
+    def migrate(
+        down_to: Annotated[
+            str | None, typer.Option(help="Go back to this revision instead (`base`: nothing left).")
+        ] = None,
+    ) -> None:
+        """Bring the catalog's database schema to this version."""
+        service().migrate(down_to=down_to)
+        say("the database schema is up to date" if down_to is None else f"the database schema is at {down_to}")
+
+
+def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
+    @app.command("import")
+    def import_(
+        file: Annotated[
+            Path, typer.Argument(help="JSON lines: {id, server, name, description, input_schema, ...}")
+        ],
+        source: Annotated[str, typer.Option(help="Name under which the file's items are kept.")] = "file",
+        prune: Annotated[bool, typer.Option(help="Remove items of this source that the file lacks.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Take the tools, prompts and resources of a file into the catalog. What did not change costs nothing."""
+        with progress() as on_progress:
+            report = service().import_file(file, source=source, prune=prune, on_progress=on_progress)
+        _show_import(report, as_json=as_json)
+        if report.refused_count:
+            raise typer.Exit(2)
+
+    @app.command()
+    def worker(
+        drain: Annotated[bool, typer.Option(help="Stop when nothing is left to do.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Embed and index what changed in the catalog. Any number of workers can run at once."""
+        if not drain:
+            service().work()
+            return
+        with progress() as on_progress:
+            report = service().drain(on_progress)
+        text = f"{report.followed:,} items followed, {report.left:,} left, {report.failing:,} of them failing"
+        show(asdict(report), text, as_json=as_json)
+        if report.left:
+            raise typer.Exit(2)
+
+    @app.command()
+    def reindex(
+        drop_previous: Annotated[
+            bool, typer.Option(help="Only remove the indexes that are no longer live.")
+        ] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Build an index with the model now configured beside the live one, then make it the live one."""
+        with progress() as on_progress:
+            result = service().reindex(drop_previous=drop_previous, on_progress=on_progress)
+        show(result, "\n".join(f"{key}: {value}" for key, value in result.items()), as_json=as_json)
+
+
+def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
+    @app.command()
+    def serve(
+        host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+        port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    ) -> None:
+        """Answer searches over HTTP."""
+        service().serve(host=host, port=port)
+
+    @app.command()
+    def doctor(
+        repair: Annotated[bool, typer.Option(help="Mark what differs, for the worker to do again.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Compare catalog and index item by item."""
+        with progress() as on_progress:
+            report = service().doctor(repair=repair, on_progress=on_progress)
+        _show_examination(report, as_json=as_json)
+        if not report.healthy and not repair:
+            raise typer.Exit(2)
+
+
+def _show_import(report: ImportReport, *, as_json: bool) -> None:
+    stored = report.stored
+    for refused in report.refused:
+        say(f"{refused.where}: {refused.reason}")
+    text = (
+        f"{stored.added:,} added, {stored.changed:,} changed, {stored.unchanged:,} unchanged, "
+        f"{report.removed:,} removed, {report.refused_count:,} refused"
+    )
+    show(asdict(report), text, as_json=as_json)
+
+
+def _show_examination(report: Examination, *, as_json: bool) -> None:
+    for item, reason in report.failing:
+        say(f"item {item} keeps failing: {reason}")
+    text = (
+        f"{report.items:,} items, {report.points:,} points: {report.missing:,} missing, {report.stale:,} stale, "
+        f"{report.extra:,} extra; {report.pending:,} waiting for a worker"
+    )
+    show({**asdict(report), "healthy": report.healthy}, text, as_json=as_json)
+    if not report.healthy:
+        next_step = "`toolscript worker --drain`" if report.repaired else "`toolscript doctor --repair`"
+        say(f"hint: run {next_step}")

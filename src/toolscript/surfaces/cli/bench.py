@@ -1,0 +1,57 @@
+"""`toolscript bench`: speed against the bare engines, in the same run."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import typer
+
+from toolscript.model.measurements import Comparison
+from toolscript.model.progress import OnProgress
+from toolscript.surfaces.cli.output import progress, show
+
+
+class BenchCommands(Protocol):
+    def bench_search(self, *, queries: Path | None, count: int, on_progress: OnProgress) -> Comparison: ...
+
+
+def bench_commands(service: Callable[[], BenchCommands]) -> typer.Typer:
+    app = typer.Typer(
+        help="Measure speed against the bare engines, in the same run.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    app.callback()(lambda: None)
+
+    @app.command()
+    def search(
+        queries: Annotated[
+            Path | None,
+            typer.Option(help="JSON lines with a `text` each; without it, names from the catalog."),
+        ] = None,
+        count: Annotated[int, typer.Option(min=20, help="How many queries to run.")] = 500,
+        most: Annotated[
+            float | None, typer.Option(help="Fail when p95 is more than so many times the bare pipeline's.")
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    ) -> None:
+        """Search over HTTP against the same embedding, engine query and SQL in a tight loop."""
+        with progress() as on_progress:
+            compared = service().bench_search(queries=queries, count=count, on_progress=on_progress)
+        ratios = {"p50_ratio": compared.p50_ratio, "p95_ratio": compared.p95_ratio}
+        show({**asdict(compared), **ratios}, _table(compared), as_json=as_json)
+        if most is not None and compared.p95_ratio > most:
+            raise typer.Exit(2)
+
+    return app
+
+
+def _table(compared: Comparison) -> str:
+    rows = [*compared.parts, compared.bare, compared.ours]
+    lines = [f"{'':12} {'p50 ms':>9} {'p95 ms':>9}"]
+    lines += [f"{row.name:12} {row.p50_ms:9.2f} {row.p95_ms:9.2f}" for row in rows]
+    lines.append(
+        f"{'ratio':12} {compared.p50_ratio:9.2f} {compared.p95_ratio:9.2f}   over {compared.ours.count} queries"
+    )
+    return "\n".join(lines)

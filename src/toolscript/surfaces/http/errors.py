@@ -1,0 +1,49 @@
+"""Every error, ours and the framework's, in the one shape."""
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from toolscript.errors import ToolscriptError
+from toolscript.surfaces.error_table import ERROR_TABLE, envelope, envelope_of
+
+_CODES = {404: "NOT_FOUND", 405: "VALIDATION_ERROR", 400: "VALIDATION_ERROR", 413: "VALIDATION_ERROR"}
+
+
+class ErrorBody(BaseModel):
+    code: str
+    message: str
+    details: dict[str, object]
+
+
+class ErrorEnvelope(BaseModel):
+    error: ErrorBody
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """For a route's OpenAPI: these statuses answer with the envelope."""
+    return {status: {"model": ErrorEnvelope} for status in statuses}
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(ToolscriptError)
+    async def ours(_: Request, error: ToolscriptError) -> JSONResponse:
+        return JSONResponse(envelope_of(error), ERROR_TABLE[type(error)].http_status)
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
+        problems = [{"where": _where(one["loc"]), "problem": one["msg"]} for one in error.errors()]
+        first = problems[0] if problems else {"where": "request", "problem": "malformed"}
+        message = f"{first['where']}: {first['problem']}"
+        return JSONResponse(envelope("VALIDATION_ERROR", message, {"problems": problems}), 422)
+
+    @app.exception_handler(HTTPException)
+    async def the_frameworks(_: Request, error: HTTPException) -> JSONResponse:
+        code = _CODES.get(error.status_code, "INTERNAL_ERROR")
+        return JSONResponse(envelope(code, str(error.detail)), error.status_code, headers=error.headers)
+
+
+def _where(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(step) for step in location)

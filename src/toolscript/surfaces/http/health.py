@@ -1,0 +1,47 @@
+"""Alive, ready, and ready in part: three different things."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+
+@dataclass(frozen=True)
+class PartHealth:
+    """`needed`: without this part no search can be answered."""
+
+    ok: bool
+    needed: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Health:
+    parts: Mapping[str, PartHealth]
+
+    @property
+    def status(self) -> str:
+        if any(part.needed and not part.ok for part in self.parts.values()):
+            return "unready"
+        return "ready" if all(part.ok for part in self.parts.values()) else "degraded"
+
+
+CheckHealth = Callable[[], Awaitable[Health]]
+
+
+def health_routes(check_health: CheckHealth) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/livez", summary="Is the process alive?")
+    async def livez() -> dict[str, str]:
+        return {"status": "alive"}
+
+    @router.get("/readyz", summary="Can it answer searches, and with all of its parts?")
+    async def readyz() -> JSONResponse:
+        health = await check_health()
+        parts = {name: {"ok": part.ok, "note": part.note} for name, part in health.parts.items()}
+        status = 503 if health.status == "unready" else 200
+        return JSONResponse({"status": health.status, "parts": parts}, status)
+
+    return router

@@ -1,0 +1,76 @@
+"""Gives every request an id, one log line, and an answer even when we are at fault."""
+
+import json
+import logging
+import re
+import time
+import uuid
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from toolscript.surfaces.error_table import envelope
+
+HEADER = b"x-request-id"
+_ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+logger = logging.getLogger("toolscript.http")
+
+
+class RequestContext:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        with bound_contextvars(request_id=request_id):
+            await self._answer(scope, receive, _Response(send, request_id))
+
+    async def _answer(self, scope: Scope, receive: Receive, response: "_Response") -> None:
+        started = time.perf_counter()
+        try:
+            await self._app(scope, receive, response.send)
+        except Exception:
+            logger.exception("unexpected error")
+            await response.fail()
+        took_ms = round((time.perf_counter() - started) * 1000, 2)
+        facts = {
+            "method": scope["method"],
+            "path": scope["path"],
+            "status": response.status,
+            "took_ms": took_ms,
+        }
+        logger.info("request", extra=facts)
+
+
+class _Response:
+    """What has been sent so far, and the id on it."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id
+        self.status: int | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", []), (HEADER, self._request_id.encode())]
+        await self._send(message)
+
+    async def fail(self) -> None:
+        if self.status is not None:
+            return
+        body = json.dumps(envelope("INTERNAL_ERROR", "something unexpected went wrong on our side")).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await self.send({"type": "http.response.start", "status": 500, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == HEADER and _ACCEPTABLE.fullmatch(value):
+            return str(value.decode())
+    return uuid.uuid4().hex

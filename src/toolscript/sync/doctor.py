@@ -1,0 +1,123 @@
+"""Compares catalog and index in one pass over both, a page at a time, and marks what differs to be done again."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolscript.model.index import PointVersion
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.ports import Catalog, DirtySet, Index
+
+PAGE = 5_000
+MOST_SHOWN = 20
+
+Scan = Callable[[int, int], Awaitable[Sequence[PointVersion]]]
+
+
+@dataclass(frozen=True)
+class Examination:
+    """`pending` items are known to be behind and on their way: they count as none of the others."""
+
+    items: int = 0
+    points: int = 0
+    missing: int = 0
+    stale: int = 0
+    extra: int = 0
+    pending: int = 0
+    failing: tuple[tuple[int, str], ...] = ()
+    repaired: bool = False
+
+    @property
+    def healthy(self) -> bool:
+        return not (self.missing or self.stale or self.extra or self.failing)
+
+
+Suspect = tuple[PointVersion | None, PointVersion | None]
+
+
+class Doctor:
+    def __init__(self, catalog: Catalog, dirty: DirtySet, index: Index, generation: int) -> None:
+        self._catalog = catalog
+        self._dirty = dirty
+        self._index = index
+        self._generation = generation
+
+    async def examine(self, *, repair: bool = False, on_progress: OnProgress = silent) -> Examination:
+        total = await self._catalog.count()
+        found: Counter[str] = Counter()
+        async for page in _pages(_side_by_side(self._catalog.scan, self._index.scan)):
+            found["items"] += sum(item is not None for item, _ in page)
+            found["points"] += sum(point is not None for _, point in page)
+            await self._judge([pair for pair in page if pair[0] != pair[1]], found, repair=repair)
+            on_progress(Progress("examine", found["items"], total))
+        pending = await self._dirty.pending(self._generation)
+        failing = await self._dirty.failing(self._generation, MOST_SHOWN)
+        return Examination(**found, pending=pending.total, failing=tuple(failing), repaired=repair)
+
+    async def _judge(self, suspects: Sequence[Suspect], found: Counter[str], *, repair: bool) -> None:
+        """Looks again at what differed: items change while the two sides are read."""
+        points = {_id(pair): pair[1] for pair in suspects}
+        on_their_way = await self._dirty.are_dirty(self._generation, list(points))
+        now = {stored.id: stored.version for stored in await self._catalog.items(list(points))}
+        wrong = {}
+        for id_, point in points.items():
+            verdict = _verdict(point, now.get(id_))
+            if verdict and id_ not in on_their_way:
+                found[verdict] += 1
+                wrong[id_] = point
+        if repair and wrong:
+            await self._redo(wrong, now)
+
+    async def _redo(self, wrong: Mapping[int, PointVersion | None], now: Mapping[int, int]) -> None:
+        """A point newer than its item, as after a restored backup, would refuse the repair: it goes first."""
+        ahead = [point for id_, point in wrong.items() if point and point.version > now.get(id_, point.version)]
+        await self._index.remove(ahead)
+        await self._dirty.mark(self._generation, list(wrong))
+
+
+def _id(pair: Suspect) -> int:
+    seen = pair[0] or pair[1]
+    return seen.id if seen else 0
+
+
+def _verdict(point: PointVersion | None, item_version: int | None) -> str | None:
+    if point is None:
+        return None if item_version is None else "missing"
+    if item_version is None:
+        return "extra"
+    return None if point.version == item_version else "stale"
+
+
+async def _pages(pairs: AsyncIterator[Suspect]) -> AsyncIterator[list[Suspect]]:
+    page: list[Suspect] = []
+    async for pair in pairs:
+        page.append(pair)
+        if len(page) == PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+async def _side_by_side(left: Scan, right: Scan) -> AsyncIterator[Suspect]:
+    """Both sides in order of id, each id once, with None where a side lacks it."""
+    lefts, rights = _all(left), _all(right)
+    one, other = await anext(lefts, None), await anext(rights, None)
+    while one or other:
+        if other is None or (one and one.id < other.id):
+            yield one, None
+            one = await anext(lefts, None)
+        elif one is None or other.id < one.id:
+            yield None, other
+            other = await anext(rights, None)
+        else:
+            yield one, other
+            one, other = await anext(lefts, None), await anext(rights, None)
+
+
+async def _all(scan: Scan) -> AsyncIterator[PointVersion]:
+    after = 0
+    while page := await scan(after, PAGE):
+        for seen in page:
+            yield seen
+        after = page[-1].id

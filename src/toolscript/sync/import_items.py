@@ -1,0 +1,54 @@
+"""Takes items from a source into the catalog; what did not change costs nothing."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from toolscript.model.items import Item, RefusedItem, StoreReport
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.ports import Catalog
+
+BATCH = 1_000
+MOST_REFUSALS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    stored: StoreReport
+    removed: int
+    refused_count: int
+    refused: tuple[RefusedItem, ...]
+    pruned: bool
+
+
+async def import_items(
+    catalog: Catalog,
+    source: str,
+    entries: Iterable[Item | RefusedItem],
+    *,
+    prune: bool = False,
+    total: int | None = None,
+    on_progress: OnProgress = silent,
+) -> ImportReport:
+    """With `prune`, items of the source that are absent are removed, unless any entry could not be read."""
+    stored, refused, keys, done = StoreReport(), list[RefusedItem](), list[str](), 0
+    for batch in _batches(entries):
+        items = {entry.key: entry for entry in batch if isinstance(entry, Item)}
+        refused += [entry for entry in batch if isinstance(entry, RefusedItem)]
+        stored += await catalog.store(source, list(items.values()))
+        keys += items if prune else ()
+        done += len(batch)
+        on_progress(Progress("import", done, total))
+    pruned = prune and not refused
+    removed = await catalog.keep_only(source, keys) if pruned else 0
+    return ImportReport(stored, removed, len(refused), tuple(refused[:MOST_REFUSALS_SHOWN]), pruned)
+
+
+def _batches(entries: Iterable[Item | RefusedItem]) -> Iterator[list[Item | RefusedItem]]:
+    batch: list[Item | RefusedItem] = []
+    for entry in entries:
+        batch.append(entry)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,107 @@
+"""Makes one index follow the catalog, a batch of dirty items at a time.
+
+Killed between any two steps nothing is lost: the batch stays dirty and its lease runs out. Done twice it gives
+the same: what is written is always the item's current state, and the index keeps the newest version.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from toolscript.errors import Rejected, Unavailable
+from toolscript.model.dirty import Claim
+from toolscript.model.index import Point, PointVersion
+from toolscript.model.item_text import embedded_text
+from toolscript.model.items import StoredItem
+from toolscript.ports import Catalog, DirtySet, Embedder, Index
+from toolscript.sync.points import point_of
+
+
+class Step(StrEnum):
+    """The moments of a batch, in order."""
+
+    CLAIMED = "claimed"
+    READ = "read"
+    EMBEDDED = "embedded"
+    RENEWED = "renewed"
+    PUT = "put"
+    REMOVED = "removed"
+    CLEARED = "cleared"
+
+
+def _unobserved(_: Step) -> None: ...
+
+
+class Indexer:
+    def __init__(
+        self,
+        catalog: Catalog,
+        dirty: DirtySet,
+        embedder: Embedder,
+        index: Index,
+        generation: int,
+        *,
+        batch: int = 256,
+        lease_seconds: float = 60.0,
+        at_step: Callable[[Step], None] = _unobserved,
+    ) -> None:
+        self._catalog = catalog
+        self._dirty = dirty
+        self._embedder = embedder
+        self._index = index
+        self._generation = generation
+        self._batch = batch
+        self._lease_seconds = lease_seconds
+        self._at_step = at_step
+
+    async def follow_batch(self) -> int:
+        """Follows the next dirty items; answers how many were claimed."""
+        claim = await self._dirty.claim(self._generation, self._batch, self._lease_seconds)
+        if claim.versions:
+            self._at_step(Step.CLAIMED)
+            await self._follow_or_postpone(claim)
+        return len(claim.versions)
+
+    async def _follow_or_postpone(self, claim: Claim) -> None:
+        """One item that a part refuses must not hold back the others: the batch is halved until it is alone."""
+        try:
+            await self._follow(claim)
+        except Unavailable as error:
+            await self._dirty.postpone(self._generation, claim, error.message)
+            raise
+        except Rejected as error:
+            if len(claim.versions) == 1:
+                await self._dirty.postpone(self._generation, claim, error.message)
+                return
+            for half in _halves(claim):
+                await self._follow_or_postpone(half)
+
+    async def _follow(self, claim: Claim) -> None:
+        items = await self._catalog.items(list(claim.versions))
+        self._at_step(Step.READ)
+        points = await self._points(items)
+        self._at_step(Step.EMBEDDED)
+        claim = await self._dirty.renew(self._generation, claim, self._lease_seconds)
+        self._at_step(Step.RENEWED)
+        await self._index.put([point for point in points if point.id in claim.versions])
+        self._at_step(Step.PUT)
+        await self._index.remove(_gone(claim, items))
+        self._at_step(Step.REMOVED)
+        await self._dirty.clear(self._generation, claim)
+        self._at_step(Step.CLEARED)
+
+    async def _points(self, items: Sequence[StoredItem]) -> list[Point]:
+        if not items:
+            return []
+        vectors = await self._embedder.embed_passages([embedded_text(stored.item) for stored in items])
+        return [point_of(stored, vector) for stored, vector in zip(items, vectors, strict=True)]
+
+
+def _gone(claim: Claim, items: Sequence[StoredItem]) -> list[PointVersion]:
+    present = {stored.id for stored in items}
+    return [PointVersion(id_, version) for id_, version in claim.versions.items() if id_ not in present]
+
+
+def _halves(claim: Claim) -> list[Claim]:
+    pairs = list(claim.versions.items())
+    middle = len(pairs) // 2
+    return [Claim(claim.token, dict(pairs[:middle])), Claim(claim.token, dict(pairs[middle:]))]

@@ -1,0 +1,23 @@
+"""An item of the catalog as a point of the index."""
+
+from toolscript.model.index import Point
+from toolscript.model.item_text import item_terms
+from toolscript.model.items import StoredItem
+from toolscript.model.models import Vector
+
+MAX_DESCRIPTION = 4_000
+
+
+def point_of(stored: StoredItem, vector: Vector) -> Point:
+    item = stored.item
+    fields = {
+        "db_id": stored.id,
+        "type": item.kind.value,
+        "server": item.server,
+        "name": item.name,
+        "description": item.description[:MAX_DESCRIPTION],
+        "skill_ids": list(stored.skill_ids),
+        "primary_skill_id": stored.primary_skill_id,
+        "is_active": stored.is_active,
+    }
+    return Point(stored.id, stored.version, vector, item_terms(item), fields)

@@ -1,0 +1,72 @@
+"""Keeps an indexer going: until the dirty set is empty, or for ever."""
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+
+from toolscript.errors import Unavailable
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.ports import DirtySet
+from toolscript.sync.indexer import Indexer
+
+RECOUNT_SECONDS = 5.0
+LONGEST_PAUSE = 15.0
+
+
+@dataclass(frozen=True)
+class WorkReport:
+    followed: int
+    left: int
+    failing: int
+
+
+class Worker:
+    def __init__(
+        self, indexer: Indexer, dirty: DirtySet, generation: int, *, on_progress: OnProgress = silent
+    ) -> None:
+        self._indexer = indexer
+        self._dirty = dirty
+        self._generation = generation
+        self._on_progress = on_progress
+        self._done = 0
+        self._total = 0
+        self._counted_at = float("-inf")
+
+    async def drain(self, patience_seconds: float = 120.0) -> WorkReport:
+        """Works until nothing is left but what keeps failing; gives up when nothing moves for so long."""
+        moved_at = time.monotonic()
+        while True:
+            if await self._step():
+                moved_at = time.monotonic()
+                continue
+            pending = await self._dirty.pending(self._generation)
+            if pending.total == pending.failing or time.monotonic() - moved_at > patience_seconds:
+                return WorkReport(self._done, pending.total, pending.failing)
+            await asyncio.sleep(0.2)
+
+    async def run_forever(self, poll_seconds: float = 1.0) -> None:
+        pause = poll_seconds
+        while True:
+            try:
+                if await self._step():
+                    continue
+                pause = poll_seconds
+            except Unavailable as error:
+                self._on_progress(Progress(f"waiting: {error.message}", self._done))
+                pause = min(pause * 2, LONGEST_PAUSE)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+
+    async def _step(self) -> int:
+        count = await self._indexer.follow_batch()
+        if count:
+            self._done += count
+            await self._show()
+        return count
+
+    async def _show(self) -> None:
+        """Counting costs what is pending, so it is done now and then."""
+        if time.monotonic() - self._counted_at > RECOUNT_SECONDS:
+            self._total = self._done + (await self._dirty.pending(self._generation)).total
+            self._counted_at = time.monotonic()
+        self._on_progress(Progress("index", self._done, max(self._total, self._done)))

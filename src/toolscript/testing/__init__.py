@@ -1,0 +1,8 @@
+"""Deterministic doubles of every port, in memory. They pass the same contract suites as the real ones."""
+
+from toolscript.testing.catalog import MemoryCatalog
+from toolscript.testing.dirty_set import MemoryDirtySet
+from toolscript.testing.embedder import HashEmbedder
+from toolscript.testing.index import MemoryIndexes
+
+__all__ = ["HashEmbedder", "MemoryCatalog", "MemoryDirtySet", "MemoryIndexes"]

@@ -1,0 +1,59 @@
+"""The catalog in memory, writing to a dirty set in memory."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from toolscript.model.index import PointVersion
+from toolscript.model.items import Item, Schemas, StoredItem, StoreReport
+from toolscript.testing.dirty_set import MemoryDirtySet
+
+
+class MemoryCatalog:
+    def __init__(self, dirty: MemoryDirtySet) -> None:
+        self._dirty = dirty
+        self._ids = count(1)
+        self._by_key: dict[tuple[str, str], StoredItem] = {}
+        dirty.catalog_page = self._page
+
+    async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
+        report = StoreReport()
+        for item in items:
+            report += self._store(source, item)
+        return report
+
+    async def keep_only(self, source: str, keys: Sequence[str]) -> int:
+        kept = set(keys)
+        gone = [place for place in self._by_key if place[0] == source and place[1] not in kept]
+        removed = [self._by_key.pop(place).id for place in gone]
+        self._dirty.mark_changed((id_, self._dirty.next_version()) for id_ in removed)
+        return len(removed)
+
+    async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
+        wanted = set(ids)
+        return sorted((found for found in self._by_key.values() if found.id in wanted), key=lambda one: one.id)
+
+    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
+        return {
+            found.id: Schemas(found.item.input_schema, found.item.output_schema, found.item.annotations)
+            for found in await self.items(ids)
+        }
+
+    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
+        return self._page(after, limit)
+
+    async def count(self) -> int:
+        return len(self._by_key)
+
+    def _store(self, source: str, item: Item) -> StoreReport:
+        known = self._by_key.get((source, item.key))
+        if known is not None and known.item.fingerprint == item.fingerprint:
+            return StoreReport(unchanged=1)
+        stored = StoredItem(known.id if known else next(self._ids), self._dirty.next_version(), item)
+        self._by_key[source, item.key] = stored
+        self._dirty.mark_changed([(stored.id, stored.version)])
+        return StoreReport(changed=1) if known else StoreReport(added=1)
+
+    def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
+        later = sorted(found.id for found in self._by_key.values() if found.id > after)[:limit]
+        versions = {found.id: found.version for found in self._by_key.values()}
+        return [PointVersion(id_, versions[id_]) for id_ in later]

@@ -1,0 +1,106 @@
+"""An index in memory: exact on both arms, with the engine's own rarity of words."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from toolscript.errors import SetupError
+from toolscript.model.index import Ask, Candidate, Candidates, Condition, Point, PointVersion, Terms
+from toolscript.model.models import IndexCard
+from toolscript.ports import Index
+
+
+class MemoryIndex:
+    def __init__(self, card: IndexCard) -> None:
+        self._card = card
+        self._points: dict[int, Point] = {}
+
+    @property
+    def card(self) -> IndexCard:
+        return self._card
+
+    async def search(self, ask: Ask) -> Candidates:
+        allowed = [point for point in self._points.values() if _matches(point, ask)]
+        dense = None if ask.vector is None else {p.id: float(p.vector @ ask.vector) for p in allowed}
+        words = None if ask.terms is None else self._word_scores(allowed, ask.terms)
+        return Candidates(self._best(dense, ask.limit), self._best(words, ask.limit))
+
+    async def put(self, points: Sequence[Point]) -> None:
+        for point in points:
+            if not self._has_newer(point.id, point.version):
+                self._points[point.id] = replace(point, fields=dict(point.fields))
+
+    async def remove(self, points: Sequence[PointVersion]) -> None:
+        for point in points:
+            if not self._has_newer(point.id, point.version):
+                self._points.pop(point.id, None)
+
+    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
+        ids = sorted(id_ for id_ in self._points if id_ > after)[:limit]
+        return [PointVersion(id_, self._points[id_].version) for id_ in ids]
+
+    async def count(self) -> int:
+        return len(self._points)
+
+    def _has_newer(self, id_: int, version: int) -> bool:
+        stored = self._points.get(id_)
+        return stored is not None and stored.version > version
+
+    def _word_scores(self, allowed: Sequence[Point], terms: Terms) -> dict[int, float]:
+        rarity = {term: self._rarity(term) for term in terms}
+        scores = {
+            point.id: sum(
+                weight * rarity[term] * point.terms[term] for term, weight in terms.items() if term in point.terms
+            )
+            for point in allowed
+        }
+        return {id_: score for id_, score in scores.items() if score > 0}
+
+    def _rarity(self, term: int) -> float:
+        total = len(self._points)
+        having = sum(term in point.terms for point in self._points.values())
+        return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+    def _best(self, scores: Mapping[int, float] | None, limit: int) -> list[Candidate] | None:
+        if scores is None:
+            return None
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        return [Candidate(id_, score, self._points[id_].fields) for id_, score in best]
+
+
+class MemoryIndexes:
+    def __init__(self) -> None:
+        self._indexes: dict[str, MemoryIndex] = {}
+        self._live: str | None = None
+
+    async def live(self) -> str | None:
+        return self._live
+
+    async def create(self, card: IndexCard) -> None:
+        self._indexes.setdefault(card.fingerprint, MemoryIndex(card))
+
+    async def open(self, card: IndexCard) -> Index:
+        return self._named(card.fingerprint)
+
+    async def make_live(self, fingerprint: str) -> None:
+        self._named(fingerprint)
+        self._live = fingerprint
+
+    async def drop(self, fingerprint: str) -> None:
+        self._named(fingerprint)
+        del self._indexes[fingerprint]
+
+    def _named(self, fingerprint: str) -> MemoryIndex:
+        if fingerprint not in self._indexes:
+            raise SetupError(f"there is no index {fingerprint}", hint="run `toolscript worker` to build it")
+        return self._indexes[fingerprint]
+
+
+def _matches(point: Point, ask: Ask) -> bool:
+    return all(_holds(point, condition) for condition in ask.where)
+
+
+def _holds(point: Point, condition: Condition) -> bool:
+    value = point.fields.get(condition.field)
+    values = value if isinstance(value, list | tuple) else [value]
+    return any(one in condition.any_of for one in values)
