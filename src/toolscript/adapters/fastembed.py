@@ -69,8 +69,10 @@ class FastEmbedder:
         return checked_vectors(vectors, len(texts), self._card)
 
     def _embed(self, texts: list[str]) -> Matrix:
+        # A lone surrogate is legal in a JSON request, and the tokenizer takes none.
+        encodable = [text.encode("utf-8", "replace").decode() for text in texts]
         try:
-            return np.stack(list(self._engine.embed(texts, batch_size=BATCH))).astype(np.float32)
+            return np.stack(list(self._engine.embed(encodable, batch_size=BATCH))).astype(np.float32)
         except Exception as error:
             raise EmbedderRejected(f"{self._card.name} failed: {error}") from error
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 import openai
 from openai import AsyncOpenAI
+from openai.types import CreateEmbeddingResponse
 
 from toolscript.errors import EmbedderRejected, EmbedderUnavailable, SetupError, ToolscriptError
 from toolscript.model.models import Matrix, ModelCard, Vector, checked_vectors
@@ -62,17 +63,22 @@ class OpenAIEmbedder:
     async def _embed(self, texts: list[str]) -> Matrix:
         with translated():
             answer = await self._client.embeddings.create(
-                model=self._card.name, input=texts, encoding_format="float"
+                model=self._card.name, input=[_encodable(text) for text in texts], encoding_format="float"
             )
-        # The protocol lets the answers come in any order.
-        rows = [given.embedding for given in sorted(answer.data or [], key=lambda given: given.index)]
-        return checked_vectors(_matrix(rows), len(texts), self._card)
+        return checked_vectors(_matrix(answer), len(texts), self._card)
 
 
-def _matrix(rows: list[list[float]]) -> Matrix:
+def _encodable(text: str) -> str:
+    # A lone surrogate is legal in a JSON request and has no bytes to be sent as.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _matrix(answer: CreateEmbeddingResponse) -> Matrix:
+    """The client checks nothing of what it was sent, and the protocol lets the vectors come in any order."""
     try:
+        rows = [given.embedding for given in sorted(answer.data or [], key=lambda given: given.index)]
         return np.array(rows, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise EmbedderRejected(f"the endpoint gave something that is not a list of vectors: {error}") from error
 
 

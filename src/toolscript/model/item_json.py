@@ -5,13 +5,11 @@ from typing import cast
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.text import readable
 
 MAX_NAME = 512
 MAX_TEXT = 100_000
 MAX_DEPTH = 64
-
-# A lone surrogate or a NUL is legal in JSON text and in no database: made visible instead of refused.
-_UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
 
 def item_from_json(data: object) -> Item:
@@ -38,9 +36,9 @@ def storable(value: object, depth: int = 0) -> object:
     if depth > MAX_DEPTH:
         raise InvalidRequest(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, str):
-        return value.translate(_UNSTORABLE) if not value.isascii() or "\0" in value else value
+        return readable(value)
     if isinstance(value, Mapping):
-        return {str(storable(str(key))): storable(inner, depth + 1) for key, inner in value.items()}
+        return {readable(str(key)): storable(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [storable(inner, depth + 1) for inner in value]
     return value
@@ -69,7 +67,7 @@ def _text(data: JsonObject, field: str, most: int, *, required: bool = False) ->
         return ""
     if not isinstance(value, str):
         raise InvalidRequest(f"{field} must be text")
-    text = str(storable(value)).strip()
+    text = readable(value).strip()
     if required and not text:
         raise InvalidRequest(f"{field} is blank")
     if len(text) > most and most == MAX_NAME:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from toolscript.errors import BlankQuery, InvalidRequest
 from toolscript.model.items import ItemKind
+from toolscript.model.text import readable
 
 MAX_QUERY = 1_000
 MAX_LIMIT = 100
@@ -35,6 +36,7 @@ class ToolQuery:
     skill_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "text", readable(self.text))
         if not self.text.strip():
             raise BlankQuery("the query is blank", hint="say in a few words what the tool should do")
         _require(len(self.text) <= MAX_QUERY, "query", f"is longer than {MAX_QUERY} characters")

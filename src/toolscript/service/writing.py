@@ -21,7 +21,7 @@ from toolscript.sync import generations
 from toolscript.sync.doctor import Doctor, Examination
 from toolscript.sync.generations import Opened
 from toolscript.sync.import_items import ImportReport, import_items
-from toolscript.sync.indexer import Indexer
+from toolscript.sync.indexer import Indexer, OnStep, unobserved
 from toolscript.sync.worker import Worker, WorkReport
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def import_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress
 
 def drain(on_progress: OnProgress) -> WorkReport:
     async def run() -> WorkReport:
-        async with _open_writer(Settings()) as writer:
+        async with open_writer(Settings()) as writer:
             return await writer.worker(on_progress).drain()
 
     return asyncio.run(run())
@@ -66,7 +66,7 @@ def work() -> None:
         logger.info("progress", extra={"task": at.task, "done": at.done, "total": at.total})
 
     async def run() -> None:
-        async with _open_writer(settings) as writer:
+        async with open_writer(settings) as writer:
             logger.info("worker started")
             await writer.worker(log).run_forever()
 
@@ -121,7 +121,7 @@ class Writer:
     embedder: Embedder
     opened: Opened
 
-    def worker(self, on_progress: OnProgress) -> Worker:
+    def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
         generation = self.opened.generation.id
         indexer = Indexer(
             self.stores.catalog,
@@ -131,12 +131,13 @@ class Writer:
             generation,
             batch=self.settings.worker_batch,
             lease_seconds=self.settings.lease_seconds,
+            at_step=at_step,
         )
         return Worker(indexer, self.stores.dirty, generation, on_progress=on_progress)
 
 
 @asynccontextmanager
-async def _open_writer(settings: Settings) -> AsyncIterator[Writer]:
+async def open_writer(settings: Settings) -> AsyncIterator[Writer]:
     async with open_stores(settings) as stores, open_embedder(settings) as embedder:
         card = IndexCard(embedder.model)
         yield Writer(

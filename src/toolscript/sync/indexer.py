@@ -28,7 +28,11 @@ class Step(StrEnum):
     CLEARED = "cleared"
 
 
-def _unobserved(_: Step) -> None: ...
+OnStep = Callable[[Step], None]
+
+
+def unobserved(_: Step) -> None:
+    """For a batch that nobody watches."""
 
 
 class Indexer:
@@ -42,7 +46,7 @@ class Indexer:
         *,
         batch: int = 256,
         lease_seconds: float = 60.0,
-        at_step: Callable[[Step], None] = _unobserved,
+        at_step: OnStep = unobserved,
     ) -> None:
         self._catalog = catalog
         self._dirty = dirty

@@ -89,6 +89,7 @@ class MemoryIndexes:
     async def drop(self, fingerprint: str) -> None:
         self._named(fingerprint)
         del self._indexes[fingerprint]
+        self._live = None if self._live == fingerprint else self._live
 
     def _named(self, fingerprint: str) -> MemoryIndex:
         if fingerprint not in self._indexes:

@@ -1,0 +1,139 @@
+"""What tests stand on: the real engines, a fresh catalog and a fresh collection name for each test."""
+
+import asyncio
+import os
+import subprocess
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from toolscript.adapters import postgres, qdrant
+from toolscript.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def engines() -> Settings:
+    """Where the real engines are: named by the environment, or started by `scripts/engines`."""
+    if "TOOLSCRIPT_QDRANT_URL" not in os.environ:
+        command = [str(ROOT / "scripts" / "engines"), "start"]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        for line in lines:
+            name, _, value = line.removeprefix("export ").partition("=")
+            os.environ[name] = value.strip("'\"")
+    return Settings()
+
+
+@pytest.fixture(scope="session")
+def model_folder() -> str:
+    """A real embedding model: the folder in TOOLSCRIPT_TEST_MODEL, or one lying beside the project, or a download."""
+    beside = ROOT.parent / "shared" / "models" / "all-MiniLM-L6-v2-int8"
+    named = os.environ.get("TOOLSCRIPT_TEST_MODEL")
+    return named or (str(beside) if beside.is_dir() else "sentence-transformers/all-MiniLM-L6-v2")
+
+
+def _database(url: str, name: str) -> str:
+    return url.rpartition("/")[0] + "/" + name
+
+
+def _admin(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(statement.encode())
+
+
+@pytest.fixture(scope="session")
+def migrated_database(engines: Settings) -> Iterator[str]:
+    """A database with our schema and nothing in it, for others to be copied from."""
+    url = engines.postgres_url.get_secret_value()
+    name = f"template_{uuid.uuid4().hex[:12]}"
+    _admin(url, f"CREATE DATABASE {name}")
+    postgres.upgrade(_database(url, name))
+    yield name
+    _admin(url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def fresh_database(engines: Settings, template: str) -> Iterator[str]:
+    url = engines.postgres_url.get_secret_value()
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    _admin(url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield _database(url, name)
+    _admin(url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgres_url(engines: Settings, migrated_database: str) -> Iterator[str]:
+    with fresh_database(engines, migrated_database) as url:
+        yield url
+
+
+@pytest.fixture
+async def pool(postgres_url: str) -> AsyncIterator[postgres.Pool]:
+    async with postgres.open_pool(postgres_url, size=4) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def indexes(engines: Settings) -> AsyncIterator[qdrant.QdrantIndexes]:
+    """Collections under a name of the test's own; all of them gone afterwards."""
+    alias = f"test_{uuid.uuid4().hex[:12]}"
+    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        yield qdrant.QdrantIndexes(connected, alias, qdrant.Layout())
+        await drop_collections(connected, alias)
+
+
+async def drop_collections(connected: qdrant.Qdrant, alias: str) -> None:
+    from qdrant_client import grpc as wire
+
+    for found in (await connected.collections.List(wire.ListCollectionsRequest())).collections:
+        if found.name.startswith(f"{alias}__"):
+            await connected.collections.Delete(wire.DeleteCollection(collection_name=found.name))
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The environment of one installation of the service, all its own."""
+
+    environment: dict[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        names = {name.removeprefix("TOOLSCRIPT_").lower(): value for name, value in self.environment.items()}
+        return Settings.model_validate(names)
+
+
+@contextmanager
+def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) -> Iterator[Installation]:
+    alias = f"test_{uuid.uuid4().hex[:12]}"
+    yield Installation(
+        {
+            "TOOLSCRIPT_POSTGRES_URL": postgres_url,
+            "TOOLSCRIPT_QDRANT_URL": engines.qdrant_url,
+            "TOOLSCRIPT_QDRANT_GRPC_PORT": str(engines.qdrant_grpc_port),
+            "TOOLSCRIPT_QDRANT_ALIAS": alias,
+            "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
+        }
+    )
+
+    async def clean_up() -> None:
+        async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+            await drop_collections(connected, alias)
+
+    asyncio.run(clean_up())
+
+
+@pytest.fixture
+def installation(engines: Settings, postgres_url: str, model_folder: str) -> Iterator[Installation]:
+    with fresh_installation(engines, postgres_url, model_folder) as fresh:
+        yield fresh

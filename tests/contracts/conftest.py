@@ -1,0 +1,76 @@
+"""Each port's real adapters and its double, one after the other."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.adapters.embedding_endpoint import EmbeddingEndpoint
+from tests.contracts.scenes import CARD, DIMENSIONS, Record
+from toolscript.adapters.fastembed import FastEmbedder
+from toolscript.adapters.openai_embeddings import OpenAIEmbedder
+from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet, open_pool
+from toolscript.adapters.postgres.pool import Pool
+from toolscript.model.models import ModelCard
+from toolscript.ports import Embedder, Index, Indexes
+from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
+
+
+@pytest.fixture(params=["hash", "fastembed", "openai"])
+async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+    if request.param == "hash":
+        yield HashEmbedder()
+    elif request.param == "fastembed":
+        yield request.getfixturevalue("local_model")
+    else:
+        with EmbeddingEndpoint(DIMENSIONS) as endpoint:
+            remote = OpenAIEmbedder(endpoint.url, ModelCard("hash", "1", DIMENSIONS))
+            yield remote
+            await remote.close()
+
+
+@pytest.fixture(scope="session")
+def local_model(model_folder: str) -> FastEmbedder:
+    return FastEmbedder(model_folder, threads=1)
+
+
+@pytest.fixture(params=["memory", "qdrant"])
+def some_indexes(request: pytest.FixtureRequest) -> Indexes:
+    if request.param == "memory":
+        return MemoryIndexes()
+    qdrant: Indexes = request.getfixturevalue("indexes")
+    return qdrant
+
+
+@pytest.fixture
+async def index(some_indexes: Indexes) -> Index:
+    await some_indexes.create(CARD)
+    return await some_indexes.open(CARD)
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def record(request: pytest.FixtureRequest) -> AsyncIterator[Record]:
+    if request.param == "memory":
+        yield _in_memory()
+    else:
+        async with open_pool(request.getfixturevalue("postgres_url"), size=8) as pool:
+            yield _in_postgres(pool)
+
+
+def _in_memory() -> Record:
+    time = [0.0]
+
+    async def let_pass(seconds: float) -> None:
+        time[0] += seconds
+
+    dirty = MemoryDirtySet(lambda: time[0])
+    return Record(MemoryCatalog(dirty), dirty, let_pass)
+
+
+def _in_postgres(pool: Pool) -> Record:
+    async def let_pass(seconds: float) -> None:
+        async with pool.connection() as conn:
+            await conn.execute(
+                "UPDATE mcp.dirty_items SET free_at = free_at - make_interval(secs => %s)", (seconds,)
+            )
+
+    return Record(PostgresCatalog(pool), PostgresDirtySet(pool), let_pass)

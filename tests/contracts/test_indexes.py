@@ -1,0 +1,98 @@
+"""What every Indexes promises: collections by fingerprint, one of them live."""
+
+import pytest
+
+from tests.contracts.scenes import CARD, OTHER_CARD, point
+from toolscript.errors import SetupError
+from toolscript.ports import Indexes
+
+pytestmark = pytest.mark.requirement("SK-003", "DOC-003")
+
+
+async def test_at_first_nothing_is_live(some_indexes: Indexes) -> None:
+    assert await some_indexes.live() is None
+
+
+async def test_creating_makes_nothing_live(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    assert await some_indexes.live() is None
+
+
+async def test_creating_again_keeps_what_is_there(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    await (await some_indexes.open(CARD)).put([point(1)])
+    await some_indexes.create(CARD)
+    assert await (await some_indexes.open(CARD)).count() == 1
+
+
+async def test_an_opened_index_knows_its_card(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    assert (await some_indexes.open(CARD)).card == CARD
+
+
+async def test_opening_what_is_absent_is_refused_with_the_command_that_makes_it(some_indexes: Indexes) -> None:
+    await some_indexes.create(OTHER_CARD)
+    with pytest.raises(SetupError) as refused:
+        await some_indexes.open(CARD)
+    assert "toolscript worker" in refused.value.hint
+
+
+async def test_live_moves_from_one_index_to_another(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    await some_indexes.create(OTHER_CARD)
+    await some_indexes.make_live(CARD.fingerprint)
+    assert await some_indexes.live() == CARD.fingerprint
+    await some_indexes.make_live(OTHER_CARD.fingerprint)
+    assert await some_indexes.live() == OTHER_CARD.fingerprint
+
+
+async def test_making_the_live_index_live_again_changes_nothing(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    await some_indexes.make_live(CARD.fingerprint)
+    await some_indexes.make_live(CARD.fingerprint)
+    assert await some_indexes.live() == CARD.fingerprint
+
+
+async def test_what_is_absent_cannot_go_live_and_the_live_one_stays(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    await some_indexes.make_live(CARD.fingerprint)
+    with pytest.raises(SetupError):
+        await some_indexes.make_live(OTHER_CARD.fingerprint)
+    assert await some_indexes.live() == CARD.fingerprint
+
+
+async def test_two_indexes_hold_their_own_points(some_indexes: Indexes) -> None:
+    for card, count in ((CARD, 1), (OTHER_CARD, 2)):
+        await some_indexes.create(card)
+        await (await some_indexes.open(card)).put([point(number + 1) for number in range(count)])
+    assert await (await some_indexes.open(CARD)).count() == 1
+    assert await (await some_indexes.open(OTHER_CARD)).count() == 2
+
+
+async def test_a_dropped_index_is_gone_and_the_others_are_not(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    await some_indexes.create(OTHER_CARD)
+    await some_indexes.drop(CARD.fingerprint)
+    with pytest.raises(SetupError):
+        await some_indexes.open(CARD)
+    assert await (await some_indexes.open(OTHER_CARD)).count() == 0
+
+
+async def test_dropping_what_is_absent_is_refused(some_indexes: Indexes) -> None:
+    with pytest.raises(SetupError):
+        await some_indexes.drop(CARD.fingerprint)
+
+
+async def test_dropping_the_live_index_leaves_none_live(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    await some_indexes.make_live(CARD.fingerprint)
+    await some_indexes.drop(CARD.fingerprint)
+    assert await some_indexes.live() is None
+
+
+async def test_a_dropped_index_can_be_made_anew_and_is_empty(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    await (await some_indexes.open(CARD)).put([point(1)])
+    await some_indexes.drop(CARD.fingerprint)
+    await some_indexes.create(CARD)
+    assert await (await some_indexes.open(CARD)).count() == 0

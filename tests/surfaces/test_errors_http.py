@@ -1,0 +1,119 @@
+"""What goes wrong, over HTTP: one shape, honest answers, and recovery without a restart."""
+
+import pytest
+
+from tests.faults import Fault
+from tests.surfaces.conftest import Api
+
+
+def error_of(answer: object) -> dict[str, object]:
+    body = answer.json()  # type: ignore[attr-defined]
+    assert body.keys() == {"error"}
+    assert body["error"].keys() == {"code", "message", "details"}
+    error: dict[str, object] = body["error"]
+    return error
+
+
+@pytest.mark.requirement("API-002", "API-003", "EC-004")
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"query": ""}, 400),
+        ({"query": " \n\t"}, 400),
+        ({"query": "x" * 1001}, 422),
+        ({"query": "x", "limit": 0}, 422),
+        ({"query": "x", "limit": 101}, 422),
+        ({"query": "x", "tool_threshold": 1.1}, 422),
+        ({"query": "x", "tool_threshold": -0.1}, 422),
+        ({"query": "x", "item_type": "spoon"}, 422),
+        ({"query": "x", "search_type": "psychic"}, 422),
+        ({"query": "x", "strategy": "astrology"}, 422),
+        ({"query": "x", "misspelt": 1}, 422),
+        ({"query": 7}, 422),
+        ({}, 422),
+        ([], 422),
+    ],
+)
+async def test_a_bad_request_is_refused_in_the_one_shape(api: Api, body: object, status: int) -> None:
+    answer = await api.client.post("/api/v1/search", json=body)
+    assert answer.status_code == status
+    assert error_of(answer)["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.requirement("API-003")
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [("GET", "/nowhere", 404, "NOT_FOUND"), ("DELETE", "/api/v1/search", 405, "VALIDATION_ERROR")],
+)
+async def test_the_frameworks_own_refusals_have_the_same_shape(
+    api: Api, method: str, path: str, status: int, code: str
+) -> None:
+    answer = await api.client.request(method, path)
+    assert answer.status_code == status
+    assert error_of(answer)["code"] == code
+
+
+@pytest.mark.requirement("API-003")
+async def test_a_body_that_is_not_json_has_the_same_shape(api: Api) -> None:
+    answer = await api.client.post("/api/v1/search", content="{", headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert error_of(answer)["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.requirement("API-003")
+async def test_every_answer_carries_a_request_id_and_a_sane_one_is_kept(api: Api) -> None:
+    assert len((await api.search("read a file")).headers["x-request-id"]) == 32
+    assert len((await api.client.get("/nowhere")).headers["x-request-id"]) == 32
+    mine = await api.client.get("/livez", headers={"x-request-id": "trace-42"})
+    assert mine.headers["x-request-id"] == "trace-42"
+    evil = await api.client.get("/livez", headers={"x-request-id": "a b\tc"})
+    assert evil.headers["x-request-id"] != "a b\tc"
+
+
+@pytest.mark.requirement("BR-004", "API-002")
+@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.RESET, Fault.HANGING])
+async def test_without_postgresql_tools_come_without_schemas_and_with_them_again_afterwards(
+    api: Api, fault: Fault
+) -> None:
+    await api.postgres.fail(fault)
+    answer = await api.search("create pull request", limit=1)
+    if fault is not Fault.RESET:
+        assert answer.json()["metadata"]["degraded"] == ["schemas"]
+        assert answer.json()["tools"][0]["input_schema"] is None
+    assert answer.json()["tools"][0]["name"] == "create_pull_request"
+    await api.postgres.heal()
+    await _until(api, [])
+
+
+@pytest.mark.requirement("API-002", "EC-009")
+@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.HANGING])
+async def test_without_qdrant_the_answer_is_empty_and_says_so_in_bounded_time(api: Api, fault: Fault) -> None:
+    await api.qdrant.fail(fault)
+    answer = await api.search("create pull request")
+    assert answer.status_code == 200
+    assert answer.json()["tools"] == []
+    assert answer.json()["metadata"]["degraded"] == ["index"]
+    assert answer.json()["metadata"]["total_time_ms"] < 5000
+    assert answer.headers["x-toolscript-degraded"] == "index"
+    assert (await api.client.get("/readyz")).status_code == 503
+    assert (await api.client.get("/livez")).status_code == 200
+    await api.qdrant.heal()
+    await _until(api, [])
+
+
+async def test_readiness_names_the_part_that_is_missing(api: Api) -> None:
+    assert (await api.client.get("/readyz")).json()["status"] == "ready"
+    await api.postgres.fail(Fault.REFUSED)
+    answer = await api.client.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "degraded"
+    assert not answer.json()["parts"]["catalog"]["ok"]
+
+
+async def _until(api: Api, degraded: list[str]) -> None:
+    """Tries again until the answer is whole; the bound is in tries, each of them bounded by its deadline."""
+    for _ in range(100):
+        metadata = (await api.search("create pull request")).json()["metadata"]
+        if metadata["degraded"] == degraded:
+            return
+    raise AssertionError(f"it did not recover: {metadata['degraded']}")

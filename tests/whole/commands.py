@@ -1,0 +1,57 @@
+"""Runs the installed command line as a person would, in an environment of the test's own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+WAIT_SECONDS = 60.0
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "toolscript", *arguments]
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    return {**{key: value for key, value in os.environ.items() if not key.startswith("TOOLSCRIPT_")}, **extra}
+
+
+def run(extra: Mapping[str, str], *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command(*arguments), env=environment(extra), capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    return done
+
+
+@contextmanager
+def serving(extra: Mapping[str, str]) -> Iterator[str]:
+    """`toolscript serve` as a process; answers its address, ends it by its process id."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        command("serve", "--port", str(port)), env=environment(extra), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        _until_listening(process, port)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=WAIT_SECONDS)
+
+
+def _until_listening(process: subprocess.Popen[str], port: int) -> None:
+    ends_at = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < ends_at:
+        if process.poll() is not None:
+            raise AssertionError(f"serve ended with {process.returncode}: {process.communicate()[1]}")
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("serve did not listen in time")

@@ -1,0 +1,36 @@
+"""The worker can be killed anywhere: nothing is lost, nothing comes back, nothing is done half."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Installation
+from tests.whole import catalog_files
+from tests.whole.commands import run
+from tests.whole.kill_worker import examine, kill_at_random, kill_at_step
+from toolscript.sync.indexer import Step
+
+HEALTHY = {"missing": 0, "stale": 0, "extra": 0, "pending": 0}
+
+
+@pytest.fixture
+def fragile(installation: Installation) -> dict[str, str]:
+    """Small batches and short leases: many moments to die in, and no long wait for the survivor."""
+    return {**installation.environment, "TOOLSCRIPT_WORKER_BATCH": "16", "TOOLSCRIPT_LEASE_SECONDS": "2"}
+
+
+@pytest.mark.requirement("SK-009")
+def test_a_worker_killed_at_every_step_and_at_random_leaves_catalog_and_index_equal(
+    fragile: dict[str, str], tmp_path: Path
+) -> None:
+    rows = catalog_files.rows(320)
+    run(fragile, "import", str(catalog_files.write(tmp_path / "all.jsonl", rows)))
+    for step in Step:
+        kill_at_step(fragile, step)
+    changed = [{**row, "description": f"{row['description']} Really."} for row in rows[:40]]
+    run(fragile, "import", "--prune", str(catalog_files.write(tmp_path / "fewer.jsonl", changed + rows[40:250])))
+    for step in (Step.PUT, Step.REMOVED):
+        kill_at_step(fragile, step)
+    kill_at_random(fragile, kills=4, longest=2.5, seed=7)
+    run(fragile, "worker", "--drain")
+    assert examine(fragile).items() >= {**HEALTHY, "items": 250, "points": 250}.items()

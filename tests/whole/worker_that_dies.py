@@ -1,0 +1,28 @@
+"""A worker that kills itself, as a power cut would, when it reaches a step for the n-th time."""
+
+import asyncio
+import os
+import signal
+import sys
+
+from toolscript.model.progress import silent
+from toolscript.service.writing import open_writer
+from toolscript.settings import Settings
+from toolscript.sync.indexer import Step
+
+
+async def main(step: Step, times: int) -> None:
+    seen = 0
+
+    def at_step(reached: Step) -> None:
+        nonlocal seen
+        seen += reached is step
+        if seen == times:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async with open_writer(Settings()) as writer:
+        await writer.worker(silent, at_step).drain()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Step(sys.argv[1]), int(sys.argv[2])))
