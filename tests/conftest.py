@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from toolscript.adapters import postgres, qdrant
+from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -58,7 +59,7 @@ def migrated_database(engines: Settings) -> Iterator[str]:
     url = engines.postgres_url.get_secret_value()
     name = f"template_{uuid.uuid4().hex[:12]}"
     _admin(url, f"CREATE DATABASE {name}")
-    postgres.upgrade(_database(url, name))
+    upgrade(_database(url, name))
     yield name
     _admin(url, f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -48,9 +48,7 @@ class EmbeddingEndpoint:
         if self._scripted:
             return self._scripted.popleft()
         vectors = anyio.run(self._embedder.embed_passages, request["input"])
-        data = [
-            {"object": "embedding", "index": at, "embedding": row.tolist()} for at, row in enumerate(vectors)
-        ]
+        data = [{"object": "embedding", "index": at, "embedding": row.tolist()} for at, row in enumerate(vectors)]
         # Last first: the protocol promises no order.
         return 200, json.dumps({"object": "list", "model": request["model"], "data": data[::-1]}).encode()
 

@@ -22,7 +22,15 @@ CATALOG = {
     "getWeather": "Current weather and the forecast for a city. Погода и прогноз. 天気予報",
     "createCalendarEvent": "Create an event in a calendar, with attendees and a reminder.",
 }
-QUESTIONS = ["read file", "create a new issue on github", "files", "прогноз погоды", "天気", "calendar event", "sql"]
+QUESTIONS = [
+    "read file",
+    "create a new issue on github",
+    "files",
+    "прогноз погоды",
+    "天気",
+    "calendar event",
+    "sql",
+]
 
 
 @pytest.fixture

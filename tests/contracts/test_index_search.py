@@ -117,7 +117,9 @@ async def test_a_filter_may_allow_both_truths(index: Index) -> None:
 
 @pytest.mark.requirement("BR-003")
 async def test_a_filter_on_a_list_holds_when_any_value_is_in_common(index: Index) -> None:
-    await index.put([point(1, skill_ids=["mail", "calendar"]), point(2, skill_ids=["files"]), point(3, skill_ids=[])])
+    await index.put(
+        [point(1, skill_ids=["mail", "calendar"]), point(2, skill_ids=["files"]), point(3, skill_ids=[])]
+    )
     assert ids(await dense(index, Condition("skill_ids", ("calendar",)))) == [1]
     assert set(ids(await dense(index, Condition("skill_ids", ("calendar", "files", "none"))))) == {1, 2}
     assert await dense(index, Condition("skill_ids", ("none",))) == []
@@ -147,7 +149,13 @@ async def test_a_condition_without_values_matches_nothing(index: Index) -> None:
 
 
 async def test_fields_come_back_as_they_went_in(index: Index) -> None:
-    fields = {"name": "Größe 日本 🙂", "db_id": 2**53, "skill_ids": ["a", "b"], "primary_skill_id": None, "empty": ""}
+    fields = {
+        "name": "Größe 日本 🙂",
+        "db_id": 2**53,
+        "skill_ids": ["a", "b"],
+        "primary_skill_id": None,
+        "empty": "",
+    }
     await index.put([point(1, **fields)])  # type: ignore[arg-type]
     found = (await dense(index))[0].fields
     assert {name: found[name] for name in fields} == fields

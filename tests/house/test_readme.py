@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Installation
+from toolscript.surfaces.error_table import ERROR_TABLE
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
@@ -39,13 +42,13 @@ def free_port() -> int:
 
 async def run(script: str, environment: dict[str, str], output: Path) -> int:
     """The exit code of the script; its output goes to a file, which a server left behind cannot hold open."""
-    with output.open("wb") as file:
+    with output.open("wb") as file, output.with_suffix(".err").open("wb") as errors:
         shell = await asyncio.create_subprocess_exec(
             *("bash", "-e", "-o", "pipefail", "-c", script),
             cwd=ROOT,
             env=environment,
             stdout=file,
-            stderr=output.with_suffix(".err").open("wb"),
+            stderr=errors,
             start_new_session=True,
         )
     try:
@@ -73,7 +76,7 @@ def contains(whole: Any, part: Any) -> bool:
     return bool(whole == part)
 
 
-async def test_the_first_search_works_as_written(installation: Any, tmp_path: Path) -> None:
+async def test_the_first_search_works_as_written(installation: Installation, tmp_path: Path) -> None:
     environment = {
         **os.environ,
         **installation.environment,
@@ -96,7 +99,15 @@ def test_only_installing_and_starting_engines_is_not_run() -> None:
     assert set(commands) <= {"python3", ".", "pip", "eval"}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))])
+def test_the_table_of_errors_names_every_code_and_status() -> None:
+    rows = dict(re.findall(r"^\| `([A-Z_]+)` \| ([\d, ]+) \|", README, re.MULTILINE))
+    used = {(row.code, str(row.http_status)) for row in ERROR_TABLE.values()}
+    assert [(code, status) for code, status in sorted(used) if status not in rows.get(code, "")] == []
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+)
 def test_every_link_leads_to_a_file(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()]
     assert missing == []

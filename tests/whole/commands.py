@@ -5,9 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import IO
 
 WAIT_SECONDS = 60.0
 
@@ -34,22 +36,23 @@ def serving(extra: Mapping[str, str]) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        command("serve", "--port", str(port)), env=environment(extra), stderr=subprocess.PIPE, text=True
-    )
-    try:
-        _until_listening(process, port)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=WAIT_SECONDS)
+    # A file, not a pipe: a server whose log nobody reads would stop at a full pipe.
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command("serve", "--port", str(port)), env=environment(extra), stderr=log)
+        try:
+            _until_listening(process, port, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=WAIT_SECONDS)
 
 
-def _until_listening(process: subprocess.Popen[str], port: int) -> None:
+def _until_listening(process: subprocess.Popen[bytes], port: int, log: IO[str]) -> None:
     ends_at = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < ends_at:
         if process.poll() is not None:
-            raise AssertionError(f"serve ended with {process.returncode}: {process.communicate()[1]}")
+            log.seek(0)
+            raise AssertionError(f"serve ended with {process.returncode}: {log.read()}")
         with socket.socket() as client:
             if client.connect_ex(("127.0.0.1", port)) == 0:
                 return

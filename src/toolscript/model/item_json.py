@@ -1,5 +1,7 @@
 """Reads an item from plain JSON data, and says what is wrong with it when that fails."""
 
+import hashlib
+import math
 from collections.abc import Mapping
 from typing import cast
 
@@ -32,7 +34,7 @@ def item_from_json(data: object) -> Item:
 
 
 def storable(value: object, depth: int = 0) -> object:
-    """The same JSON value with every character a database can hold; refused when nested without end."""
+    """The same JSON value with only what a database can hold in it; refused when nested without end."""
     if depth > MAX_DEPTH:
         raise InvalidRequest(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, str):
@@ -41,17 +43,20 @@ def storable(value: object, depth: int = 0) -> object:
         return {readable(str(key)): storable(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [storable(inner, depth + 1) for inner in value]
-    return value
+    # NaN and 1e999 pass Python's reader and are no JSON: null, as JavaScript has it.
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _natural_key(server: str, kind: ItemKind, name: str) -> str:
-    return f"{server}__{name}" if kind is ItemKind.TOOL else f"{server}__{kind}__{name}"
+    key = f"{server}__{name}" if kind is ItemKind.TOOL else f"{server}__{kind}__{name}"
+    # What is unique is indexed, and an index entry has room for little more than this.
+    return key if len(key) <= MAX_NAME else hashlib.sha256(key.encode()).hexdigest()
 
 
 def _kind(data: JsonObject) -> ItemKind:
     # Catalogs in the wild use `kind` for where a tool came from ("mcp", "api"): those are tools.
     value = data.get("type", data.get("kind", "tool"))
-    if value in {"mcp", "api"}:
+    if value in ("mcp", "api"):
         return ItemKind.TOOL
     try:
         return ItemKind(str(value))

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import quantiles
 
 
 @dataclass(frozen=True)
@@ -17,8 +16,8 @@ class Latency:
 
     @classmethod
     def of(cls, name: str, milliseconds: Sequence[float]) -> "Latency":
-        p50, p95 = np.percentile(milliseconds, [50, 95])
-        return cls(name, len(milliseconds), round(float(p50), 3), round(float(p95), 3))
+        cuts = quantiles(milliseconds, n=100, method="inclusive")
+        return cls(name, len(milliseconds), round(cuts[49], 3), round(cuts[94], 3))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,28 @@
-"""The service, deployable 2: wires adapters to the core. One function per command."""
+"""The service, deployable 2: wires adapters to the core. One function per command, loaded when it is run."""
 
-from toolscript.service.bench import bench_search
-from toolscript.service.serving import serve
-from toolscript.service.writing import doctor, drain, import_file, migrate, reindex, work
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolscript.service.bench import bench_search
+    from toolscript.service.serving import serve
+    from toolscript.service.writing import doctor, drain, import_file, migrate, reindex, work
 
 __all__ = ["bench_search", "doctor", "drain", "import_file", "migrate", "reindex", "serve", "work"]
+
+_HOMES = {
+    "bench_search": "bench",
+    "doctor": "writing",
+    "drain": "writing",
+    "import_file": "writing",
+    "migrate": "writing",
+    "reindex": "writing",
+    "serve": "serving",
+    "work": "writing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(name)
+    return getattr(import_module(f"toolscript.service.{_HOMES[name]}"), name)

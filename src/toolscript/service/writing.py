@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolscript.adapters import postgres
 from toolscript.adapters.jsonl_items import count_lines, read_items
 from toolscript.errors import SetupError
 from toolscript.model.dirty import Generation, GenerationState
@@ -28,11 +27,13 @@ logger = logging.getLogger(__name__)
 
 
 def migrate(*, down_to: str | None) -> None:
+    from toolscript.adapters.postgres.migrate import downgrade, upgrade
+
     url = Settings().postgres_url.get_secret_value()
     if down_to is None:
-        postgres.upgrade(url)
+        upgrade(url)
     else:
-        postgres.downgrade(url, down_to)
+        downgrade(url, down_to)
 
 
 def import_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolscript.errors import ModelMismatch, NotFound, SetupError
+from toolscript.errors import ModelMismatch, SetupError
 from toolscript.model.dirty import Generation, GenerationState
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress, silent
@@ -65,16 +65,9 @@ async def drop_previous(indexes: Indexes, dirty: DirtySet) -> list[str]:
     ended = [found for found in await dirty.generations() if found.state is GenerationState.PREVIOUS]
     for generation in ended:
         if generation.fingerprint is not None:
-            await _drop_if_there(indexes, generation.fingerprint)
+            await indexes.drop(generation.fingerprint)
         await dirty.forget(generation.id)
     return [generation.fingerprint or "" for generation in ended]
-
-
-async def _drop_if_there(indexes: Indexes, fingerprint: str) -> None:
-    try:
-        await indexes.drop(fingerprint)
-    except (NotFound, SetupError):
-        return
 
 
 def _mismatch(live: str, card: IndexCard) -> ModelMismatch:

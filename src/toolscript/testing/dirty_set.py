@@ -44,7 +44,8 @@ class MemoryDirtySet:
 
     async def adopt(self, fingerprint: str) -> Generation:
         live = next(found for found in self._generations.values() if found.state is GenerationState.LIVE)
-        if live.fingerprint is None:
+        known = {found.fingerprint for found in self._generations.values()}
+        if live.fingerprint is None and fingerprint not in known:
             self._generations[live.id] = replace(live, fingerprint=fingerprint)
         return self._generations[live.id]
 
@@ -66,6 +67,8 @@ class MemoryDirtySet:
         return len(page)
 
     async def set_state(self, generation: int, state: GenerationState) -> None:
+        if generation not in self._generations:
+            raise NotFound(f"there is no generation {generation}")
         for id_, found in self._generations.items():
             if state is GenerationState.LIVE and found.state is GenerationState.LIVE:
                 self._generations[id_] = replace(found, state=GenerationState.PREVIOUS)

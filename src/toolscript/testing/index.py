@@ -87,8 +87,7 @@ class MemoryIndexes:
         self._live = fingerprint
 
     async def drop(self, fingerprint: str) -> None:
-        self._named(fingerprint)
-        del self._indexes[fingerprint]
+        self._indexes.pop(fingerprint, None)
         self._live = None if self._live == fingerprint else self._live
 
     def _named(self, fingerprint: str) -> MemoryIndex:

@@ -3,14 +3,12 @@
 from toolscript.adapters.postgres.catalog import PostgresCatalog
 from toolscript.adapters.postgres.dirty_set import PostgresDirtySet
 from toolscript.adapters.postgres.pool import Pool, open_pool
-from toolscript.adapters.postgres.schema import downgrade, require_current_schema, upgrade
+from toolscript.adapters.postgres.schema import require_current_schema
 
 __all__ = [
     "Pool",
     "PostgresCatalog",
     "PostgresDirtySet",
-    "downgrade",
     "open_pool",
     "require_current_schema",
-    "upgrade",
 ]

@@ -10,6 +10,13 @@ from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
 
 _GENERATIONS = "SELECT id, state, fingerprint FROM mcp.index_generations ORDER BY id"
 
+# A nameless generation stays nameless when its model is being built beside it.
+_ADOPT = """
+UPDATE mcp.index_generations SET fingerprint = %(fingerprint)s
+WHERE state = 'live' AND fingerprint IS NULL
+  AND NOT EXISTS (SELECT FROM mcp.index_generations WHERE fingerprint = %(fingerprint)s)
+"""
+
 _CLAIM = """
 WITH free AS (
     SELECT item_id FROM mcp.dirty_items
@@ -65,10 +72,8 @@ class PostgresDirtySet:
 
     async def adopt(self, fingerprint: str) -> Generation:
         async with transaction(self._pool) as conn:
-            await conn.execute(
-                "UPDATE mcp.index_generations SET fingerprint = %s WHERE state = 'live' AND fingerprint IS NULL",
-                (fingerprint,),
-            )
+            await conn.execute(OWN_GENERATIONS)
+            await conn.execute(_ADOPT, {"fingerprint": fingerprint})
         return next(found for found in await self.generations() if found.state is GenerationState.LIVE)
 
     async def begin(self, fingerprint: str) -> Generation:
@@ -109,7 +114,11 @@ class PostgresDirtySet:
                     "UPDATE mcp.index_generations SET state = 'previous' WHERE state = 'live' AND id <> %s",
                     (generation,),
                 )
-            await conn.execute("UPDATE mcp.index_generations SET state = %s WHERE id = %s", (state, generation))
+            changed = await conn.execute(
+                "UPDATE mcp.index_generations SET state = %s WHERE id = %s", (state, generation)
+            )
+            if not changed.rowcount:
+                raise NotFound(f"there is no generation {generation}")
 
     async def forget(self, generation: int) -> None:
         async with transaction(self._pool) as conn:

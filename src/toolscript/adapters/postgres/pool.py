@@ -14,6 +14,7 @@ Connection = AsyncConnection[tuple[object, ...]]
 Pool = AsyncConnectionPool[Connection]
 
 MIGRATE_HINT = "run `toolscript migrate`"
+DOWN_HINT = "is PostgreSQL running, and is TOOLSCRIPT_POSTGRES_URL right?"
 
 # First match wins.
 TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[ToolscriptError], str], ...] = (
@@ -23,14 +24,22 @@ TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[ToolscriptError], st
         MIGRATE_HINT,
     ),
     (
-        (errors.QueryCanceled, errors.DeadlockDetected, errors.SerializationFailure),
+        (
+            errors.QueryCanceled,
+            errors.DeadlockDetected,
+            errors.SerializationFailure,
+            errors.IdleInTransactionSessionTimeout,
+            errors.ReadOnlySqlTransaction,
+        ),
         CatalogUnavailable,
         "try again",
     ),
+    # To the driver this is an OperationalError; to us it is data that will never fit.
+    ((errors.ProgramLimitExceeded,), CatalogRejected, ""),
     (
         (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, TimeoutError, OSError),
         CatalogUnavailable,
-        "is PostgreSQL running, and is TOOLSCRIPT_POSTGRES_URL right?",
+        DOWN_HINT,
     ),
     ((psycopg.Error,), CatalogRejected, ""),
 )

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 import grpc
-from qdrant_client import grpc as wire
 
+from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.index import QdrantIndex
 from toolscript.adapters.qdrant.layout import Layout, create_request, field_requests
@@ -43,7 +43,7 @@ class QdrantIndexes:
 
     async def open(self, card: IndexCard) -> Index:
         name = self._name(card.fingerprint)
-        answer = await self._collections("Get", wire.GetCollectionInfoRequest(collection_name=name))
+        answer = await self._info(name)
         found = from_value(answer.result.config.metadata["fingerprint"])
         if found != card.fingerprint:
             raise ModelMismatch(
@@ -53,6 +53,8 @@ class QdrantIndexes:
         return QdrantIndex(self._qdrant, name, card)
 
     async def make_live(self, fingerprint: str) -> None:
+        # The engine applies one alias action after the other: failing on the second, it keeps the first.
+        await self._info(self._name(fingerprint))
         create = wire.CreateAlias(collection_name=self._name(fingerprint), alias_name=self._alias)
         actions = [wire.AliasOperations(create_alias=create)]
         if await self.live() is not None:
@@ -66,6 +68,9 @@ class QdrantIndexes:
 
     async def _change_aliases(self, actions: Sequence[wire.AliasOperations]) -> None:
         await self._collections("UpdateAliases", wire.ChangeAliases(actions=actions))
+
+    async def _info(self, name: str) -> Any:
+        return await self._collections("Get", wire.GetCollectionInfoRequest(collection_name=name))
 
     async def _collections(self, method: str, request: object) -> Any:
         call = getattr(self._qdrant.collections, method)

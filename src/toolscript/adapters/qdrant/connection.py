@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import grpc
 from grpc import StatusCode
-from qdrant_client.grpc import collections_service_pb2_grpc, points_service_pb2_grpc
 
+from toolscript.adapters.qdrant import wire
 from toolscript.errors import IndexRejected, IndexUnavailable, InvalidRequest, SetupError, ToolscriptError
 
 MAX_MESSAGE = 256 * 1024 * 1024
@@ -62,8 +62,8 @@ async def connect(
     channel = _channel(target, secure=address.scheme == "https", api_key=api_key)
     async with channel:
         yield Qdrant(
-            points=points_service_pb2_grpc.PointsStub(channel),  # type: ignore[no-untyped-call]
-            collections=collections_service_pb2_grpc.CollectionsStub(channel),  # type: ignore[no-untyped-call]
+            points=wire.PointsStub(channel),  # type: ignore[no-untyped-call]
+            collections=wire.CollectionsStub(channel),  # type: ignore[no-untyped-call]
             timeout_seconds=timeout_seconds,
         )
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from qdrant_client import grpc as wire
-
+from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.layout import DENSE, WORDS
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from qdrant_client import grpc as wire
-
+from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.values import to_value
 from toolscript.model.models import IndexCard
 

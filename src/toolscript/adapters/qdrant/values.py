@@ -1,10 +1,8 @@
 """Payloads and filters, to the engine's wire format and back."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from qdrant_client import grpc as wire
-
+from toolscript.adapters.qdrant import wire
 from toolscript.model.index import Condition, PointVersion, Scalar, Where
 
 
@@ -70,19 +68,24 @@ def unless_newer(points: Sequence[PointVersion]) -> wire.Filter:
 
 
 def _condition(condition: Condition) -> wire.Condition:
-    match = _match(condition.any_of)
-    return wire.Condition(field=wire.FieldCondition(key=condition.field, match=match))
+    fields = [
+        wire.Condition(field=wire.FieldCondition(key=condition.field, match=match))
+        for match in _matches(condition.any_of)
+    ]
+    return fields[0] if len(fields) == 1 else wire.Condition(filter=wire.Filter(should=fields))
 
 
-def _match(values: Sequence[Scalar]) -> wire.Match:
-    if all(isinstance(value, bool) for value in values) and len(values) == 1:
-        return wire.Match(boolean=bool(values[0]))
-    if all(isinstance(value, int) for value in values):
-        return wire.Match(integers=wire.RepeatedIntegers(integers=[int(value) for value in values]))
-    strings: list[Any] = [str(value) for value in values]
+def _matches(values: Sequence[Scalar]) -> Iterator[wire.Match]:
+    """The engine matches values of one kind at a time, and truths one by one."""
+    yield from (wire.Match(boolean=value) for value in values if isinstance(value, bool))
+    integers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    strings = [value for value in values if isinstance(value, str)]
+    if integers:
+        yield wire.Match(integers=wire.RepeatedIntegers(integers=integers))
     if len(strings) == 1:
-        return wire.Match(keyword=strings[0])
-    return wire.Match(keywords=wire.RepeatedStrings(strings=strings))
+        yield wire.Match(keyword=strings[0])
+    elif strings or not values:
+        yield wire.Match(keywords=wire.RepeatedStrings(strings=strings))
 
 
 def _has_id(point_id: int) -> wire.Condition:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -15,9 +15,11 @@ from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
 from toolscript.surfaces.cli.output import progress, say, show
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
-from toolscript.sync.doctor import Examination
-from toolscript.sync.import_items import ImportReport
-from toolscript.sync.worker import WorkReport
+
+if TYPE_CHECKING:
+    from toolscript.sync.doctor import Examination
+    from toolscript.sync.import_items import ImportReport
+    from toolscript.sync.worker import WorkReport
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -26,11 +28,11 @@ class ServiceCommands(BenchCommands, Protocol):
     """What the command line asks of the service."""
 
     def migrate(self, *, down_to: str | None) -> None: ...
-    def import_file(self, path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport: ...
-    def drain(self, on_progress: OnProgress) -> WorkReport: ...
+    def import_file(self, path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> "ImportReport": ...
+    def drain(self, on_progress: OnProgress) -> "WorkReport": ...
     def work(self) -> None: ...
     def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
-    def doctor(self, *, repair: bool, on_progress: OnProgress) -> Examination: ...
+    def doctor(self, *, repair: bool, on_progress: OnProgress) -> "Examination": ...
     def serve(self, *, host: str | None, port: int | None) -> None: ...
 
 
@@ -151,7 +153,7 @@ def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> 
             raise typer.Exit(2)
 
 
-def _show_import(report: ImportReport, *, as_json: bool) -> None:
+def _show_import(report: "ImportReport", *, as_json: bool) -> None:
     stored = report.stored
     for refused in report.refused:
         say(f"{refused.where}: {refused.reason}")
@@ -162,7 +164,7 @@ def _show_import(report: ImportReport, *, as_json: bool) -> None:
     show(asdict(report), text, as_json=as_json)
 
 
-def _show_examination(report: Examination, *, as_json: bool) -> None:
+def _show_examination(report: "Examination", *, as_json: bool) -> None:
     for item, reason in report.failing:
         say(f"item {item} keeps failing: {reason}")
     text = (

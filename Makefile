@@ -1,0 +1,43 @@
+# Short names for what is done often. `make help` lists them.
+PYTHON ?= python
+UV ?= uv
+COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command 'make lock' --quiet --python-version 3.11
+SCRIPTS = scripts/engines scripts/generate-docs
+
+.DEFAULT_GOAL := help
+.PHONY: help install engines check lint test docs lock serve
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+install: ## install the package with the service and the tools
+	$(PYTHON) -m pip install -e '.[service,dev]'
+
+engines: ## start private engines; prints lines for a shell to eval
+	@scripts/engines start
+
+check: lint test ## everything that has to hold
+
+lint: ## format, lint, types, import direction, generated pages
+	ruff format --check . $(SCRIPTS)
+	ruff check . $(SCRIPTS)
+	mypy
+	MYPYPATH=scripts mypy scripts/engines scripts/engine_parts
+	mypy scripts/generate-docs
+	lint-imports
+	$(PYTHON) scripts/generate-docs --check
+
+test: ## the tests alone
+	$(PYTHON) -m pytest
+
+docs: ## write the generated pages
+	$(PYTHON) scripts/generate-docs
+
+lock: ## write the lock files, with hashes and without index addresses
+	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --extra service --output-file requirements-service.lock
+	$(COMPILE) --extra service --extra dev --output-file requirements-dev.lock
+
+serve: ## answer searches on this machine
+	$(PYTHON) -m toolscript serve

@@ -1,0 +1,48 @@
+"""Runs the migrations. Loaded by the one command that needs it: its tools take a second to load."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import URL, create_engine, exc, make_url
+from sqlalchemy.pool import NullPool
+
+from toolscript.adapters.postgres.pool import DOWN_HINT
+from toolscript.errors import CatalogUnavailable
+
+_FOLDER = Path(__file__).parent / "migrations"
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    with _config(url) as config:
+        command.upgrade(config, revision)
+
+
+def downgrade(url: str, revision: str) -> None:
+    with _config(url) as config:
+        command.downgrade(config, revision)
+
+
+@contextmanager
+def _config(url: str) -> Iterator[Config]:
+    engine = create_engine(_driver_url(url), poolclass=NullPool)
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER))
+    try:
+        with engine.connect() as conn:
+            config.attributes["connection"] = conn
+            yield config
+            conn.commit()
+    except exc.OperationalError as error:
+        raise CatalogUnavailable(
+            f"PostgreSQL: {str(error.orig).splitlines()[0]}",
+            hint=DOWN_HINT,
+        ) from error
+    finally:
+        engine.dispose()
+
+
+def _driver_url(url: str) -> URL:
+    return make_url(url).set(drivername="postgresql+psycopg")

@@ -1,0 +1,49 @@
+"""The requirements and the tests name each other."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.requirements import ALL
+
+TESTS = Path(__file__).parents[1]
+FAMILIES = {"BR": 10, "EC": 9, "API": 3, "SLA": 1, "SK": 10, "DOC": 7, "KN": 6, "TS": 11}
+
+
+def ids_named_by_tests() -> dict[str, set[str]]:
+    """Each id in a `pytest.mark.requirement(...)`, on a test or on a whole file, and the files that name it."""
+    named: dict[str, set[str]] = {}
+    for path in sorted(TESTS.rglob("*.py")):
+        for id_ in _ids(ast.parse(path.read_text("utf-8"))):
+            named.setdefault(id_, set()).add(str(path.relative_to(TESTS)))
+    return named
+
+
+def _ids(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
+            yield from (str(ast.literal_eval(given)) for given in node.args)
+
+
+def test_every_requirement_has_its_place_in_the_manifest() -> None:
+    expected = {f"{family}-{number:03}" for family, most in FAMILIES.items() for number in range(1, most + 1)}
+    assert sorted(requirement.id for requirement in ALL) == sorted(expected)
+
+
+def test_every_id_that_a_test_names_exists() -> None:
+    known = {requirement.id for requirement in ALL}
+    assert {id_: where for id_, where in ids_named_by_tests().items() if id_ not in known} == {}
+
+
+def test_every_requirement_is_tested_or_deferred_with_a_reason() -> None:
+    named = ids_named_by_tests()
+    assert [one.id for one in ALL if not one.deferred and one.id not in named] == []
+
+
+def test_a_deferred_requirement_is_named_by_no_test() -> None:
+    named = ids_named_by_tests()
+    assert {one.id: named[one.id] for one in ALL if one.deferred and one.id in named} == {}
+
+
+def test_a_requirement_is_deferred_or_built_in_part_but_not_both() -> None:
+    assert [one.id for one in ALL if one.deferred and one.missing] == []

@@ -1,0 +1,148 @@
+"""Items from JSON that nobody vouches for."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.item_json import MAX_DEPTH, MAX_NAME, MAX_TEXT, item_from_json, storable
+from toolscript.model.items import Item, ItemKind
+
+GOOD: dict[str, Any] = {"server": "fs", "name": "read_file"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+def test_the_least_an_item_needs_is_a_server_and_a_name() -> None:
+    assert item_from_json(GOOD) == Item("fs__read_file", ItemKind.TOOL, "fs", "read_file")
+
+
+def test_everything_else_is_taken_as_given() -> None:
+    given_ = {
+        "id": "k",
+        "kind": "prompt",
+        "description": " Reads. ",
+        "server_description": "Files",
+        "input_schema": {"b": 1, "a": [None, 1.5, True]},
+        "output_schema": {},
+        "annotations": {"readOnlyHint": True},
+        "unknown": object(),
+    }
+    item = item_from_json(GOOD | given_)
+    assert item == Item(
+        "k",
+        ItemKind.PROMPT,
+        "fs",
+        "read_file",
+        "Reads.",
+        "Files",
+        {"b": 1, "a": [None, 1.5, True]},
+        {},
+        {"readOnlyHint": True},
+    )
+    assert list(item.input_schema or ()) == ["b", "a"]
+
+
+@pytest.mark.parametrize("kind", ["tool", "mcp", "api"])
+def test_kinds_that_say_where_a_tool_came_from_are_tools(kind: str) -> None:
+    assert item_from_json(GOOD | {"kind": kind}).kind is ItemKind.TOOL
+
+
+def test_type_is_another_word_for_kind_and_comes_first() -> None:
+    assert item_from_json(GOOD | {"type": "resource", "kind": "tool"}).kind is ItemKind.RESOURCE
+
+
+def test_a_tool_and_a_prompt_of_one_name_have_two_keys() -> None:
+    kinds = ("tool", "prompt", "resource")
+    assert len({item_from_json(GOOD | {"kind": kind}).key for kind in kinds}) == 3
+
+
+def test_a_key_made_of_long_names_is_bounded_and_still_its_own() -> None:
+    long = {"server": "s" * MAX_NAME, "name": "n" * MAX_NAME}
+    key = item_from_json(long).key
+    assert len(key) <= MAX_NAME
+    assert key == item_from_json(long).key
+    assert key != item_from_json(long | {"name": "m" * MAX_NAME}).key
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (None, "must be a JSON object"),
+        ([GOOD], "must be a JSON object"),
+        ("text", "must be a JSON object"),
+        ({"name": "n"}, "server is missing"),
+        ({"server": "s"}, "name is missing"),
+        (GOOD | {"name": ""}, "name is missing"),
+        (GOOD | {"name": None}, "name is missing"),
+        (GOOD | {"name": " \n"}, "name is blank"),
+        (GOOD | {"name": 7}, "name must be text"),
+        (GOOD | {"name": ["n"]}, "name must be text"),
+        (GOOD | {"description": {}}, "description must be text"),
+        (GOOD | {"name": "n" * (MAX_NAME + 1)}, "name is longer than 512"),
+        (GOOD | {"id": "i" * (MAX_NAME + 1)}, "id is longer than 512"),
+        (GOOD | {"kind": "agent"}, "kind must be"),
+        (GOOD | {"kind": None}, "kind must be"),
+        (GOOD | {"kind": ["tool"]}, "kind must be"),
+        (GOOD | {"type": {"a": "tool"}}, "kind must be"),
+        (GOOD | {"input_schema": "{}"}, "input_schema must be a JSON object"),
+        (GOOD | {"annotations": [1]}, "annotations must be a JSON object"),
+        (GOOD | {"output_schema": nested(MAX_DEPTH + 1)}, "nested deeper than"),
+    ],
+)
+def test_what_is_wrong_with_an_item_is_said(data: object, complaint: str) -> None:
+    with pytest.raises(InvalidRequest, match=complaint):
+        item_from_json(data)
+
+
+def test_names_and_nesting_may_go_up_to_their_bounds() -> None:
+    item = item_from_json(GOOD | {"name": "n" * MAX_NAME, "input_schema": nested(MAX_DEPTH)})
+    assert len(item.name) == MAX_NAME
+    assert item.input_schema == nested(MAX_DEPTH)
+
+
+def test_a_long_description_is_cut() -> None:
+    assert item_from_json(GOOD | {"description": "d" * (MAX_TEXT + 1)}).description == "d" * MAX_TEXT
+
+
+def test_what_no_database_can_hold_is_made_visible() -> None:
+    item = item_from_json(GOOD | {"name": "a\0b\ud800c", "input_schema": {"k\0": ["\udfff", {"x": "\0"}]}})
+    assert item.name == "a�b�c"
+    assert item.input_schema == {"k�": ["�", {"x": "�"}]}
+
+
+def test_numbers_that_are_no_json_become_null() -> None:
+    assert storable([float("nan"), float("inf"), -float("inf"), 1.5, 10**400]) == [None, None, None, 1.5, 10**400]
+
+
+@given(JSON)
+def test_any_json_is_an_item_or_refused_and_what_is_kept_is_json_in_utf_8(value: object) -> None:
+    data = {"server": "s", "name": "n", "input_schema": {"x": value}, "kind": "tool"}
+    item = item_from_json(data)
+    json.dumps(item.input_schema, ensure_ascii=False, allow_nan=False).encode()
+    assert len(item.fingerprint) == 64
+
+
+@given(
+    JSON, st.sampled_from(["server", "name", "id", "kind", "type", "description", "input_schema", "annotations"])
+)
+def test_any_json_in_any_place_is_taken_or_refused_politely(value: object, place: str) -> None:
+    with suppress(InvalidRequest):
+        item = item_from_json(GOOD | {place: value})
+        assert item.name
+        assert item.server
+        assert item.key

@@ -1,0 +1,107 @@
+"""What of an item is embedded and what of it is indexed as words."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolscript.model.item_text import FIELDS, K1, MAX_EMBEDDED, MAX_PARAMETERS, embedded_text, item_terms
+from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.words import terms_of_word
+
+SCHEMA: JsonObject = {
+    "properties": {
+        "filePath": {"type": "string", "description": "Place of the file on disk"},
+        "max_bytes": {"type": "integer"},
+    }
+}
+READ = Item("k", ItemKind.TOOL, "fs", "readFile", "Reads the contents.", input_schema=SCHEMA)
+
+
+def weight(item: Item, word: str) -> float:
+    return item_terms(item).get(terms_of_word(word)[1], 0.0)
+
+
+def test_the_name_the_description_and_the_parameters_are_embedded() -> None:
+    assert embedded_text(READ) == "read File. Reads the contents. file Path, max bytes"
+
+
+def test_an_item_with_only_a_name_is_embedded_by_its_name() -> None:
+    assert embedded_text(replace(READ, description="", input_schema=None)) == "read File."
+
+
+def test_the_embedded_text_is_bounded_from_each_side() -> None:
+    many: JsonObject = {"properties": {f"parameter_{number}": {} for number in range(5_000)}}
+    assert len(embedded_text(replace(READ, description="word " * 10_000))) == MAX_EMBEDDED
+    assert len(embedded_text(replace(READ, input_schema=many))) <= MAX_EMBEDDED
+
+
+@pytest.mark.parametrize("word", ["fs", "read", "file", "readfile", "contents", "path", "disk"])
+def test_every_field_is_indexed_by_its_words(word: str) -> None:
+    assert weight(READ, word) > 0
+
+
+def test_stop_words_of_a_description_are_not_indexed_and_those_of_a_name_are() -> None:
+    assert weight(READ, "the") == 0
+    assert weight(replace(READ, name="the"), "the") > 0
+
+
+def test_a_name_counts_more_than_a_description_and_that_more_than_a_parameter() -> None:
+    def of_usual_length(field: str) -> str:
+        return "mail " + "other " * (int(FIELDS[field].usual_length) - 1)
+
+    bare = replace(READ, description="", input_schema=None)
+    named = weight(replace(bare, name=of_usual_length("name")), "mail")
+    described = weight(replace(bare, description=of_usual_length("description")), "mail")
+    schema = {"properties": {name: {} for name in ("mail", "b", "c", "d", "e", "f")}}
+    parameter = weight(replace(bare, input_schema=schema), "mail")
+    assert named > described > parameter > 0
+
+
+def test_a_weight_is_that_of_bm25f() -> None:
+    item = Item("k", ItemKind.TOOL, "", "mail mail box")
+    field = FIELDS["name"]
+    mass = field.weight * 2 / (1 - field.length_penalty + field.length_penalty * 3 / field.usual_length)
+    assert weight(item, "mail") == pytest.approx(mass * (K1 + 1) / (mass + K1))
+
+
+def test_saying_a_word_ever_more_often_counts_ever_less() -> None:
+    def said(times: int) -> float:
+        return weight(replace(READ, description="mail " * times), "mail")
+
+    assert said(2) - said(1) > said(3) - said(2) > 0
+    assert said(900) < K1 + 1
+
+
+def test_parameters_beyond_a_bound_are_not_looked_at() -> None:
+    many: JsonObject = {"properties": {f"p{number}": {} for number in range(MAX_PARAMETERS)} | {"beyond": {}}}
+    assert weight(replace(READ, input_schema=many), "beyond") == 0
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"properties": None},
+        {"properties": ["a"]},
+        {"properties": {"a": True}},
+        {"properties": {"a": {"description": 7}}},
+        {"properties": {"a": None, "": {}}},
+    ],
+    ids=json.dumps,
+)
+def test_a_schema_of_any_shape_is_read(schema: JsonObject) -> None:
+    item = replace(READ, input_schema=schema)
+    assert embedded_text(item).startswith("read File.")
+    assert weight(item, "read") > 0
+
+
+@given(st.text(), st.text(), st.dictionaries(st.text(max_size=20), st.text(max_size=50), max_size=5))
+def test_any_item_has_a_text_and_bounded_weights(name: str, about: str, parameters: dict[str, str]) -> None:
+    schema = {"properties": {key: {"description": text} for key, text in parameters.items()}}
+    item = Item("k", ItemKind.TOOL, "server", name, about, input_schema=schema)
+    assert len(embedded_text(item)) <= MAX_EMBEDDED
+    assert all(0 < one <= K1 + 1 for one in item_terms(item).values())
+    assert item_terms(item) == item_terms(item)

@@ -1,0 +1,132 @@
+"""Every requirement with its id and title, and what of it is not built yet.
+
+tests/house/test_requirements.py ties this to the tests both ways: a requirement is named by a test with
+`@pytest.mark.requirement("ID")`, or it is deferred with a reason; an id that a test names is listed here.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """`deferred`: nothing of it is built, and why. `missing`: what a part that is built still lacks."""
+
+    id: str
+    title: str
+    deferred: str = ""
+    missing: str = ""
+
+
+SKILLS = "skills are not built yet; every search is direct"
+DOCUMENTS = "document search is not built yet"
+KNOWLEDGE = "knowledge search is not built yet"
+GATEWAY = "the local gateway is not built yet"
+
+ALL = (
+    # Tool search
+    Requirement(
+        "BR-001",
+        "A search embeds the query once, finds items, then loads schemas; best score first, ties by id",
+        missing="the skill stage before the items",
+    ),
+    Requirement("BR-002", "Skills are matched by vector and by the words of their members", deferred=SKILLS),
+    Requirement(
+        "BR-003",
+        "Items are active, reach the threshold, and are at most `limit`; their skills come with them",
+        missing="filtering by the skills that the query matched; a caller can name skills",
+    ),
+    Requirement("BR-004", "Schemas are read in one query, only for what is returned, and null when that fails"),
+    Requirement("BR-005", "A search can ask for tools, prompts or resources only"),
+    Requirement(
+        "BR-006", "When no skill matches or the skill stage fails, all items are searched", deferred=SKILLS
+    ),
+    Requirement(
+        "BR-007",
+        "An answer carries five timings, three counts, what really ran and what failed",
+        missing="counts and ids of matched skills",
+    ),
+    Requirement("BR-008", "The direct strategy skips the skill stage"),
+    Requirement("BR-009", "Scores are 0 to 1; thresholds apply to the cosine before negatives become 0"),
+    Requirement(
+        "BR-010", "The hybrid strategy runs both routes and loses no item of the direct one", deferred=SKILLS
+    ),
+    Requirement("EC-001", "With no skills in the index a search is direct", deferred=SKILLS),
+    Requirement("EC-002", "When every skill matches, the best `skill_limit` are used", deferred=SKILLS),
+    Requirement("EC-003", "A matched skill without items gives an empty answer", deferred=SKILLS),
+    Requirement("EC-004", "A query longer than 1,000 characters is refused"),
+    Requirement("EC-005", "Special characters in a query are text and nothing else"),
+    Requirement("EC-006", "The same query asked many times at once gets the same answer"),
+    Requirement("EC-007", "A stale skill vector makes a search worse, not wrong", deferred=SKILLS),
+    Requirement(
+        "EC-008", "An item without skills is left out of hierarchical search, and counted", deferred=SKILLS
+    ),
+    Requirement("EC-009", "One deadline holds for the whole request, however slow the embedding is"),
+    Requirement(
+        "API-001",
+        "Search over HTTP: POST /api/v1/search and GET /api/v1/search/tools",
+        missing="GET /api/v1/search/skills, and the strategies other than direct",
+    ),
+    Requirement("API-002", "Blank is 400, out of range is 422, and a failing part gives a flagged answer"),
+    Requirement("API-003", "One error shape everywhere, and a request id on every answer and log line"),
+    Requirement(
+        "SLA-001",
+        "Searches meet their time and throughput limits with the real engines",
+        deferred="`toolscript bench` measures against the bare engines; fixed limits need a machine of their own",
+    ),
+    # Skills and the write path
+    Requirement("SK-001", "People manage skills over HTTP, and a default taxonomy ships", deferred=SKILLS),
+    Requirement(
+        "SK-002",
+        "The catalog lives in schema `mcp`, made by migrations that can be undone",
+        missing="the tables of skills, assignments and suggestions",
+    ),
+    Requirement(
+        "SK-003", "An index records its model, and another model is refused with the command that fixes it"
+    ),
+    Requirement("SK-004", "A language model classifies items into skills; item text is data", deferred=SKILLS),
+    Requirement("SK-005", "Without a language model a deterministic classifier answers", deferred=SKILLS),
+    Requirement("SK-006", "Suggested skills wait for a person's review", deferred=SKILLS),
+    Requirement("SK-007", "A skill's vector follows its items at the cost of what changed", deferred=SKILLS),
+    Requirement("SK-008", "A classifier never overwrites a person's assignment", deferred=SKILLS),
+    Requirement(
+        "SK-009",
+        "Unchanged items cost nothing, removed ones leave the index, and no change is lost whoever dies when",
+        missing="classification of what changed",
+    ),
+    Requirement(
+        "SK-010",
+        "Items come from a file of JSON lines",
+        missing="MCP servers and POST /api/v1/sync as sources",
+    ),
+    # Documents
+    Requirement("DOC-001", "POST /search finds a tenant's documents", deferred=DOCUMENTS),
+    Requirement("DOC-002", "Filters of must, should and must_not over ten operators", deferred=DOCUMENTS),
+    Requirement(
+        "DOC-003",
+        "Technology stands behind ports, and deterministic doubles of them ship with the package",
+        missing="the tenant's side of the index",
+    ),
+    Requirement("DOC-004", "Every read and write is scoped to the tenant of a verified token", deferred=DOCUMENTS),
+    Requirement("DOC-005", "Health, request ids, timings, spans and structured logs", deferred=DOCUMENTS),
+    Requirement("DOC-006", "A tenant can put and delete documents in bulk", deferred=DOCUMENTS),
+    Requirement("DOC-007", "Reranking, cursors, streaming, telemetry, plans and a query log", deferred=DOCUMENTS),
+    # Knowledge
+    Requirement("KN-001", "Chunks and extractions are searched at once and merged", deferred=KNOWLEDGE),
+    Requirement("KN-002", "Knowledge search is public, rate limited and fast", deferred=KNOWLEDGE),
+    Requirement("KN-003", "HTTP and MCP share one knowledge search", deferred=KNOWLEDGE),
+    Requirement("KN-004", "The serving process can only read the library", deferred=KNOWLEDGE),
+    Requirement("KN-005", "Ingest can be stopped, resumed and repeated", deferred=KNOWLEDGE),
+    Requirement("KN-006", "MiniLM by default, and filters by type and topics", deferred=KNOWLEDGE),
+    # Gateway
+    Requirement("TS-001", "A configuration file names MCP servers, with variables filled in", deferred=GATEWAY),
+    Requirement("TS-002", "`toolscript search` on the command line", deferred=GATEWAY),
+    Requirement("TS-003", "Both arms score every tool, and a near-exact name always surfaces", deferred=GATEWAY),
+    Requirement("TS-004", "General tools are known to do what they imply", deferred=GATEWAY),
+    Requirement("TS-005", "Models by name or folder, on CPU or GPU", deferred=GATEWAY),
+    Requirement("TS-006", "Without a model, words alone answer and say so", deferred=GATEWAY),
+    Requirement("TS-007", "A cache on disk keeps vectors of unchanged tools", deferred=GATEWAY),
+    Requirement("TS-008", "The gateway answers searches and tells its health over HTTP", deferred=GATEWAY),
+    Requirement("TS-009", "Tools as a TypeScript module that always compiles", deferred=GATEWAY),
+    Requirement("TS-010", "The gateway calls tools and keeps what they answer", deferred=GATEWAY),
+    Requirement("TS-011", "A slow or broken server never blocks the others", deferred=GATEWAY),
+)

@@ -1,0 +1,107 @@
+"""A change of model while people search: nobody sees an error, and no answer comes from two models."""
+
+import json
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Installation
+from tests.whole import catalog_files
+from tests.whole.commands import run, serving
+
+QUERIES = ("make a new invoice", "throw away the playlist", "share photos", "look for a flight", "list servers")
+
+
+def ask(address: str, query: str) -> tuple[str, list[str]]:
+    """The fingerprint behind the answer, and what was found with its scores."""
+    body = json.dumps({"query": query, "search_type": "semantic", "tool_threshold": 0.0}).encode()
+    request = urllib.request.Request(f"{address}/api/v1/search", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        answer = json.load(response)
+    assert answer["metadata"]["degraded"] == []
+    return answer["metadata"]["index"], [f"{tool['name']} {tool['score']:.4f}" for tool in answer["tools"]]
+
+
+@contextmanager
+def searching(address: str, seen: list[tuple[str, str, list[str]]]) -> Iterator[None]:
+    """Searches again and again until the block ends; a failed request fails the test."""
+    stop, failures = threading.Event(), list[BaseException]()
+
+    def search() -> None:
+        try:
+            while not stop.is_set():
+                seen.extend((query, *ask(address, query)) for query in QUERIES)
+        except BaseException as failure:  # noqa: BLE001 - handed to the test
+            failures.append(failure)
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+    assert failures == []
+
+
+@pytest.fixture
+def other_model(model_folder: str, tmp_path: Path) -> str:
+    """The same weights read another way (first token, query prefix): another model, with other vectors."""
+    if not Path(model_folder).is_dir():
+        return "BAAI/bge-small-en-v1.5"
+    other = tmp_path / "bge-other"
+    other.mkdir()
+    for file in Path(model_folder).iterdir():
+        (other / file.name).symlink_to(file)
+    return str(other)
+
+
+@pytest.fixture
+def with_model(installation: Installation) -> Callable[[str], dict[str, str]]:
+    return lambda model: {**installation.environment, "TOOLSCRIPT_EMBEDDING_MODEL": model}
+
+
+@pytest.mark.requirement("SK-003")
+def test_reindexing_to_another_model_fails_no_search_and_mixes_no_answer(
+    with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
+) -> None:
+    old, new = with_model(model_folder), with_model(other_model)
+    run(old, "import", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(240))))
+    run(old, "worker", "--drain")
+    assert "toolscript reindex" in run(new, "serve", code=2).stderr
+    assert "toolscript reindex" in run(new, "worker", "--drain", code=2).stderr
+
+    seen: list[tuple[str, str, list[str]]] = []
+    with serving(old) as old_address:
+        old_answers = {query: ask(old_address, query) for query in QUERIES}
+        with searching(old_address, seen):
+            live = json.loads(run(new, "reindex", "--json").stdout)["live"]
+            with serving(new) as new_address:
+                new_answers = {query: ask(new_address, query) for query in QUERIES}
+    assert seen
+    assert all((index, found) == old_answers[query] for query, index, found in seen)
+    assert {index for index, _ in new_answers.values()} == {live}
+    assert live not in {index for index, _ in old_answers.values()}
+    assert [found for _, found in new_answers.values()] != [found for _, found in old_answers.values()]
+
+    assert "toolscript reindex" in run(old, "serve", code=2).stderr
+    assert run(new, "doctor", "--json").returncode == 0
+    assert len(json.loads(run(new, "reindex", "--drop-previous", "--json").stdout)["dropped"]) == 1
+
+
+@pytest.mark.requirement("SK-003", "SK-009")
+def test_both_generations_follow_what_changes_until_the_old_one_is_dropped(
+    with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
+) -> None:
+    old, new = with_model(model_folder), with_model(other_model)
+    rows = catalog_files.rows(60)
+    run(old, "import", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
+    run(old, "worker", "--drain")
+    run(new, "reindex")
+    rows[0] = {**rows[0], "description": "Waters the plants on the balcony."}
+    run(old, "import", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
+    assert json.loads(run(old, "worker", "--drain", "--json").stdout)["followed"] == 1
+    assert json.loads(run(new, "worker", "--drain", "--json").stdout)["followed"] == 1
+    assert json.loads(run(new, "doctor", "--json").stdout)["healthy"]
