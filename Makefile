@@ -2,7 +2,7 @@
 PYTHON ?= python
 UV ?= uv
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
-	--custom-compile-command 'make lock' --quiet --python-version 3.11
+	--no-header --quiet
 SCRIPTS = scripts/engines scripts/generate-docs
 
 .DEFAULT_GOAL := help

@@ -35,7 +35,7 @@ def tools(count: int, description: str = "") -> list[Item]:
 
 def axis(number: int) -> Vector:
     """The unit vector along one axis."""
-    return np.eye(DIMENSIONS, dtype=np.float32)[number]
+    return np.asarray(np.eye(DIMENSIONS)[number], dtype=np.float32)
 
 
 def between(first: int, second: int, share: float) -> Vector:

@@ -138,12 +138,11 @@ async def test_no_item_is_missed_by_a_generation_begun_while_others_store(record
         for round_ in range(3):
             await record.catalog.store(f"source {number}", tools(4, f"round {round_}"))
 
-    async def build() -> Generation:
-        begun = await record.dirty.begin("two")
-        await fill(record, begun.id, 5)
-        return begun
+    async def build() -> None:
+        await fill(record, (await record.dirty.begin("two")).id, 5)
 
-    *_, begun = await asyncio.gather(*(store(number) for number in range(12)), build())
+    await asyncio.gather(*(store(number) for number in range(12)), build())
+    begun = await record.dirty.begin("two")
     stored = [seen.id for seen in await record.catalog.scan(0, 1000)]
     assert len(stored) == 48
     assert await record.dirty.are_dirty(begun.id, stored) == set(stored)

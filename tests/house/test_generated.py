@@ -5,7 +5,10 @@ import sys
 
 from tests.house.sources import ROOT
 
-SLOW_TO_IMPORT = {"fastapi", "qdrant_client", "psycopg", "fastembed", "onnxruntime", "openai", "sqlalchemy"}
+SLOW_TO_IMPORT = {
+    *("fastapi", "fastembed", "grpc", "numpy", "onnxruntime", "openai", "psycopg"),
+    *("pydantic", "qdrant_client", "sqlalchemy"),
+}
 SHOW_HELP = """
 import sys
 from toolscript.__main__ import main

@@ -55,7 +55,7 @@ def test_a_name_counts_more_than_a_description_and_that_more_than_a_parameter() 
     bare = replace(READ, description="", input_schema=None)
     named = weight(replace(bare, name=of_usual_length("name")), "mail")
     described = weight(replace(bare, description=of_usual_length("description")), "mail")
-    schema = {"properties": {name: {} for name in ("mail", "b", "c", "d", "e", "f")}}
+    schema: JsonObject = {"properties": {name: {} for name in ("mail", "b", "c", "d", "e", "f")}}
     parameter = weight(replace(bare, input_schema=schema), "mail")
     assert named > described > parameter > 0
 

@@ -13,7 +13,7 @@ CARD = IndexCard(MODEL)
 
 
 def test_vectors_come_back_with_unit_length_in_single_precision() -> None:
-    checked = checked_vectors(np.array([[3.0, 4.0], [0.0, -0.5]]), 2, MODEL)  # type: ignore[arg-type]
+    checked = checked_vectors(np.array([[3.0, 4.0], [0.0, -0.5]]), 2, MODEL)
     np.testing.assert_allclose(checked, [[0.6, 0.8], [0.0, -1.0]], atol=1e-6)
     assert checked.dtype == np.float32
 

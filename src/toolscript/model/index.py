@@ -39,12 +39,16 @@ Where = tuple[Condition, ...]
 
 @dataclass(frozen=True)
 class Ask:
-    """One question to the arms of an index. An arm that is not given is not asked."""
+    """One question to the arms of an index. An arm that is not given is not asked.
+
+    `exact` looks at every point: the truth that a faster way is measured against.
+    """
 
     vector: Vector | None = None
     terms: Terms | None = None
     where: Where = ()
     limit: int = 100
+    exact: bool = False
 
 
 @dataclass(frozen=True)

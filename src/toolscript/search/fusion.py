@@ -2,7 +2,8 @@
 
 Each arm's scores become z-scores and are averaged; the average is then read back as a similarity with the dense
 arm's own mean and spread. So a fused score of 0.6 means what a cosine of 0.6 means, and a list where nothing
-is similar stays low however well it is spread.
+is similar stays low however well it is spread. Where the model does not know the language and the words match
+all the same, the whole list is lifted to what the words are worth; its order stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,8 @@ DENSE_WEIGHT = 0.5
 
 # A word score has no upper end; this one reads as a similarity of one half.
 HALF_SURE_WORD_SCORE = 10.0
+# What a match of words alone is worth beside a cosine.
+WORDS_TRUST = 0.6
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,12 @@ def fuse(candidates: Candidates, limit: int) -> list[Ranked]:
     z_dense, mean, spread = _z_scores(dense, everyone, complete=False)
     z_words, _, _ = _z_scores(words, everyone, complete=len(words) < limit)
     fused = mean + spread * (DENSE_WEIGHT * z_dense + (1 - DENSE_WEIGHT) * z_words)
-    return _ranked(list(everyone.values()), fused.tolist())
+    return _ranked(list(everyone.values()), (fused + _lift(fused, words)).tolist())
+
+
+def _lift(fused: Scores, words: Sequence[Candidate]) -> float:
+    worth = WORDS_TRUST * _word_similarity(max(hit.score for hit in words))
+    return max(0.0, worth - float(fused.max()))
 
 
 def _z_scores(

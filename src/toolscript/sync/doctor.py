@@ -55,22 +55,38 @@ class Doctor:
         return Examination(**found, pending=pending.total, failing=tuple(failing), repaired=repair)
 
     async def _judge(self, suspects: Sequence[Suspect], found: Counter[str], *, repair: bool) -> None:
-        """Looks again at what differed: items change while the two sides are read."""
-        points = {_id(pair): pair[1] for pair in suspects}
-        on_their_way = await self._dirty.are_dirty(self._generation, list(points))
-        now = {stored.id: stored.version for stored in await self._catalog.items(list(points))}
+        """Looks again at what differed, in this order: items change while the two sides are read.
+
+        What was not dirty had been followed; so if its item is still the one first seen, its point must be too.
+        """
+        if not suspects:
+            return
+        ids = [_id(pair) for pair in suspects]
+        on_their_way = await self._dirty.are_dirty(self._generation, ids)
+        points = await self._points_again(ids)
+        now = {stored.id: stored.version for stored in await self._catalog.items(ids)}
         wrong = {}
-        for id_, point in points.items():
-            verdict = _verdict(point, now.get(id_))
-            if verdict and id_ not in on_their_way:
+        for id_, (item, _) in zip(ids, suspects, strict=True):
+            verdict = _verdict(points.get(id_), now.get(id_))
+            changed = now.get(id_) != (item.version if item else None)
+            if verdict and not changed and id_ not in on_their_way:
                 found[verdict] += 1
-                wrong[id_] = point
+                wrong[id_] = points.get(id_)
         if repair and wrong:
             await self._redo(wrong, now)
 
+    async def _points_again(self, ids: Sequence[int]) -> dict[int, PointVersion]:
+        """One scan over the ids' range rather than a question for each."""
+        found: dict[int, PointVersion] = {}
+        after = ids[0] - 1
+        while after < ids[-1] and (page := await self._index.scan(after, PAGE)):
+            found.update((point.id, point) for point in page)
+            after = page[-1].id
+        return found
+
     async def _redo(self, wrong: Mapping[int, PointVersion | None], now: Mapping[int, int]) -> None:
         """A point newer than its item, as after a restored backup, would refuse the repair: it goes first."""
-        ahead = [point for id_, point in wrong.items() if point and point.version > now.get(id_, point.version)]
+        ahead = [point for id_, point in wrong.items() if point and point.version > now.get(id_, -1)]
         await self._index.remove(ahead)
         await self._dirty.mark(self._generation, list(wrong))
 

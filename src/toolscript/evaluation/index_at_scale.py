@@ -1,0 +1,106 @@
+"""How an index of many points compares with one of few: time of its queries, and recall under every filter."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from toolscript.evaluation.lookalikes import SKILLS, RealPoints, skill_name
+from toolscript.model.index import Ask, Candidate, Condition, Where
+from toolscript.model.measurements import Latency
+from toolscript.model.models import Vector
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.ports import Index
+
+CANDIDATES = 100
+ACTIVE = Condition("is_active", (True,))
+
+
+@dataclass(frozen=True)
+class Question:
+    vector: Vector
+    terms: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class ShapeFigures:
+    """One way to filter: how long it takes in each index, and what the large one finds of what is there."""
+
+    shape: str
+    small: Latency
+    large: Latency
+    recall_at_10: float
+    recall_at_100: float
+
+    @property
+    def p95_ratio(self) -> float:
+        return round(self.large.p95_ms / self.small.p95_ms, 3)
+
+
+def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator) -> dict[str, Where]:
+    """Every shape of filter a search can have, with skills that fit the question and with any."""
+    nearest = np.argsort(-(real.vectors @ question.vector))[:200]
+    routed = list(dict.fromkeys(real.skills[int(at)] for at in nearest))[:3]
+    fitting = Condition("skill_ids", tuple(skill_name(number) for number in routed))
+    random = Condition("skill_ids", tuple(skill_name(int(n)) for n in chance.choice(SKILLS, 3, replace=False)))
+    tool, prompt = Condition("type", ("tool",)), Condition("type", ("prompt",))
+    resource = Condition("type", ("resource",))
+    return {
+        "no filter": (),
+        "active": (ACTIVE,),
+        "tools": (tool,),
+        "active tools": (ACTIVE, tool),
+        "active prompts": (ACTIVE, prompt),
+        "active resources": (ACTIVE, resource),
+        "three fitting skills": (fitting,),
+        "three random skills": (random,),
+        "active tools of fitting skills": (ACTIVE, tool, fitting),
+        "active tools of random skills": (ACTIVE, tool, random),
+        "active prompts of random skills": (ACTIVE, prompt, random),
+    }
+
+
+async def measure(
+    small: Index,
+    large: Index,
+    questions: Sequence[Question],
+    real: RealPoints,
+    on_progress: OnProgress = silent,
+) -> list[ShapeFigures]:
+    """Asks both indexes in turn, both arms at once as a search does; then compares with an exact search."""
+    chance = np.random.default_rng(3)
+    times: dict[tuple[str, str], list[float]] = {}
+    recalls: dict[str, list[tuple[float, float]]] = {}
+    for done, question in enumerate(questions, 1):
+        for shape, where in shapes_for(question, real, chance).items():
+            ask = Ask(question.vector, question.terms, where, CANDIDATES)
+            for size, index in (("small", small), ("large", large)):
+                started = time.perf_counter()
+                found = await index.search(ask)
+                times.setdefault((shape, size), []).append((time.perf_counter() - started) * 1000)
+            exact = await large.search(replace(ask, terms=None, exact=True))
+            recalls.setdefault(shape, []).append(_recall(found.dense or (), exact.dense or ()))
+        on_progress(Progress("measure", done, len(questions)))
+    return [_figures(shape, times, pairs) for shape, pairs in recalls.items()]
+
+
+def _figures(
+    shape: str, times: Mapping[tuple[str, str], Sequence[float]], recalls: Sequence[tuple[float, float]]
+) -> ShapeFigures:
+    at_10, at_100 = np.mean(recalls, axis=0)
+    small, large = (Latency.of(f"{shape}, {size}", times[shape, size]) for size in ("small", "large"))
+    return ShapeFigures(shape, small, large, round(float(at_10), 4), round(float(at_100), 4))
+
+
+def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> tuple[float, float]:
+    """By score: of points equally near, any will do."""
+    return _recall_at(found, exact, 10), _recall_at(found, exact, CANDIDATES)
+
+
+def _recall_at(found: Sequence[Candidate], exact: Sequence[Candidate], depth: int) -> float:
+    if not exact:
+        return 1.0
+    wanted = exact[:depth]
+    least = wanted[-1].score - 1e-6
+    return min(1.0, sum(hit.score >= least for hit in found[:depth]) / len(wanted))

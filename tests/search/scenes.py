@@ -1,0 +1,118 @@
+"""A small catalog in memory, searched through doubles, any part of which can be made to fail."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from toolscript.model.index import Ask, Candidates
+from toolscript.model.items import Item, ItemKind, Schemas
+from toolscript.model.models import IndexCard, Vector
+from toolscript.model.queries import ToolQuery
+from toolscript.model.results import ToolAnswer
+from toolscript.search.tools import ToolSearch
+from toolscript.sync.points import point_of
+from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet
+from toolscript.testing.index import MemoryIndex
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+
+ITEMS = (
+    Item("1", ItemKind.TOOL, "fs", "read_file", "Read the contents of a file", input_schema=SCHEMA),
+    Item("2", ItemKind.TOOL, "fs", "write_file", "Write contents to a file", input_schema=SCHEMA),
+    Item("3", ItemKind.PROMPT, "fs", "file_summary", "Summarise a file"),
+    Item("4", ItemKind.RESOURCE, "fs", "file_log", "The log file"),
+    Item("5", ItemKind.TOOL, "mail", "send_mail", "Send an electronic letter"),
+    Item("6", ItemKind.TOOL, "old", "read_file_old", "Read the contents of a file"),
+)
+SKILLS: Mapping[str, tuple[str, ...]] = {"1": ("files", "reading"), "2": ("files",), "5": ("mail",)}
+INACTIVE = "6"
+
+
+class FailingEmbedder(HashEmbedder):
+    """Fails as told; None: never answers."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        super().__init__()
+        self._failure = failure
+
+    async def embed_query(self, text: str) -> Vector:
+        await _fail(self._failure)
+        return await super().embed_query(text)
+
+
+class FailingIndex(MemoryIndex):
+    def __init__(self, failure: Exception | None) -> None:
+        super().__init__(IndexCard(HashEmbedder().model))
+        self._failure = failure
+
+    async def search(self, ask: Ask) -> Candidates:
+        await _fail(self._failure)
+        return await super().search(ask)
+
+
+class FailingCatalog(MemoryCatalog):
+    def __init__(self, failure: Exception | None) -> None:
+        super().__init__(MemoryDirtySet())
+        self._failure = failure
+
+    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
+        await _fail(self._failure)
+        return await super().schemas(ids)
+
+
+class WatchedIndex(MemoryIndex):
+    """Remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(IndexCard(HashEmbedder().model))
+        self.asks: list[Ask] = []
+
+    async def search(self, ask: Ask) -> Candidates:
+        self.asks.append(ask)
+        return await super().search(ask)
+
+
+class WatchedCatalog(MemoryCatalog):
+    def __init__(self) -> None:
+        super().__init__(MemoryDirtySet())
+        self.schema_reads: list[list[int]] = []
+
+    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
+        self.schema_reads.append(list(ids))
+        return await super().schemas(ids)
+
+
+async def _fail(failure: Exception | None) -> None:
+    if failure is None:
+        await asyncio.Event().wait()
+    else:
+        raise failure
+
+
+@dataclass
+class Scene:
+    embedder: HashEmbedder = field(default_factory=HashEmbedder)
+    index: MemoryIndex = field(default_factory=WatchedIndex)
+    catalog: MemoryCatalog = field(default_factory=WatchedCatalog)
+    deadline_seconds: float = 10.0
+
+    async def search(self, query: ToolQuery) -> ToolAnswer:
+        await self._fill()
+        return await ToolSearch(
+            self.embedder, self.index, self.catalog, deadline_seconds=self.deadline_seconds
+        ).search(query)
+
+    async def _fill(self) -> None:
+        await self.catalog.store("test", ITEMS)
+        for stored in await self.catalog.items(range(1, len(ITEMS) + 1)):
+            key = stored.item.key
+            skills = SKILLS.get(key, ())
+            known = replace(
+                stored,
+                is_active=key != INACTIVE,
+                skill_ids=skills,
+                primary_skill_id=skills[0] if skills else None,
+            )
+            text = f"{stored.item.name} {stored.item.description}"
+            vector = (await HashEmbedder().embed_passages([text]))[0]
+            await self.index.put([point_of(known, vector)])

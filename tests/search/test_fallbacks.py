@@ -1,0 +1,91 @@
+"""Every row of the table in search/fallbacks.py, for every way in which a part can fail."""
+
+import logging
+
+import pytest
+
+from tests.search.scenes import SCHEMA, FailingCatalog, FailingEmbedder, FailingIndex, Scene
+from toolscript.errors import (
+    CatalogRejected,
+    CatalogUnavailable,
+    EmbedderRejected,
+    EmbedderUnavailable,
+    IndexRejected,
+    IndexUnavailable,
+    ModelMismatch,
+    SetupError,
+    ToolscriptError,
+)
+from toolscript.model.items import Schemas
+from toolscript.model.queries import SearchType, ToolQuery
+from toolscript.search.deadline import Deadline
+
+QUERY = ToolQuery("read a file", threshold=0.0)
+SHORT = 0.05
+HANGS = pytest.param(None, id="hangs")
+
+
+@pytest.mark.requirement("API-002", "EC-009")
+@pytest.mark.parametrize(
+    "failure", [EmbedderUnavailable("down"), EmbedderRejected("no"), SetupError("key"), HANGS]
+)
+async def test_without_an_embedding_the_word_arm_answers_alone(failure: ToolscriptError | None) -> None:
+    answer = await Scene(embedder=FailingEmbedder(failure), deadline_seconds=SHORT).search(QUERY)
+    assert answer.hits[0].name == "read_file"
+    assert answer.degraded == ("embedding",)
+    assert answer.search_type_used == "keyword"
+    assert answer.hits[0].schemas == Schemas(input_schema=SCHEMA)
+
+
+async def test_even_a_semantic_search_falls_back_to_words() -> None:
+    query = ToolQuery("read a file", threshold=0.0, search_type=SearchType.SEMANTIC)
+    answer = await Scene(embedder=FailingEmbedder(EmbedderUnavailable("down"))).search(query)
+    assert (answer.search_type_used, answer.degraded) == ("keyword", ("embedding",))
+    assert answer.hits
+
+
+@pytest.mark.requirement("API-002", "EC-009")
+@pytest.mark.parametrize("failure", [IndexUnavailable("down"), IndexRejected("no"), ModelMismatch("other"), HANGS])
+async def test_without_the_index_there_are_no_results_and_the_answer_says_why(
+    failure: ToolscriptError | None,
+) -> None:
+    answer = await Scene(index=FailingIndex(failure), deadline_seconds=SHORT).search(QUERY)
+    assert (answer.hits, answer.candidate_count) == ((), 0)
+    assert answer.degraded == ("index",)
+    assert answer.search_type_used == "none"
+
+
+@pytest.mark.requirement("BR-004", "EC-009")
+@pytest.mark.parametrize(
+    "failure", [CatalogUnavailable("down"), CatalogRejected("no"), SetupError("migrate"), HANGS]
+)
+async def test_without_the_catalog_results_come_without_schemas(failure: ToolscriptError | None) -> None:
+    answer = await Scene(catalog=FailingCatalog(failure), deadline_seconds=SHORT).search(QUERY)
+    assert answer.hits[0].name == "read_file"
+    assert {hit.schemas for hit in answer.hits} == {Schemas()}
+    assert answer.degraded == ("schemas",)
+
+
+@pytest.mark.requirement("BR-007")
+async def test_every_part_that_failed_is_named_in_order() -> None:
+    broken = Scene(embedder=FailingEmbedder(EmbedderUnavailable("a")), index=FailingIndex(IndexUnavailable("b")))
+    assert (await broken.search(QUERY)).degraded == ("embedding", "index")
+
+
+async def test_the_reason_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        await Scene(index=FailingIndex(IndexUnavailable("connection refused"))).search(QUERY)
+    logged = [(line.levelname, line.__dict__["part"], line.__dict__["reason"]) for line in caplog.records]
+    assert logged == [("WARNING", "index", "connection refused")]
+
+
+@pytest.mark.parametrize("fault", [KeyError("ours"), ValueError("ours"), ToolscriptError("unknown")])
+async def test_a_fault_of_our_own_is_not_hidden(fault: Exception) -> None:
+    with pytest.raises(type(fault)):
+        await Scene(index=FailingIndex(fault)).search(QUERY)
+
+
+async def test_a_deadline_that_has_passed_leaves_nothing() -> None:
+    deadline = Deadline(-1.0)
+    assert deadline.left == 0.0
+    assert 0.0 < Deadline(60.0).left <= 60.0

@@ -1,0 +1,80 @@
+"""Two ranked lists into one, on the scale of the cosine."""
+
+import pytest
+
+from toolscript.model.index import Candidate, Candidates
+from toolscript.search.fusion import HALF_SURE_WORD_SCORE, fuse
+
+
+def arm(**scores: float) -> list[Candidate]:
+    """`arm(a=0.9)`: the candidate with id 1 scores 0.9, best first."""
+    ids = {name: "abcdefgh".index(name) + 1 for name in scores}
+    return sorted((Candidate(ids[name], score) for name, score in scores.items()), key=lambda one: -one.score)
+
+
+def fused(dense: list[Candidate] | None, words: list[Candidate] | None, limit: int = 100) -> dict[str, float]:
+    return {"abcdefgh"[one.candidate.id - 1]: one.score for one in fuse(Candidates(dense, words), limit)}
+
+
+@pytest.mark.requirement("BR-009")
+def test_the_dense_arm_alone_keeps_its_cosines() -> None:
+    scores = fused(arm(a=0.2, b=0.9, c=-0.1), None)
+    assert list(scores.items()) == [("b", 0.9), ("a", 0.2), ("c", -0.1)]
+    assert fused(arm(a=0.2, b=0.9, c=-0.1), []) == scores
+
+
+def test_the_word_arm_alone_is_brought_between_zero_and_one() -> None:
+    scores = fused(None, arm(a=HALF_SURE_WORD_SCORE, b=30.0, c=0.1))
+    assert list(scores) == ["b", "a", "c"]
+    assert scores["a"] == 0.5
+    assert all(0 < score < 1 for score in scores.values())
+    assert fused([], arm(a=HALF_SURE_WORD_SCORE, b=30.0, c=0.1)) == scores
+
+
+def test_no_candidates_fuse_to_nothing() -> None:
+    assert fuse(Candidates(), 100) == []
+    assert fuse(Candidates([], []), 100) == []
+
+
+@pytest.mark.requirement("BR-009")
+def test_both_arms_are_averaged_in_units_of_their_spread() -> None:
+    """Dense: mean 0.5, spread 0.327. Words: 5, 10 and, as the arm is complete, 0: mean 5, spread 4.08."""
+    scores = fused(arm(a=0.9, b=0.5, c=0.1), arm(b=10.0, a=5.0))
+    assert scores == pytest.approx({"a": 0.7, "b": 0.7, "c": 0.1})
+
+
+def test_whoever_a_full_arm_does_not_name_scores_as_its_last() -> None:
+    """Both arms are cut at two. Dense: mean 0.6, spread 0.2. Words: mean 4, spread 2."""
+    scores = fused(arm(a=0.8, b=0.4), arm(b=6.0, c=2.0), limit=2)
+    assert scores == pytest.approx({"a": 0.6, "b": 0.6, "c": 0.4})
+
+
+def test_first_in_both_arms_keeps_its_cosine_or_better() -> None:
+    scores = fused(arm(a=0.8, b=0.5, c=0.4, d=0.3), arm(a=12.0, b=2.0))
+    assert next(iter(scores)) == "a"
+    assert 0.75 < scores["a"] < 1.0
+
+
+@pytest.mark.requirement("BR-001")
+def test_ties_are_ordered_by_id() -> None:
+    assert list(fused(arm(c=0.5, a=0.5, b=0.5), None)) == ["a", "b", "c"]
+    assert list(fused(arm(c=0.5, a=0.5, b=0.5), arm(c=3.0, a=3.0, b=3.0))) == ["a", "b", "c"]
+
+
+def test_an_arm_that_tells_nobody_apart_leaves_the_order_to_the_other() -> None:
+    assert list(fused(arm(a=0.2, b=0.9, c=0.5), arm(a=3.0, b=3.0, c=3.0))) == ["b", "c", "a"]
+
+
+def test_where_nothing_is_alike_one_rare_word_does_not_make_it_so() -> None:
+    dense = [Candidate(id_, 0.01 * id_) for id_ in range(20, 0, -1)]
+    best = fuse(Candidates(dense, [Candidate(20, 30.0)]), 100)[0]
+    assert best.candidate.id == 20
+    assert best.score < 0.3
+
+
+def test_the_fields_of_a_candidate_survive() -> None:
+    both = Candidates([Candidate(1, 0.5, {"name": "a"})], [Candidate(2, 5.0, {"name": "b"})])
+    assert {one.candidate.id: one.candidate.fields for one in fuse(both, 100)} == {
+        1: {"name": "a"},
+        2: {"name": "b"},
+    }

@@ -1,0 +1,81 @@
+"""The write path on doubles, with a clock that stands still until it is moved."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from toolscript.errors import EmbedderRejected, EmbedderUnavailable
+from toolscript.model.dirty import Generation
+from toolscript.model.index import Ask
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.models import IndexCard, Matrix
+from toolscript.ports import Index
+from toolscript.sync.doctor import Doctor
+from toolscript.sync.generations import Opened, open_for_writing
+from toolscript.sync.indexer import Indexer, Step
+from toolscript.sync.worker import Worker, WorkReport
+from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
+
+POISON = "poison"
+
+
+class PickyEmbedder(HashEmbedder):
+    """Refuses every batch with a poisonous text in it; answers nothing at all while it is `down`."""
+
+    down = False
+
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        if self.down:
+            raise EmbedderUnavailable("the embedder is down")
+        if any(POISON in text for text in texts):
+            raise EmbedderRejected("it is poisonous")
+        return await super().embed_passages(texts)
+
+
+def tool(name: str, description: str = "") -> Item:
+    return Item(name, ItemKind.TOOL, "server", name, description)
+
+
+def tools(count: int) -> list[Item]:
+    return [tool(f"tool_{number}") for number in range(count)]
+
+
+@dataclass
+class Scene:
+    time: float = 0.0
+    embedder: PickyEmbedder = field(default_factory=PickyEmbedder)
+    indexes: MemoryIndexes = field(default_factory=MemoryIndexes)
+    steps: list[Step] = field(default_factory=list)
+    at_step: Callable[[Step], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        self.dirty = MemoryDirtySet(lambda: self.time)
+        self.catalog = MemoryCatalog(self.dirty)
+
+    @property
+    def card(self) -> IndexCard:
+        return IndexCard(self.embedder.model)
+
+    async def open(self) -> Opened:
+        return await open_for_writing(self.indexes, self.dirty, self.card)
+
+    async def index(self) -> Index:
+        return (await self.open()).index
+
+    async def indexer(self, batch: int = 100, generation: Generation | None = None) -> Indexer:
+        def seen(step: Step) -> None:
+            self.steps.append(step)
+            self.at_step(step)
+
+        opened = await self.open()
+        number = (generation or opened.generation).id
+        return Indexer(self.catalog, self.dirty, self.embedder, opened.index, number, batch=batch, at_step=seen)
+
+    async def drain(self, batch: int = 100) -> WorkReport:
+        return await Worker(await self.indexer(batch), self.dirty, 1).drain(patience_seconds=0)
+
+    async def doctor(self) -> Doctor:
+        return Doctor(self.catalog, self.dirty, await self.index(), 1)
+
+    async def indexed_names(self) -> set[object]:
+        ask = Ask(vector=await self.embedder.embed_query("anything"), limit=1000)
+        return {found.fields["name"] for found in (await (await self.index()).search(ask)).dense or ()}

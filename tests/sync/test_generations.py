@@ -1,0 +1,154 @@
+"""Which index a process works with, and the change from one model to another."""
+
+import pytest
+
+from tests.sync.scenes import PickyEmbedder, Scene, tools
+from toolscript.errors import ModelMismatch, SetupError
+from toolscript.model.dirty import Generation, GenerationState
+from toolscript.model.models import IndexCard
+from toolscript.model.progress import Progress
+from toolscript.sync.generations import begin_reindex, drop_previous, open_for_reading, open_for_writing, switch_to
+from toolscript.sync.indexer import Indexer
+from toolscript.sync.worker import Worker
+
+pytestmark = pytest.mark.requirement("SK-003")
+
+NEW_EMBEDDER = PickyEmbedder("new")
+NEW = IndexCard(NEW_EMBEDDER.model)
+
+
+async def reindexed(scene: Scene) -> Generation:
+    """A second generation with the new model, built and caught up but not live."""
+    opened = await begin_reindex(scene.indexes, scene.dirty, NEW)
+    indexer = Indexer(scene.catalog, scene.dirty, NEW_EMBEDDER, opened.index, opened.generation.id)
+    await Worker(indexer, scene.dirty, opened.generation.id).drain()
+    return opened.generation
+
+
+async def test_the_first_worker_chooses_the_model_and_makes_its_index_live() -> None:
+    scene = Scene()
+    opened = await scene.open()
+    assert opened.generation == Generation(1, GenerationState.LIVE, scene.card.fingerprint)
+    assert await scene.indexes.live() == scene.card.fingerprint
+    assert (await open_for_reading(scene.indexes, scene.card)).card == scene.card
+
+
+async def test_a_second_worker_of_the_same_model_joins_the_first() -> None:
+    scene = Scene()
+    assert (await scene.open()).generation == (await scene.open()).generation
+
+
+async def test_a_worker_of_another_model_is_refused_with_the_command_that_helps() -> None:
+    scene = Scene()
+    await scene.open()
+    with pytest.raises(ModelMismatch) as refused:
+        await open_for_writing(scene.indexes, scene.dirty, NEW)
+    assert "toolscript reindex" in refused.value.hint
+    assert refused.value.details == {"live": scene.card.fingerprint, "wanted": NEW.fingerprint, "model": "new"}
+    assert await scene.indexes.live() == scene.card.fingerprint
+
+
+async def test_a_reader_of_another_model_is_refused_with_the_command_that_helps() -> None:
+    scene = Scene()
+    await scene.open()
+    with pytest.raises(ModelMismatch) as refused:
+        await open_for_reading(scene.indexes, NEW)
+    assert "toolscript reindex" in refused.value.hint
+
+
+async def test_a_reader_before_any_worker_is_told_to_run_one() -> None:
+    with pytest.raises(SetupError, match="no index yet") as refused:
+        await open_for_reading(Scene().indexes, NEW)
+    assert "toolscript worker" in refused.value.hint
+
+
+async def test_a_reindex_marks_every_item_and_leaves_the_live_index_alone() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(5))
+    await scene.drain()
+    seen: list[Progress] = []
+    opened = await begin_reindex(scene.indexes, scene.dirty, NEW, seen.append)
+    assert (opened.generation.state, opened.index.card) == (GenerationState.BUILDING, NEW)
+    assert seen == [Progress("mark", 5)]
+    assert (await scene.dirty.pending(opened.generation.id)).total == 5
+    assert await scene.indexes.live() == scene.card.fingerprint
+    assert (await scene.dirty.pending(1)).total == 0
+
+
+async def test_a_reindex_begun_again_goes_on_where_it_was() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(5))
+    generation = await reindexed(scene)
+    again = await begin_reindex(scene.indexes, scene.dirty, NEW)
+    assert again.generation == generation
+    assert (await scene.dirty.pending(generation.id)).total == 0
+    assert await again.index.count() == 5
+
+
+async def test_a_reindex_before_any_worker_leaves_a_worker_something_to_join() -> None:
+    scene = Scene()
+    begun = await begin_reindex(scene.indexes, scene.dirty, NEW)
+    assert (await open_for_writing(scene.indexes, scene.dirty, NEW)).generation == begun.generation
+
+
+async def test_after_the_switch_the_new_model_reads_and_the_old_one_is_refused() -> None:
+    scene = Scene()
+    await scene.open()
+    await switch_to(scene.indexes, scene.dirty, await reindexed(scene))
+    assert (await open_for_reading(scene.indexes, NEW)).card == NEW
+    with pytest.raises(ModelMismatch):
+        await open_for_reading(scene.indexes, scene.card)
+    assert [found.state.value for found in await scene.dirty.generations()] == ["previous", "live"]
+
+
+async def test_a_switch_that_died_halfway_can_be_done_again() -> None:
+    scene = Scene()
+    await scene.open()
+    generation = await reindexed(scene)
+    await scene.indexes.make_live(NEW.fingerprint)
+    await switch_to(scene.indexes, scene.dirty, generation)
+    assert [found.state.value for found in await scene.dirty.generations()] == ["previous", "live"]
+
+
+async def test_both_generations_follow_changes_until_the_old_one_is_dropped() -> None:
+    scene = Scene()
+    await scene.open()
+    generation = await reindexed(scene)
+    await switch_to(scene.indexes, scene.dirty, generation)
+    await scene.catalog.store("file", tools(2))
+    assert (await scene.dirty.pending(1)).total == 2
+    assert (await scene.dirty.pending(generation.id)).total == 2
+
+
+async def test_a_generation_without_a_model_cannot_go_live() -> None:
+    scene = Scene()
+    with pytest.raises(SetupError):
+        await switch_to(scene.indexes, scene.dirty, (await scene.dirty.generations())[0])
+
+
+async def test_dropping_the_previous_ends_its_record_and_its_index() -> None:
+    scene = Scene()
+    old = scene.card
+    await scene.open()
+    generation = await reindexed(scene)
+    await switch_to(scene.indexes, scene.dirty, generation)
+    assert await drop_previous(scene.indexes, scene.dirty) == [old.fingerprint]
+    assert [found.id for found in await scene.dirty.generations()] == [generation.id]
+    with pytest.raises(SetupError):
+        await scene.indexes.open(old)
+
+
+async def test_a_drop_that_died_after_the_index_can_be_done_again() -> None:
+    scene = Scene()
+    await scene.open()
+    await switch_to(scene.indexes, scene.dirty, await reindexed(scene))
+    await scene.indexes.drop(scene.card.fingerprint)
+    assert await drop_previous(scene.indexes, scene.dirty) == [scene.card.fingerprint]
+
+
+async def test_with_nothing_previous_nothing_is_dropped() -> None:
+    scene = Scene()
+    await scene.open()
+    await reindexed(scene)
+    assert await drop_previous(scene.indexes, scene.dirty) == []
+    assert len(await scene.dirty.generations()) == 2

@@ -1,0 +1,83 @@
+"""A worker keeps going until nothing is left but what keeps failing."""
+
+import asyncio
+
+import pytest
+
+from tests.sync.scenes import POISON, Scene, tool, tools
+from toolscript.errors import EmbedderUnavailable
+from toolscript.model.progress import Progress
+from toolscript.sync.worker import Worker, WorkReport
+
+pytestmark = pytest.mark.requirement("SK-009")
+
+
+async def test_a_drain_follows_everything_in_batches() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(25))
+    assert await scene.drain(batch=4) == WorkReport(followed=25, left=0, failing=0)
+    assert await (await scene.index()).count() == 25
+
+
+async def test_a_drain_of_nothing_is_done_at_once() -> None:
+    assert await Scene().drain() == WorkReport(0, 0, 0)
+
+
+async def test_a_drain_ends_when_only_failing_items_are_left() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", [*tools(5), tool(POISON)])
+    assert await scene.drain(batch=2) == WorkReport(followed=6, left=1, failing=1)
+
+
+async def test_a_drain_loses_patience_with_items_another_worker_never_finishes() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(2))
+    await scene.dirty.claim(1, 1, lease_seconds=1e9)
+    worker = Worker(await scene.indexer(), scene.dirty, 1)
+    assert await worker.drain(patience_seconds=-1) == WorkReport(followed=1, left=1, failing=0)
+
+
+async def test_a_drain_hands_up_that_a_part_is_down() -> None:
+    scene = Scene()
+    scene.embedder.down = True
+    await scene.catalog.store("file", tools(2))
+    with pytest.raises(EmbedderUnavailable):
+        await scene.drain()
+
+
+async def test_workers_side_by_side_do_each_item_once() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(40))
+    reports = await asyncio.gather(*(scene.drain(batch=3) for _ in range(4)))
+    assert sum(report.followed for report in reports) == 40
+    assert scene.embedder.passages_embedded == 40
+
+
+async def test_progress_grows_to_the_total() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(9))
+    seen: list[Progress] = []
+    await Worker(await scene.indexer(batch=4), scene.dirty, 1, on_progress=seen.append).drain()
+    assert [(one.done, one.total) for one in seen] == [(4, 9), (8, 9), (9, 9)]
+
+
+async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_when_it_is_back() -> None:
+    scene = Scene()
+    scene.embedder.down = True
+    await scene.catalog.store("file", tools(2))
+    done = asyncio.Event()
+    said: list[str] = []
+
+    def watch(progress: Progress) -> None:
+        said.append(progress.task)
+        scene.embedder.down = False
+        scene.time += 1000
+        if progress.task == "index":
+            done.set()
+
+    worker = Worker(await scene.indexer(), scene.dirty, 1, on_progress=watch)
+    running = asyncio.ensure_future(worker.run_forever(poll_seconds=0.001))
+    await done.wait()
+    running.cancel()
+    assert said == ["waiting: the embedder is down", "index"]
+    assert (await scene.dirty.pending(1)).total == 0
