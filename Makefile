@@ -3,7 +3,6 @@ PYTHON ?= python
 UV ?= uv
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-header --quiet
-SCRIPTS = scripts/engines scripts/generate-docs
 
 .DEFAULT_GOAL := help
 .PHONY: help install engines check lint test docs lock serve
@@ -20,8 +19,8 @@ engines: ## start private engines; prints lines for a shell to eval
 check: lint test ## everything that has to hold
 
 lint: ## format, lint, types, import direction, generated pages
-	ruff format --check . $(SCRIPTS)
-	ruff check . $(SCRIPTS)
+	ruff format --check .
+	ruff check .
 	mypy
 	MYPYPATH=scripts mypy scripts/engines scripts/engine_parts
 	mypy scripts/generate-docs

@@ -38,10 +38,8 @@ def engines() -> Settings:
 
 @pytest.fixture(scope="session")
 def model_folder() -> str:
-    """A real embedding model: the folder in TOOLSCRIPT_TEST_MODEL, or one lying beside the project, or a download."""
-    beside = ROOT.parent / "shared" / "models" / "all-MiniLM-L6-v2-int8"
-    named = os.environ.get("TOOLSCRIPT_TEST_MODEL")
-    return named or (str(beside) if beside.is_dir() else "sentence-transformers/all-MiniLM-L6-v2")
+    """A real embedding model: the folder that TOOLSCRIPT_TEST_MODEL names, or else a download."""
+    return os.environ.get("TOOLSCRIPT_TEST_MODEL", "sentence-transformers/all-MiniLM-L6-v2")
 
 
 def _database(url: str, name: str) -> str:
@@ -61,7 +59,7 @@ def migrated_database(engines: Settings) -> Iterator[str]:
     _admin(url, f"CREATE DATABASE {name}")
     upgrade(_database(url, name))
     yield name
-    _admin(url, f"DROP DATABASE {name} WITH (FORCE)")
+    _admin(url, f"DROP DATABASE {name}")
 
 
 @contextmanager
@@ -70,7 +68,7 @@ def fresh_database(engines: Settings, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     _admin(url, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield _database(url, name)
-    _admin(url, f"DROP DATABASE {name} WITH (FORCE)")
+    _admin(url, f"DROP DATABASE {name}")
 
 
 @pytest.fixture

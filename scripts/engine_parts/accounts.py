@@ -26,8 +26,14 @@ class Account:
 
     def can(self, argv: Sequence[str]) -> bool:
         finished = subprocess.run(
-            self.command(argv), check=False, env=bare_environment(Path("/")), cwd="/", timeout=30,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            self.command(argv),
+            check=False,
+            env=bare_environment(Path("/")),
+            cwd="/",
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         return finished.returncode == 0
 

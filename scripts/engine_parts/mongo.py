@@ -58,8 +58,18 @@ def _mongod() -> str | None:
 
 
 def _mongod_arguments(mongod: str, port: int, folder: Path) -> list[str]:
-    return [mongod, "--bind_ip", "127.0.0.1", "--port", str(port), "--dbpath", str(folder),
-            "--nounixsocket", "--wiredTigerCacheSizeGB", "0.5"]
+    return [
+        mongod,
+        "--bind_ip",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--dbpath",
+        str(folder),
+        "--nounixsocket",
+        "--wiredTigerCacheSizeGB",
+        "0.5",
+    ]
 
 
 def _say_hello(port: int) -> bytes:

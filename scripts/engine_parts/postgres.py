@@ -83,10 +83,26 @@ class Postgres:
     def finish(self, port: int) -> None:
         """Repeated at each start, so that an interrupted first start repairs itself."""
         account = postgres_account()
-        argv = [str(_programs() / "psql"), "-qX", "-h", str(self.folder), "-p", str(port),
-                "-U", account.name, "-d", "postgres"]
-        run_logged(account.command(argv), self.places.log("postgres-setup"), PSQL_SECONDS, folder=Path("/"),
-                   env=bare_environment(self.folder), text=SET_UP.format(password=self._password()))
+        argv = [
+            str(_programs() / "psql"),
+            "-qX",
+            "-h",
+            str(self.folder),
+            "-p",
+            str(port),
+            "-U",
+            account.name,
+            "-d",
+            "postgres",
+        ]
+        run_logged(
+            account.command(argv),
+            self.places.log("postgres-setup"),
+            PSQL_SECONDS,
+            folder=Path("/"),
+            env=bare_environment(self.folder),
+            text=SET_UP.format(password=self._password()),
+        )
 
     def url(self, port: int) -> str:
         return f"postgresql://toolscript:{self._password()}@127.0.0.1:{port}/toolscript"
@@ -106,10 +122,26 @@ class Postgres:
         draft = self.folder / "data.draft"
         shutil.rmtree(draft, ignore_errors=True)
         # The superuser has no password: only its own system user gets in, through the socket.
-        argv = [str(programs / "initdb"), "-D", str(draft), "-U", account.name, "--auth-local=peer",
-                "--auth-host=scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8", "--data-checksums"]
-        run_logged(account.command(argv), self.places.log("initdb"), INITDB_SECONDS,
-                   folder=Path("/"), env=bare_environment(self.folder))
+        argv = [
+            str(programs / "initdb"),
+            "-D",
+            str(draft),
+            "-U",
+            account.name,
+            "--auth-local=peer",
+            "--auth-host=scram-sha-256",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "--data-checksums",
+        ]
+        run_logged(
+            account.command(argv),
+            self.places.log("initdb"),
+            INITDB_SECONDS,
+            folder=Path("/"),
+            env=bare_environment(self.folder),
+        )
         draft.rename(self.data)
 
     def _check_version(self, programs: Path) -> None:
@@ -148,8 +180,10 @@ def _major_version(programs: Path) -> str:
 def _install(log: Path) -> Path:
     apt = shutil.which("apt-get")
     if os.geteuid() != 0 or apt is None:
-        raise EnginesError("the PostgreSQL server is not installed; on Debian or Ubuntu run: "
-                           "sudo apt-get update && sudo apt-get install -y postgresql")
+        raise EnginesError(
+            "the PostgreSQL server is not installed; on Debian or Ubuntu run: "
+            "sudo apt-get update && sudo apt-get install -y postgresql"
+        )
     say("installing PostgreSQL with apt-get")
     env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     run_logged([apt, "update"], log, INSTALL_SECONDS, env=env)

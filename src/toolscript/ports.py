@@ -1,6 +1,7 @@
 """What the core asks of the world, in our own words. Every port has a contract suite in tests/contracts."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
@@ -46,8 +47,12 @@ class Indexes(Protocol):
     async def open(self, card: IndexCard) -> Index:
         """The collection of this card; refused when it is absent or says it was made with another."""
 
+    def loading(self, card: IndexCard) -> AbstractAsyncContextManager[None]:
+        """While many points are put: the engine builds its structures once, at the end, and is then ready."""
+
     async def make_live(self, fingerprint: str) -> None: ...
-    async def drop(self, fingerprint: str) -> None: ...
+    async def drop(self, fingerprint: str) -> None:
+        """Removes the collection if it is there."""
 
 
 class Catalog(Protocol):

@@ -3,7 +3,7 @@
 import pytest
 
 from toolscript.model.index import Candidate, Candidates
-from toolscript.search.fusion import HALF_SURE_WORD_SCORE, fuse
+from toolscript.search.fusion import HALF_SURE_WORD_SCORE, WORDS_TRUST, fuse
 
 
 def arm(**scores: float) -> list[Candidate]:
@@ -65,11 +65,22 @@ def test_an_arm_that_tells_nobody_apart_leaves_the_order_to_the_other() -> None:
     assert list(fused(arm(a=0.2, b=0.9, c=0.5), arm(a=3.0, b=3.0, c=3.0))) == ["b", "c", "a"]
 
 
-def test_where_nothing_is_alike_one_rare_word_does_not_make_it_so() -> None:
-    dense = [Candidate(id_, 0.01 * id_) for id_ in range(20, 0, -1)]
-    best = fuse(Candidates(dense, [Candidate(20, 30.0)]), 100)[0]
+def unlike() -> list[Candidate]:
+    return [Candidate(id_, 0.01 * id_) for id_ in range(20, 0, -1)]
+
+
+def test_where_nothing_is_alike_a_common_word_does_not_make_it_so() -> None:
+    best = fuse(Candidates(unlike(), [Candidate(20, 3.0)]), 100)[0]
     assert best.candidate.id == 20
     assert best.score < 0.3
+
+
+def test_words_that_match_well_lift_a_list_the_model_cannot_read_and_keep_its_order() -> None:
+    """A word score of 30 reads as 0.75, of which 0.6 is trusted."""
+    lifted = fuse(Candidates(unlike(), [Candidate(7, 30.0)]), 100)
+    assert lifted[0].candidate.id == 7
+    assert lifted[0].score == pytest.approx(WORDS_TRUST * 0.75)
+    assert [one.candidate.id for one in lifted[1:]] == [id_ for id_ in range(20, 0, -1) if id_ != 7]
 
 
 def test_the_fields_of_a_candidate_survive() -> None:

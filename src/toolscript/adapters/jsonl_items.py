@@ -13,8 +13,11 @@ MAX_LINE = 8 * 1024 * 1024
 
 
 def count_lines(path: Path) -> int:
+    count, last = 0, b"\n"
     with _open(path) as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+        while block := file.read(1 << 20):
+            count, last = count + block.count(b"\n"), block
+    return count + (not last.endswith(b"\n"))
 
 
 def read_items(path: Path) -> Iterator[Item | RefusedItem]:

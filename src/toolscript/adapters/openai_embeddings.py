@@ -25,6 +25,8 @@ TRANSLATIONS: tuple[tuple[type[Exception], type[ToolscriptError], str], ...] = (
     (openai.PermissionDeniedError, SetupError, _KEY),
     (openai.NotFoundError, SetupError, "does the endpoint have this model? See TOOLSCRIPT_EMBEDDING_MODEL"),
     (openai.OpenAIError, EmbedderRejected, ""),
+    # The client hands up its JSON reader's own error.
+    (ValueError, EmbedderRejected, _URL),
 )
 
 
@@ -86,7 +88,7 @@ def _matrix(answer: CreateEmbeddingResponse) -> Matrix:
 def translated() -> Iterator[None]:
     try:
         yield
-    except openai.OpenAIError as error:
+    except (openai.OpenAIError, ValueError) as error:
         for cause, meaning, hint in TRANSLATIONS:
             if isinstance(error, cause):
                 raise meaning(f"embedding endpoint: {error}", hint=hint) from error

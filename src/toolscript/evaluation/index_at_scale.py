@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toolscript.evaluation.lookalikes import SKILLS, RealPoints, skill_name
-from toolscript.model.index import Ask, Candidate, Condition, Where
+from toolscript.model.index import Ask, Candidate, Condition, Where, type_skills
+from toolscript.model.items import ItemKind
 from toolscript.model.measurements import Latency
 from toolscript.model.models import Vector
 from toolscript.model.progress import OnProgress, Progress, silent
@@ -57,8 +58,13 @@ def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator
         "three random skills": (random,),
         "active tools of fitting skills": (ACTIVE, tool, fitting),
         "active tools of random skills": (ACTIVE, tool, random),
-        "active prompts of random skills": (ACTIVE, prompt, random),
+        "active prompts of random skills": (ACTIVE, _narrow(ItemKind.PROMPT, random)),
+        "active resources of fitting skills": (ACTIVE, _narrow(ItemKind.RESOURCE, fitting)),
     }
+
+
+def _narrow(kind: ItemKind, skills: Condition) -> Condition:
+    return Condition("type_skill", type_skills(kind, [str(skill) for skill in skills.any_of]))
 
 
 async def measure(

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolscript.model.index import Point, Terms
+from toolscript.model.index import Point, Terms, type_skills
+from toolscript.model.items import ItemKind
 from toolscript.model.models import Matrix
 
 NOISE = 0.4
 EXCHANGED = 0.2
 SKILLS = 30
-KINDS = ("tool", "prompt", "resource")
+KINDS = tuple(ItemKind)
 KIND_SHARES = (0.93, 0.05, 0.02)
 ACTIVE_SHARE = 0.9
 
@@ -61,10 +62,13 @@ def _moved(vectors: Matrix, chance: np.random.Generator) -> Matrix:
 def _point(real: RealPoints, id_: int, origin: int, vector: Matrix, chance: np.random.Generator) -> Point:
     extra = chance.integers(SKILLS, size=int(chance.integers(0, 3)))
     skills = dict.fromkeys([real.skills[origin], *extra.tolist()])
+    kind = KINDS[int(chance.choice(len(KINDS), p=KIND_SHARES))]
+    names = [skill_name(number) for number in skills]
     fields = {
-        "type": KINDS[int(chance.choice(len(KINDS), p=KIND_SHARES))],
+        "type": kind.value,
         "is_active": bool(chance.random() < ACTIVE_SHARE),
-        "skill_ids": [skill_name(number) for number in skills],
+        "skill_ids": names,
+        "type_skill": type_skills(kind, names),
         "server": f"server {origin % 997}",
         "name": f"item_{id_}",
         "description": "A generated item that looks like a real one.",

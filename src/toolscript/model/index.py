@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from toolscript.model.items import ItemKind
 from toolscript.model.models import Vector
 
 Terms = Mapping[int, float]
@@ -17,7 +18,7 @@ class Point:
     version: int
     vector: Vector
     terms: Terms
-    fields: Mapping[str, Scalar | Sequence[str] | None]
+    fields: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Condition:
 
 
 Where = tuple[Condition, ...]
+
+
+def type_skills(kind: ItemKind, skill_ids: Sequence[str]) -> tuple[str, ...]:
+    """Kind and skill in one value, for rare kinds: what two narrow filters share, a graph search misses."""
+    return () if kind is ItemKind.TOOL else tuple(f"{kind}|{skill}" for skill in skill_ids)
 
 
 @dataclass(frozen=True)

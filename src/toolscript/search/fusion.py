@@ -20,6 +20,7 @@ DENSE_WEIGHT = 0.5
 
 # A word score has no upper end; this one reads as a similarity of one half.
 HALF_SURE_WORD_SCORE = 10.0
+LEAST_SPREAD = 0.01
 # What a match of words alone is worth beside a cosine.
 WORDS_TRUST = 0.6
 
@@ -40,7 +41,9 @@ def fuse(candidates: Candidates, limit: int) -> list[Ranked]:
     everyone = {hit.id: hit for hit in (*words, *dense)}
     z_dense, mean, spread = _z_scores(dense, everyone, complete=False)
     z_words, _, _ = _z_scores(words, everyone, complete=len(words) < limit)
-    fused = mean + spread * (DENSE_WEIGHT * z_dense + (1 - DENSE_WEIGHT) * z_words)
+    standing = DENSE_WEIGHT * z_dense + (1 - DENSE_WEIGHT) * z_words
+    # A dense arm that finds all alike has no spread to read the words with; some keeps their order.
+    fused = mean + max(spread, LEAST_SPREAD) * standing
     return _ranked(list(everyone.values()), (fused + _lift(fused, words)).tolist())
 
 

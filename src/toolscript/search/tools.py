@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from toolscript.model.index import Ask, Candidates, Condition, Where
+from toolscript.model.index import Ask, Candidates, Condition, Where, type_skills
 from toolscript.model.items import ItemKind, Schemas
 from toolscript.model.models import Vector
 from toolscript.model.queries import SearchType, ToolQuery
@@ -92,12 +92,12 @@ class _Clock:
 
 
 def _where(query: ToolQuery) -> Where:
-    conditions = [Condition("is_active", (True,))]
-    if query.kind is not None:
-        conditions.append(Condition("type", (query.kind.value,)))
-    if query.skill_ids:
-        conditions.append(Condition("skill_ids", query.skill_ids))
-    return tuple(conditions)
+    active = Condition("is_active", (True,))
+    if query.kind and (both := type_skills(query.kind, query.skill_ids)):
+        return active, Condition("type_skill", both)
+    kind = (Condition("type", (query.kind.value,)),) if query.kind else ()
+    skills = (Condition("skill_ids", query.skill_ids),) if query.skill_ids else ()
+    return active, *kind, *skills
 
 
 def _hit(ranked: Ranked) -> ToolHit:

@@ -4,14 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolscript.service.bench import bench_search
+    from toolscript.service.bench_index import bench_index
+    from toolscript.service.bench_search import bench_search
     from toolscript.service.serving import serve
     from toolscript.service.writing import doctor, drain, import_file, migrate, reindex, work
 
-__all__ = ["bench_search", "doctor", "drain", "import_file", "migrate", "reindex", "serve", "work"]
+__all__ = ["bench_index", "bench_search", "doctor", "drain", "import_file", "migrate", "reindex", "serve", "work"]
 
 _HOMES = {
-    "bench_search": "bench",
+    "bench_index": "bench_index",
+    "bench_search": "bench_search",
     "doctor": "writing",
     "drain": "writing",
     "import_file": "writing",

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.errors import ToolscriptError
 from toolscript.model.models import IndexCard
+from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.settings import Settings
@@ -49,30 +50,31 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         search = ToolSearch(cached, index, stores.catalog, deadline_seconds=settings.deadline_seconds)
 
         async def check_health() -> Health:
-            return await _health(stores, index.card.fingerprint)
+            return await _health(stores, embedder, index.card.fingerprint)
 
         yield create_app(search, check_health)
 
 
-async def _health(stores: Stores, fingerprint: str) -> Health:
-    index, catalog = await asyncio.gather(
-        _problem(_index_note(stores, fingerprint)), _problem(_catalog_note(stores))
+async def _health(stores: Stores, embedder: Embedder, fingerprint: str) -> Health:
+    embedding, index, catalog = await asyncio.gather(
+        _part(_embedding_note(embedder), needed=False),
+        _part(_index_note(stores, fingerprint), needed=True),
+        _part(_catalog_note(stores), needed=False),
     )
-    return Health(
-        {
-            "embedding": PartHealth(ok=True, needed=False),
-            "index": PartHealth(ok=index[0], needed=True, note=index[1]),
-            "catalog": PartHealth(ok=catalog[0], needed=False, note=catalog[1]),
-        }
-    )
+    return Health({"embedding": embedding, "index": index, "catalog": catalog})
 
 
-async def _problem(check: Awaitable[str]) -> tuple[bool, str]:
+async def _part(check: Awaitable[str], *, needed: bool) -> PartHealth:
     try:
         async with asyncio.timeout(HEALTH_SECONDS):
-            return True, await check
+            return PartHealth(ok=True, needed=needed, note=await check)
     except (ToolscriptError, TimeoutError) as error:
-        return False, str(error) or "no answer in time"
+        return PartHealth(ok=False, needed=needed, note=str(error) or "no answer in time")
+
+
+async def _embedding_note(embedder: Embedder) -> str:
+    await embedder.embed_query("ready")
+    return embedder.model.name
 
 
 async def _index_note(stores: Stores, fingerprint: str) -> str:

@@ -88,7 +88,8 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             card = IndexCard(embedder.model)
             opened = await generations.begin_reindex(stores.indexes, stores.dirty, card, on_progress)
             writer = Writer(settings, stores, embedder, opened)
-            report = await writer.worker(on_progress).drain()
+            async with stores.indexes.loading(card):
+                report = await writer.worker(on_progress).drain()
             if report.left:
                 raise SetupError(
                     f"{report.left} items could not be indexed, so the live index was left as it is",

@@ -1,6 +1,6 @@
 """An item of the catalog as a point of the index."""
 
-from toolscript.model.index import Point
+from toolscript.model.index import Point, type_skills
 from toolscript.model.item_text import item_terms
 from toolscript.model.items import StoredItem
 from toolscript.model.models import Vector
@@ -19,5 +19,6 @@ def point_of(stored: StoredItem, vector: Vector) -> Point:
         "skill_ids": list(stored.skill_ids),
         "primary_skill_id": stored.primary_skill_id,
         "is_active": stored.is_active,
+        "type_skill": type_skills(item.kind, stored.skill_ids),
     }
     return Point(stored.id, stored.version, vector, item_terms(item), fields)

@@ -1,7 +1,8 @@
 """An index in memory: exact on both arms, with the engine's own rarity of words."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from toolscript.errors import SetupError
@@ -81,6 +82,11 @@ class MemoryIndexes:
 
     async def open(self, card: IndexCard) -> Index:
         return self._named(card.fingerprint)
+
+    @asynccontextmanager
+    async def loading(self, card: IndexCard) -> AsyncIterator[None]:
+        self._named(card.fingerprint)
+        yield
 
     async def make_live(self, fingerprint: str) -> None:
         self._named(fingerprint)

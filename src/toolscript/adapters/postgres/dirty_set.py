@@ -29,6 +29,13 @@ FROM free WHERE dirty.generation = %(generation)s AND dirty.item_id = free.item_
 RETURNING dirty.item_id, dirty.version
 """
 
+# Rows are always locked in order of id, as a store does: two that meet wait for each other, and never in a ring.
+_LOCK = """
+SELECT item_id FROM mcp.dirty_items
+WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
+ORDER BY item_id FOR UPDATE
+"""
+
 _RENEW = """
 UPDATE mcp.dirty_items SET free_at = now() + make_interval(secs => %(lease)s)
 WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
@@ -138,7 +145,8 @@ class PostgresDirtySet:
 
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         values = {**_held(generation, claim), "lease": lease_seconds}
-        async with connection(self._pool) as conn:
+        async with transaction(self._pool) as conn:
+            await conn.execute(_LOCK, values)
             rows = await (await conn.execute(_RENEW, values)).fetchall()
         kept = {int(str(row[0])) for row in rows}
         return Claim(claim.token, {id_: version for id_, version in claim.versions.items() if id_ in kept})
@@ -146,6 +154,7 @@ class PostgresDirtySet:
     async def clear(self, generation: int, claim: Claim) -> None:
         values = _held(generation, claim)
         async with transaction(self._pool) as conn:
+            await conn.execute(_LOCK, values)
             followed = await (await conn.execute(_FOLLOWED, values)).fetchall()
             freed = await (await conn.execute(_FREE, values)).fetchall()
             lost = claim.versions.keys() - {int(str(row[0])) for row in followed + freed}
@@ -153,8 +162,10 @@ class PostgresDirtySet:
                 await conn.execute(MARK, {"generation": generation, "ids": sorted(lost)})
 
     async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
-        async with connection(self._pool) as conn:
-            await conn.execute(_POSTPONE, {**_held(generation, claim), "reason": reason[:500]})
+        values = {**_held(generation, claim), "reason": reason[:500]}
+        async with transaction(self._pool) as conn:
+            await conn.execute(_LOCK, values)
+            await conn.execute(_POSTPONE, values)
 
     async def mark(self, generation: int, ids: Sequence[int]) -> None:
         async with connection(self._pool) as conn:

@@ -1,19 +1,32 @@
 """The collections by fingerprint, and the alias that names the live one."""
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
 import grpc
 
 from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.common_terms import BUDGET, SAMPLE, CommonTerms
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.index import QdrantIndex
-from toolscript.adapters.qdrant.layout import Layout, create_request, field_requests
+from toolscript.adapters.qdrant.layout import (
+    WORDS,
+    Layout,
+    create_request,
+    field_requests,
+    loading_config,
+    searching_config,
+)
 from toolscript.adapters.qdrant.values import from_value
-from toolscript.errors import ModelMismatch
+from toolscript.errors import IndexUnavailable, ModelMismatch, ToolscriptError
 from toolscript.model.models import IndexCard
 from toolscript.ports import Index
+
+SETTLE_SECONDS = 6 * 3600.0
 
 
 class QdrantIndexes:
@@ -34,7 +47,7 @@ class QdrantIndexes:
         metadata = {"fingerprint": card.fingerprint, **asdict(card)}
         try:
             await self._collections("Create", create_request(name, card, metadata, self._layout))
-        except Exception as error:
+        except ToolscriptError as error:
             if not _exists_already(error):
                 raise
         for request in field_requests(name, self._layout):
@@ -50,7 +63,16 @@ class QdrantIndexes:
                 f"collection {name} says it was built as {found}, not {card.fingerprint}",
                 hint="run `toolscript reindex` to build it anew",
             )
-        return QdrantIndex(self._qdrant, name, card)
+        common = await self._common_terms(name, answer.result.points_count)
+        return QdrantIndex(self._qdrant, name, card, self._layout, common)
+
+    @asynccontextmanager
+    async def loading(self, card: IndexCard) -> AsyncIterator[None]:
+        name = self._name(card.fingerprint)
+        await self._optimize(name, loading_config())
+        yield
+        await self._optimize(name, searching_config())
+        await self._until_settled(name)
 
     async def make_live(self, fingerprint: str) -> None:
         # The engine applies one alias action after the other: failing on the second, it keeps the first.
@@ -65,6 +87,37 @@ class QdrantIndexes:
     async def drop(self, fingerprint: str) -> None:
         request = wire.DeleteCollection(collection_name=self._name(fingerprint))
         await self._collections("Delete", request)
+
+    async def _common_terms(self, name: str, points: int) -> CommonTerms:
+        """Only a collection that is larger than the budget needs to know."""
+        if points <= BUDGET // 2:
+            return CommonTerms(points, {})
+        request = wire.QueryPoints(
+            collection_name=name,
+            query=wire.Query(sample=wire.Sample.Random),
+            limit=SAMPLE,
+            with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[WORDS])),
+            with_payload=wire.WithPayloadSelector(enable=False),
+        )
+        with translated():
+            answer = await self._qdrant.points.Query(request, timeout=self._qdrant.timeout_seconds)
+        rows = [hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in answer.result]
+        return CommonTerms.of_sample(points, rows)
+
+    async def _optimize(self, name: str, config: wire.OptimizersConfigDiff) -> None:
+        await self._collections("Update", wire.UpdateCollection(collection_name=name, optimizers_config=config))
+
+    async def _until_settled(self, name: str) -> None:
+        """Green twice in a row: between two merges the engine is idle for a moment."""
+        green, ends_at = 0, time.monotonic() + SETTLE_SECONDS
+        while green < 2:
+            status = (await self._info(name)).result.status
+            green = green + 1 if status == wire.CollectionStatus.Green else 0
+            if time.monotonic() > ends_at:
+                raise IndexUnavailable(
+                    f"Qdrant is still building {name} after {SETTLE_SECONDS} s", hint="wait and retry"
+                )
+            await asyncio.sleep(0.5)
 
     async def _change_aliases(self, actions: Sequence[wire.AliasOperations]) -> None:
         await self._collections("UpdateAliases", wire.ChangeAliases(actions=actions))
@@ -81,6 +134,6 @@ class QdrantIndexes:
         return f"{self._alias}__{fingerprint}"
 
 
-def _exists_already(error: Exception) -> bool:
+def _exists_already(error: ToolscriptError) -> bool:
     cause = error.__cause__
     return isinstance(cause, grpc.aio.AioRpcError) and "already exists" in str(cause.details())

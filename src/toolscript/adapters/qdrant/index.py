@@ -1,37 +1,49 @@
 """One collection of points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.common_terms import CommonTerms
 from toolscript.adapters.qdrant.connection import Qdrant, translated
-from toolscript.adapters.qdrant.layout import DENSE, WORDS
+from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner
+from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
 from toolscript.errors import IndexRejected
-from toolscript.model.index import Ask, Candidate, Candidates, Point, PointVersion, Terms
+from toolscript.model.index import Ask, Candidate, Candidates, Point, PointVersion, Terms, Where
 from toolscript.model.models import IndexCard, Vector
+
+# How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
+EF = 400
 
 
 class QdrantIndex:
-    def __init__(self, qdrant: Qdrant, name: str, card: IndexCard) -> None:
+    def __init__(self, qdrant: Qdrant, name: str, card: IndexCard, layout: Layout, common: CommonTerms) -> None:
         self._qdrant = qdrant
         self._name = name
         self._card = card
+        self._planner = DensePlanner(layout.broad)
+        self._common = common
 
     @property
     def card(self) -> IndexCard:
         return self._card
 
     async def search(self, ask: Ask) -> Candidates:
-        asked = {
-            DENSE: None if ask.vector is None else _dense(ask.vector),
-            WORDS: _sparse(ask.terms) if ask.terms else None,
-        }
-        queries = [self._query(arm, given, ask) for arm, given in asked.items() if given is not None]
+        plan = DensePlan(ask.where, (), ask.limit) if ask.exact else self._planner.plan(ask.where, ask.limit)
+        queries = []
+        if ask.vector is not None:
+            queries.append(self._dense_query(ask.vector, plan.sent, plan.limit, exact=ask.exact))
+        if ask.terms:
+            queries.append(self._words_query(ask))
         answers = iter(await self._query_batch(queries))
-        return Candidates(
-            dense=_candidates(next(answers)) if asked[DENSE] is not None else None,
-            words=_candidates(next(answers)) if asked[WORDS] is not None else _no_words(ask.terms),
-        )
+        dense = None if ask.vector is None else await self._checked(plan, next(answers), ask)
+        return Candidates(dense, _words(ask, answers))
+
+    async def _checked(self, plan: DensePlan, found: Sequence[Candidate], ask: Ask) -> Sequence[Candidate]:
+        passed = self._planner.checked(plan, found, ask.limit)
+        if passed is not None or ask.vector is None:
+            return passed or []
+        return (await self._query_batch([self._dense_query(ask.vector, ask.where, ask.limit)]))[0]
 
     async def put(self, points: Sequence[Point]) -> None:
         if not points:
@@ -71,17 +83,29 @@ class QdrantIndex:
             answer = await self._qdrant.points.Count(request, timeout=self._qdrant.timeout_seconds)
         return int(answer.result.count)
 
-    def _query(self, arm: str, given: wire.VectorInput, ask: Ask) -> wire.QueryPoints:
+    def _dense_query(self, vector: Vector, where: Where, limit: int, *, exact: bool = False) -> wire.QueryPoints:
+        rescore = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
+        params = wire.SearchParams(exact=True) if exact else wire.SearchParams(hnsw_ef=EF, quantization=rescore)
+        return self._query(DENSE, _dense(vector), where, limit, params)
+
+    def _words_query(self, ask: Ask) -> wire.QueryPoints:
+        terms = self._common.within_budget(ask.terms or {})
+        return self._query(WORDS, _sparse(terms), ask.where, ask.limit, None)
+
+    def _query(
+        self, arm: str, nearest: wire.VectorInput, where: Where, limit: int, params: wire.SearchParams | None
+    ) -> wire.QueryPoints:
         return wire.QueryPoints(
             collection_name=self._name,
-            query=wire.Query(nearest=given),
+            query=wire.Query(nearest=nearest),
             using=arm,
-            filter=where_filter(ask.where),
-            limit=ask.limit,
+            filter=where_filter(where),
+            limit=limit,
+            params=params,
             with_payload=wire.WithPayloadSelector(enable=True),
         )
 
-    async def _query_batch(self, queries: Sequence[wire.QueryPoints]) -> Sequence[wire.BatchResult]:
+    async def _query_batch(self, queries: Sequence[wire.QueryPoints]) -> Sequence[list[Candidate]]:
         if not queries:
             return []
         request = wire.QueryBatchPoints(collection_name=self._name, query_points=queries)
@@ -89,7 +113,7 @@ class QdrantIndex:
             answer = await self._qdrant.points.QueryBatch(request, timeout=self._qdrant.timeout_seconds)
         if len(answer.result) != len(queries):
             raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(queries)} questions")
-        return list(answer.result)
+        return [_candidates(one) for one in answer.result]
 
     def _point(self, point: Point) -> wire.PointStruct:
         fields: Mapping[str, object] = {**point.fields, "version": point.version}
@@ -124,6 +148,8 @@ def _candidates(answer: wire.BatchResult) -> list[Candidate]:
     return [Candidate(hit.id.num, hit.score, Payload(hit.payload)) for hit in answer.result]
 
 
-def _no_words(terms: Terms | None) -> Sequence[Candidate] | None:
+def _words(ask: Ask, answers: Iterator[list[Candidate]]) -> Sequence[Candidate] | None:
+    if ask.terms is None:
+        return None
     # A query of punctuation has no words: the arm was asked and knows nothing.
-    return None if terms is None else []
+    return next(answers) if ask.terms else []

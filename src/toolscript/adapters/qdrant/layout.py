@@ -1,21 +1,35 @@
-"""How a collection is laid out, and how it is asked."""
+"""How a collection is laid out. The numbers were measured, at 10^4 to 10^6 points: docs/scale.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.values import to_value
+from toolscript.model.index import Condition
 from toolscript.model.models import IndexCard
 
 DENSE, WORDS = "dense", "words"
 
+# Fields with this many kilobytes of vectors behind a value get links of their own in the graph; fewer are scanned.
+SCAN_BELOW_KB = 1_500
+# One segment per core of the engine: each query is then spread over all of them, and over no more.
+LARGEST_SEGMENT_KB = 20_000_000
+INDEX_FROM_KB = 10_000
+# While many points arrive, small segments and no graph: inserts into a large growing one become ever slower.
+LOADING_SEGMENT_KB = 60_000
+
 
 @dataclass(frozen=True)
 class Layout:
-    """The fields that are filtered on, and how the collection is spread over a cluster."""
+    """The fields that are filtered on, and how the collection is spread over a cluster.
 
-    keyword_fields: tuple[str, ...] = ("type", "skill_ids")
+    Most points pass a condition in `broad`: the dense arm checks it on what it found rather than on its way,
+    where it would only cut the graph's links.
+    """
+
+    keyword_fields: tuple[str, ...] = ("type", "skill_ids", "type_skill")
     bool_fields: tuple[str, ...] = ("is_active",)
+    broad: frozenset[Condition] = frozenset({Condition("is_active", (True,)), Condition("type", ("tool",))})
     shards: int = 1
     replicas: int = 1
 
@@ -25,10 +39,14 @@ def create_request(
 ) -> wire.CreateCollection:
     dense = wire.VectorParams(size=card.model.dimensions, distance=wire.Distance.Cosine)
     words = wire.SparseVectorParams(modifier=wire.Modifier.Idf)
+    int8 = wire.ScalarQuantization(type=wire.QuantizationType.Int8, quantile=0.99, always_ram=True)
     return wire.CreateCollection(
         collection_name=name,
         vectors_config=wire.VectorsConfig(params_map=wire.VectorParamsMap(map={DENSE: dense})),
         sparse_vectors_config=wire.SparseVectorConfig(map={WORDS: words}),
+        hnsw_config=wire.HnswConfigDiff(m=16, ef_construct=128, full_scan_threshold=SCAN_BELOW_KB),
+        quantization_config=wire.QuantizationConfig(scalar=int8),
+        optimizers_config=searching_config(),
         shard_number=layout.shards,
         replication_factor=layout.replicas,
         on_disk_payload=True,
@@ -36,13 +54,25 @@ def create_request(
     )
 
 
+def searching_config() -> wire.OptimizersConfigDiff:
+    return wire.OptimizersConfigDiff(max_segment_size=LARGEST_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
+
+
+def loading_config() -> wire.OptimizersConfigDiff:
+    return wire.OptimizersConfigDiff(max_segment_size=LOADING_SEGMENT_KB, indexing_threshold=0)
+
+
 def field_requests(name: str, layout: Layout) -> list[wire.CreateFieldIndexCollection]:
-    """Made before the first point arrives: the graph is then linked along these fields too."""
-    kinds = {
-        **dict.fromkeys(layout.keyword_fields, wire.FieldType.FieldTypeKeyword),
-        **dict.fromkeys(layout.bool_fields, wire.FieldType.FieldTypeBool),
-    }
+    """Made before the first point arrives: the graph is then linked along the keyword fields too."""
+    keyword = wire.PayloadIndexParams(keyword_index_params=wire.KeywordIndexParams(enable_hnsw=True))
+    boolean = wire.PayloadIndexParams(bool_index_params=wire.BoolIndexParams(enable_hnsw=False))
+    kinds = [
+        *((field, wire.FieldType.FieldTypeKeyword, keyword) for field in layout.keyword_fields),
+        *((field, wire.FieldType.FieldTypeBool, boolean) for field in layout.bool_fields),
+    ]
     return [
-        wire.CreateFieldIndexCollection(collection_name=name, field_name=field, field_type=kind, wait=True)
-        for field, kind in kinds.items()
+        wire.CreateFieldIndexCollection(
+            collection_name=name, field_name=field, field_type=kind, field_index_params=params, wait=True
+        )
+        for field, kind, params in kinds
     ]

@@ -134,8 +134,8 @@ def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) ->
 def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
     @app.command()
     def serve(
-        host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-        port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+        host: Annotated[str | None, typer.Option(help="Address to listen on (default: TOOLSCRIPT_HOST).")] = None,
+        port: Annotated[int | None, typer.Option(help="Port to listen on (default: TOOLSCRIPT_PORT).")] = None,
     ) -> None:
         """Answer searches over HTTP."""
         service().serve(host=host, port=port)

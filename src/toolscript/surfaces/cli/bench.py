@@ -13,6 +13,9 @@ from toolscript.surfaces.cli.output import progress, show
 
 
 class BenchCommands(Protocol):
+    def bench_index(
+        self, *, items: int, few: int, questions: int, real: int, queries: Path | None, on_progress: OnProgress
+    ) -> list[dict[str, object]]: ...
     def bench_search(self, *, queries: Path | None, count: int, on_progress: OnProgress) -> Comparison: ...
 
 
@@ -44,7 +47,34 @@ def bench_commands(service: Callable[[], BenchCommands]) -> typer.Typer:
         if most is not None and compared.p95_ratio > most:
             raise typer.Exit(2)
 
+    @app.command()
+    def index(
+        items: Annotated[int, typer.Option(min=1000, help="Points of the large index.")] = 1_000_000,
+        few: Annotated[int, typer.Option(min=1000, help="Points of the small one beside it.")] = 10_000,
+        questions: Annotated[int, typer.Option(min=10, help="How many queries to ask of both.")] = 200,
+        real: Annotated[
+            int, typer.Option(min=100, help="Items of the catalog the points are made from.")
+        ] = 20_000,
+        queries: Annotated[
+            Path | None, typer.Option(help="JSON lines with a `text` each; without it, names from the catalog.")
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    ) -> None:
+        """A large index against a small one: time of every kind of query, and recall against exact search."""
+        with progress() as on_progress:
+            rows = service().bench_index(
+                items=items, few=few, questions=questions, real=real, queries=queries, on_progress=on_progress
+            )
+        show({"shapes": rows}, _shapes(rows), as_json=as_json)
+
     return app
+
+
+def _shapes(rows: list[dict[str, object]]) -> str:
+    titles = list(rows[0])
+    lines = [f"{titles[0]:36}" + "".join(f"{title:>15}" for title in titles[1:])]
+    lines += ["{:36}".format(row["shape"]) + "".join(f"{row[title]:>15}" for title in titles[1:]) for row in rows]
+    return "\n".join(lines)
 
 
 def _table(compared: Comparison) -> str:

@@ -1,4 +1,4 @@
-"""bench: the product against its own bare parts."""
+"""bench search: the product against its own bare parts."""
 
 import asyncio
 import http.client
@@ -10,17 +10,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from toolscript.errors import InvalidRequest, SetupError
-from toolscript.evaluation.side_by_side import compare
+from toolscript.errors import SetupError
+from toolscript.evaluation.side_by_side import WARM_UP, compare
 from toolscript.model.index import Ask, Condition
 from toolscript.model.measurements import Comparison
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress
-from toolscript.model.queries import MAX_QUERY
-from toolscript.model.words import query_terms, split_identifier
+from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.tools import CANDIDATES_PER_ARM
-from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.service.parts import open_embedder, open_stores
+from toolscript.service.queries import names_from_catalog, read_queries
 from toolscript.settings import Settings
 from toolscript.sync.generations import open_for_reading
 
@@ -33,7 +33,8 @@ def bench_search(*, queries: Path | None, count: int, on_progress: OnProgress) -
         settings = Settings()
         async with open_stores(settings) as stores, open_embedder(settings, parallel=2) as embedder:
             index = await open_for_reading(stores.indexes, IndexCard(embedder.model))
-            texts = _read_queries(queries, count) if queries else await _names(stores, count)
+            wanted = count + WARM_UP
+            texts = read_queries(queries, wanted) if queries else await names_from_catalog(stores.catalog, wanted)
             async with _server() as search:
                 return await compare(_bare(embedder, index, stores.catalog), search, texts, on_progress)
 
@@ -100,22 +101,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _read_queries(path: Path, count: int) -> list[str]:
-    with path.open(encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file if line.strip()]
-    texts = list(dict.fromkeys(str(line.get("text", "")).strip()[:MAX_QUERY] for line in lines))
-    found = [text for text in texts if text][:count]
-    if len(found) < 20:
-        raise InvalidRequest(f"{path} holds {len(found)} different queries", hint="give at least 20")
-    return found
-
-
-async def _names(stores: Stores, count: int) -> list[str]:
-    ids = [seen.id for seen in await stores.catalog.scan(after=0, limit=count * 2)]
-    items = [stored.item for stored in await stores.catalog.items(ids)]
-    names = dict.fromkeys(f"{split_identifier(item.name)} {item.server}" for item in items)
-    if len(names) < 20:
-        raise SetupError("the catalog is too small to measure", hint="run `toolscript import FILE` first")
-    return list(names)[:count]

@@ -1,0 +1,131 @@
+"""An embedder that remembers: each query once, no failure for long, and no more than it may."""
+
+import asyncio
+
+import pytest
+
+from toolscript.adapters.embedding_cache import CachedEmbedder
+from toolscript.errors import EmbedderUnavailable
+from toolscript.model.models import Vector
+from toolscript.testing import HashEmbedder
+
+
+class SlowEmbedder(HashEmbedder):
+    """Answers when the gate is open, and fails while it is `down`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.down = False
+
+    async def embed_query(self, text: str) -> Vector:
+        self.queries_embedded += 1
+        await self.gate.wait()
+        if self.down:
+            raise EmbedderUnavailable("down")
+        return self._embed(text)
+
+
+@pytest.fixture
+async def slow() -> SlowEmbedder:
+    return SlowEmbedder()
+
+
+async def all_started(count: int = 1) -> None:
+    """Lets everything that can run, run."""
+    for _ in range(count * 5):
+        await asyncio.sleep(0)
+
+
+async def test_a_query_asked_again_is_not_embedded_again() -> None:
+    inner = HashEmbedder()
+    cached = CachedEmbedder(inner, size=10)
+    first, second = await cached.embed_query("read"), await cached.embed_query("read")
+    assert (first == second).all()
+    assert inner.queries_embedded == 1
+    assert cached.model == inner.model
+
+
+async def test_queries_are_told_apart_to_the_letter() -> None:
+    inner = HashEmbedder()
+    cached = CachedEmbedder(inner, size=10)
+    for text in ("read", "Read", "read ", "read"):
+        await cached.embed_query(text)
+    assert inner.queries_embedded == 3
+
+
+@pytest.mark.requirement("EC-006")
+async def test_a_query_asked_by_many_at_once_is_embedded_once(slow: SlowEmbedder) -> None:
+    cached = CachedEmbedder(slow, size=10)
+    asking = [asyncio.ensure_future(cached.embed_query("read")) for _ in range(20)]
+    await all_started()
+    slow.gate.set()
+    vectors = await asyncio.gather(*asking)
+    assert slow.queries_embedded == 1
+    assert all((vector == vectors[0]).all() for vector in vectors)
+
+
+async def test_the_query_not_used_for_longest_is_forgotten_first() -> None:
+    inner = HashEmbedder()
+    cached = CachedEmbedder(inner, size=2)
+    for text in ("a", "b", "a", "c"):
+        await cached.embed_query(text)
+    assert inner.queries_embedded == 3
+    await cached.embed_query("a")
+    assert inner.queries_embedded == 3
+    await cached.embed_query("b")
+    assert inner.queries_embedded == 4
+
+
+async def test_more_at_once_than_fit_are_all_answered(slow: SlowEmbedder) -> None:
+    cached = CachedEmbedder(slow, size=1)
+    asking = [asyncio.ensure_future(cached.embed_query(f"query {number}")) for number in range(5)]
+    await all_started()
+    slow.gate.set()
+    assert len(await asyncio.gather(*asking)) == 5
+    assert len(cached._known) == 1
+
+
+async def test_a_failure_reaches_all_who_wait_and_is_forgotten(slow: SlowEmbedder) -> None:
+    cached = CachedEmbedder(slow, size=10)
+    slow.down = True
+    asking = [asyncio.ensure_future(cached.embed_query("read")) for _ in range(3)]
+    await all_started()
+    slow.gate.set()
+    outcomes = await asyncio.gather(*asking, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {EmbedderUnavailable}
+    await all_started()
+    slow.down = False
+    assert (await cached.embed_query("read")).shape == (64,)
+    assert slow.queries_embedded == 2
+
+
+async def test_a_caller_who_gives_up_does_not_take_the_vector_from_the_others(slow: SlowEmbedder) -> None:
+    cached = CachedEmbedder(slow, size=10)
+    first = asyncio.ensure_future(cached.embed_query("read"))
+    second = asyncio.ensure_future(cached.embed_query("read"))
+    await all_started()
+    first.cancel()
+    await all_started()
+    slow.gate.set()
+    assert (await second).shape == (64,)
+    assert first.cancelled()
+    assert slow.queries_embedded == 1
+
+
+async def test_a_query_that_everybody_gave_up_on_is_still_there_for_the_next(slow: SlowEmbedder) -> None:
+    cached = CachedEmbedder(slow, size=10)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await cached.embed_query("read")
+    slow.gate.set()
+    await cached.embed_query("read")
+    assert slow.queries_embedded == 1
+
+
+async def test_passages_are_not_remembered() -> None:
+    inner = HashEmbedder()
+    cached = CachedEmbedder(inner, size=10)
+    await cached.embed_passages(["a", "b"])
+    await cached.embed_passages(["a", "b"])
+    assert inner.passages_embedded == 4

@@ -1,0 +1,97 @@
+"""Every error of the driver becomes one of ours."""
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
+
+from toolscript.adapters.postgres import Pool, PostgresCatalog, open_pool
+from toolscript.adapters.postgres.migrate import downgrade, upgrade
+from toolscript.adapters.postgres.pool import connection, translated
+from toolscript.adapters.postgres.schema import require_current_schema
+from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+def subclasses(of: type[psycopg.Error]) -> set[type[psycopg.Error]]:
+    return {of}.union(*(subclasses(one) for one in of.__subclasses__()))
+
+
+@pytest.mark.parametrize("kind", sorted(subclasses(psycopg.Error), key=str))
+def test_no_error_of_the_driver_goes_up_as_it_is(kind: type[psycopg.Error]) -> None:
+    with pytest.raises((SetupError, CatalogUnavailable, CatalogRejected), match="PostgreSQL: "), translated():
+        raise kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "meaning"),
+    [
+        (errors.UndefinedTable, SetupError),
+        (errors.UndefinedColumn, SetupError),
+        (errors.InvalidSchemaName, SetupError),
+        (errors.QueryCanceled, CatalogUnavailable),
+        (errors.DeadlockDetected, CatalogUnavailable),
+        (errors.SerializationFailure, CatalogUnavailable),
+        (errors.AdminShutdown, CatalogUnavailable),
+        (errors.CannotConnectNow, CatalogUnavailable),
+        (errors.TooManyConnections, CatalogUnavailable),
+        (errors.ReadOnlySqlTransaction, CatalogUnavailable),
+        (errors.IdleInTransactionSessionTimeout, CatalogUnavailable),
+        (errors.DiskFull, CatalogUnavailable),
+        (errors.ConnectionTimeout, CatalogUnavailable),
+        (psycopg.OperationalError, CatalogUnavailable),
+        (psycopg.InterfaceError, CatalogUnavailable),
+        (PoolTimeout, CatalogUnavailable),
+        (PoolClosed, CatalogUnavailable),
+        (TooManyRequests, CatalogUnavailable),
+        (ConnectionResetError, CatalogUnavailable),
+        (TimeoutError, CatalogUnavailable),
+        (errors.UniqueViolation, CatalogRejected),
+        (errors.CharacterNotInRepertoire, CatalogRejected),
+        (errors.InvalidTextRepresentation, CatalogRejected),
+        (errors.ProgramLimitExceeded, CatalogRejected),
+        (errors.SyntaxError, CatalogRejected),
+    ],
+)
+def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
+    kind: type[Exception], meaning: type[ToolscriptError]
+) -> None:
+    with pytest.raises(ToolscriptError) as raised, translated():
+        raise kind("first line\nsecond line")
+    assert type(raised.value) is meaning
+    assert raised.value.message == "PostgreSQL: first line"
+    assert raised.value.hint or meaning is CatalogRejected
+
+
+def test_faults_that_are_not_the_drivers_go_up_as_they_are() -> None:
+    with pytest.raises(KeyError), translated():
+        raise KeyError
+
+
+async def test_a_database_that_is_not_there_is_unavailable() -> None:
+    async with open_pool(NOWHERE, size=1, wait_seconds=0.2) as pool:
+        with pytest.raises(CatalogUnavailable) as raised:
+            await PostgresCatalog(pool).count()
+    assert "TOOLSCRIPT_POSTGRES_URL" in raised.value.hint
+
+
+def test_migrating_a_database_that_is_not_there_is_unavailable() -> None:
+    with pytest.raises(CatalogUnavailable):
+        upgrade(NOWHERE)
+
+
+async def test_a_connection_that_saw_an_error_is_good_for_the_next(pool: Pool) -> None:
+    for _ in range(6):
+        with pytest.raises(CatalogRejected):
+            async with connection(pool) as conn:
+                await conn.execute("SELECT 1 / 0")
+    assert await PostgresCatalog(pool).count() == 0
+
+
+async def test_a_database_that_was_not_migrated_says_how(postgres_url: str, pool: Pool) -> None:
+    downgrade(postgres_url, "base")
+    for ask in (PostgresCatalog(pool).count(), require_current_schema(pool)):
+        with pytest.raises(SetupError) as raised:
+            await ask
+        assert "toolscript migrate" in raised.value.hint

@@ -1,0 +1,142 @@
+"""What only the Qdrant adapter has: its errors, its wire format, and collections that are not what they say."""
+
+import grpc
+import pytest
+from grpc import StatusCode
+
+from toolscript.adapters.qdrant import Layout, Qdrant, QdrantIndexes, connect, wire
+from toolscript.adapters.qdrant.connection import TRANSLATIONS, translated
+from toolscript.adapters.qdrant.layout import create_request
+from toolscript.adapters.qdrant.values import Payload, from_value, to_value
+from toolscript.errors import (
+    IndexRejected,
+    IndexUnavailable,
+    InvalidRequest,
+    ModelMismatch,
+    SetupError,
+    ToolscriptError,
+)
+from toolscript.model.index import Ask
+from toolscript.model.models import IndexCard, ModelCard
+from toolscript.settings import Settings
+
+CARD = IndexCard(ModelCard("small", "1", 4))
+
+
+def rpc_error(code: StatusCode, details: str = "said the engine") -> grpc.aio.AioRpcError:
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
+
+
+@pytest.mark.parametrize("code", list(StatusCode), ids=lambda code: code.name)
+def test_every_status_of_grpc_has_a_meaning(code: StatusCode) -> None:
+    with pytest.raises(ToolscriptError, match="said the engine") as raised, translated():
+        raise rpc_error(code)
+    meaning, hint = TRANSLATIONS[code]
+    assert (type(raised.value), raised.value.hint) == (meaning, hint)
+    assert issubclass(meaning, IndexUnavailable | IndexRejected | SetupError)
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        (StatusCode.UNAVAILABLE, IndexUnavailable),
+        (StatusCode.DEADLINE_EXCEEDED, IndexUnavailable),
+        (StatusCode.RESOURCE_EXHAUSTED, IndexUnavailable),
+        (StatusCode.UNAUTHENTICATED, SetupError),
+        (StatusCode.NOT_FOUND, SetupError),
+        (StatusCode.INVALID_ARGUMENT, IndexRejected),
+    ],
+)
+def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
+    code: StatusCode, meaning: type[ToolscriptError]
+) -> None:
+    assert TRANSLATIONS[code][0] is meaning
+
+
+def test_an_error_without_words_is_named_by_its_status() -> None:
+    with pytest.raises(IndexRejected, match="INTERNAL"), translated():
+        raise rpc_error(StatusCode.INTERNAL, "")
+
+
+async def test_an_engine_that_is_not_there_is_unavailable() -> None:
+    async with connect("http://127.0.0.1:1", 1, timeout_seconds=5) as nowhere:
+        with pytest.raises(IndexUnavailable) as raised:
+            await QdrantIndexes(nowhere, "items", Layout()).live()
+    assert "TOOLSCRIPT_QDRANT_URL" in raised.value.hint
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:6333", "ftp://host", "http://", ""])
+async def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
+        async with connect(url, 6334):
+            pass
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, False, 0, 2**53, "", "text", [], ["a", None, 1], {"a": {"b": [True]}}]
+)
+def test_values_survive_the_wire(value: object) -> None:
+    assert from_value(to_value(value)) == value
+
+
+def test_a_payload_makes_up_nothing() -> None:
+    point = wire.PointStruct(payload={"name": to_value("a")})
+    payload = Payload(point.payload)
+    with pytest.raises(KeyError):
+        payload["absent"]
+    assert dict(payload) == {"name": "a"}
+    assert len(payload) == 1
+
+
+@pytest.fixture
+async def engine(engines: Settings, indexes: QdrantIndexes) -> Qdrant:
+    """The connection beneath `indexes`, for doing behind its back what others might do."""
+    return indexes._qdrant
+
+
+@pytest.mark.requirement("SK-003")
+@pytest.mark.parametrize("metadata", [{"fingerprint": "of another"}, {}])
+async def test_a_collection_that_says_it_was_made_otherwise_is_refused(
+    engine: Qdrant, indexes: QdrantIndexes, metadata: dict[str, object]
+) -> None:
+    name = f"{indexes._alias}__{CARD.fingerprint}"
+    await engine.collections.Create(create_request(name, CARD, metadata, Layout()))
+    with pytest.raises(ModelMismatch) as refused:
+        await indexes.open(CARD)
+    assert "toolscript reindex" in refused.value.hint
+
+
+@pytest.mark.requirement("SK-003")
+async def test_a_collection_records_the_model_it_was_made_with(engine: Qdrant, indexes: QdrantIndexes) -> None:
+    await indexes.create(CARD)
+    name = f"{indexes._alias}__{CARD.fingerprint}"
+    answer = await engine.collections.Get(wire.GetCollectionInfoRequest(collection_name=name))
+    said = {key: from_value(value) for key, value in answer.result.config.metadata.items()}
+    assert said["fingerprint"] == CARD.fingerprint
+    assert said["model"] == {
+        "name": "small",
+        "revision": "1",
+        "dimensions": 4,
+        "pooling": "mean",
+        "query_prefix": "",
+        "passage_prefix": "",
+    }
+    assert answer.result.config.params.vectors_config.params_map.map["dense"].size == 4
+
+
+async def test_a_vector_of_the_wrong_size_is_refused_by_the_engine(indexes: QdrantIndexes) -> None:
+    import numpy as np
+
+    await indexes.create(CARD)
+    index = await indexes.open(CARD)
+    with pytest.raises(IndexRejected):
+        await index.search(Ask(vector=np.ones(5, dtype=np.float32)))
+
+
+async def test_a_collection_dropped_behind_our_back_is_a_matter_of_setup(indexes: QdrantIndexes) -> None:
+    await indexes.create(CARD)
+    index = await indexes.open(CARD)
+    await indexes.drop(CARD.fingerprint)
+    with pytest.raises(SetupError) as raised:
+        await index.count()
+    assert "toolscript worker" in raised.value.hint

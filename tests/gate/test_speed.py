@@ -1,0 +1,26 @@
+"""The least speed that search must have: by ratio to its own bare parts, in the same run."""
+
+import json
+from pathlib import Path
+
+from tests.conftest import Installation
+from tests.whole import catalog_files
+from tests.whole.commands import run
+
+TRIES = 3
+MOST = 2.0
+
+
+def test_a_search_over_http_costs_little_more_than_its_bare_parts(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """A busy machine can spoil a run, never improve one: the best of three is what the code can do."""
+    mine = installation.environment
+    run(mine, "import", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(800))))
+    run(mine, "worker", "--drain")
+    ratios = []
+    for _ in range(TRIES):
+        ratios.append(json.loads(run(mine, "bench", "search", "--count", "150", "--json").stdout)["p50_ratio"])
+        if ratios[-1] <= MOST:
+            return
+    raise AssertionError(f"median search over median bare pipeline: {ratios}, at most {MOST}")
