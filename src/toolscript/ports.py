@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
-from toolscript.model.index import Ask, Candidates, Point, PointVersion
+from toolscript.model.index import Ask, Candidates, Fields, Point, PointVersion
 from toolscript.model.items import Item, Schemas, StoredItem, StoreReport
 from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
 
@@ -25,6 +25,9 @@ class Index(Protocol):
     @property
     def card(self) -> IndexCard: ...
     async def search(self, ask: Ask) -> Candidates: ...
+    async def fields(self, ids: Sequence[int]) -> Mapping[int, Fields]:
+        """What the points carry, for those that are still there."""
+
     async def put(self, points: Sequence[Point]) -> None:
         """Stores the points, except where a newer version of one is already there."""
 
@@ -67,7 +70,7 @@ class Catalog(Protocol):
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]: ...
     async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]: ...
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
-        """The next items' ids and versions in order of id; fewer than `limit` only at the end."""
+        """The next active items' ids and versions in order of id; fewer than `limit` only at the end."""
 
     async def count(self) -> int: ...
 
@@ -79,8 +82,11 @@ class DirtySet(Protocol):
     async def adopt(self, fingerprint: str) -> Generation:
         """Names the model of the first generation; whoever comes second gets what the first has named."""
 
-    async def begin(self, fingerprint: str) -> Generation:
-        """Starts a generation that follows every change from now on; the same one when it was begun before."""
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
+        """Starts a generation that follows every change from now on; the same one when it was begun before.
+
+        `afresh` has it filled from the first item again.
+        """
 
     async def fill(self, generation: int, limit: int) -> int:
         """Marks the next items of the catalog dirty for a generation; 0 when all have been."""

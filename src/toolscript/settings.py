@@ -2,8 +2,19 @@
 
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from toolscript.errors import SetupError
+
+
+def load_settings() -> "Settings":
+    """The settings of the environment, or which of them cannot be used. Values stay out of the message."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        problems = [f"TOOLSCRIPT_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors()]
+        raise SetupError("; ".join(problems), hint="docs/settings.md lists what each may be") from None
 
 
 class Settings(BaseSettings):

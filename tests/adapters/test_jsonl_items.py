@@ -64,7 +64,7 @@ def test_a_bad_line_is_refused_by_number_and_the_good_ones_around_it_are_read(tm
 def test_a_huge_line_is_refused_and_skipped_to_its_end(tmp_path: Path, too_long_by: int) -> None:
     entries = read(tmp_path, b"x" * (MAX_LINE + too_long_by) + b"\n" + GOOD + b"\n")
     assert names(entries) == ["line 1", "read"]
-    assert entries[0] == RefusedItem("line 1", "longer than 8 MiB")
+    assert entries[0] == RefusedItem("line 1", "longer than 1 MiB")
 
 
 def test_a_huge_line_at_the_end_of_the_file_is_refused_once(tmp_path: Path) -> None:
@@ -89,5 +89,9 @@ def test_a_file_that_cannot_be_read_is_not_found(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.jsonl", tmp_path):
         with pytest.raises(NotFound, match="cannot read"):
             list(read_items(path))
-        with pytest.raises(NotFound):
-            count_lines(path)
+    with pytest.raises(NotFound):
+        count_lines(tmp_path / "absent.jsonl")
+
+
+def test_what_can_be_read_only_once_is_not_counted() -> None:
+    assert count_lines(Path("/dev/null")) is None

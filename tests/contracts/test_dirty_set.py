@@ -145,13 +145,13 @@ async def test_postponed_items_come_back_later_and_ever_later(
 
 async def test_postponed_items_are_counted_and_listed_with_the_last_reason(record: Record) -> None:
     await record.catalog.store("file", tools(3))
-    for reason in ("first reason", "second reason"):
+    for reason in ("first reason", "second reason", "last reason"):
         held = await claim(record)
         failed = sorted(held.versions)[:2]
         await record.dirty.postpone(FIRST, Claim(held.token, {id_: held.versions[id_] for id_ in failed}), reason)
         await record.let_pass(LEASE + 1)
     assert await pending(record) == Pending(total=3, failing=2)
-    assert list(await record.dirty.failing(FIRST, 10)) == [(id_, "second reason") for id_ in failed]
+    assert list(await record.dirty.failing(FIRST, 10)) == [(id_, "last reason") for id_ in failed]
     assert len(await record.dirty.failing(FIRST, 1)) == 1
 
 

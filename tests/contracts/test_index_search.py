@@ -158,7 +158,8 @@ async def test_fields_come_back_as_they_went_in(index: Index) -> None:
         "empty": "",
     }
     await index.put([point(1, **fields)])  # type: ignore[arg-type]
-    found = (await dense(index))[0].fields
+    found = (await index.fields([1, 2]))[1]
     assert {name: found[name] for name in fields} == fields
     assert (found["is_active"], found["type"]) == (True, "tool")
     assert found.get("absent") is None
+    assert (await index.fields([2])) == {}

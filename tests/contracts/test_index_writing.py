@@ -14,8 +14,7 @@ async def versions(index: Index) -> dict[int, int]:
 
 
 async def name_of(index: Index, id_: int) -> object:
-    found = (await index.search(Ask(vector=axis(0)))).dense or ()
-    return next(one.fields["name"] for one in found if one.id == id_)
+    return (await index.fields([id_]))[id_]["name"]
 
 
 async def test_a_newer_version_replaces_an_older_one(index: Index) -> None:

@@ -28,7 +28,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 def test_the_least_an_item_needs_is_a_server_and_a_name() -> None:
-    assert item_from_json(GOOD) == Item("fs__read_file", ItemKind.TOOL, "fs", "read_file")
+    assert item_from_json(GOOD) == Item('["tool", "fs", "read_file"]', ItemKind.TOOL, "fs", "read_file")
 
 
 def test_everything_else_is_taken_as_given() -> None:

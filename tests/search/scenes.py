@@ -106,10 +106,11 @@ class Scene:
         await self.catalog.store("test", ITEMS)
         for stored in await self.catalog.items(range(1, len(ITEMS) + 1)):
             key = stored.item.key
+            if key == INACTIVE:
+                continue
             skills = SKILLS.get(key, ())
             known = replace(
                 stored,
-                is_active=key != INACTIVE,
                 skill_ids=skills,
                 primary_skill_id=skills[0] if skills else None,
             )

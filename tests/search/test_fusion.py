@@ -1,9 +1,11 @@
 """Two ranked lists into one, on the scale of the cosine."""
 
+import math
+
 import pytest
 
 from toolscript.model.index import Candidate, Candidates
-from toolscript.search.fusion import HALF_SURE_WORD_SCORE, WORDS_TRUST, fuse
+from toolscript.search.fusion import HALF_SURE_RARITIES, WORDS_TRUST, fuse
 
 
 def arm(**scores: float) -> list[Candidate]:
@@ -12,8 +14,12 @@ def arm(**scores: float) -> list[Candidate]:
     return sorted((Candidate(ids[name], score) for name, score in scores.items()), key=lambda one: -one.score)
 
 
+# A catalog in which a word score of 10 reads as one half.
+POINTS = round((math.exp(10 / HALF_SURE_RARITIES) - 2) / 2)
+
+
 def fused(dense: list[Candidate] | None, words: list[Candidate] | None, limit: int = 100) -> dict[str, float]:
-    return {"abcdefgh"[one.candidate.id - 1]: one.score for one in fuse(Candidates(dense, words), limit)}
+    return {"abcdefgh"[one.candidate.id - 1]: one.score for one in fuse(Candidates(dense, words, POINTS), limit)}
 
 
 @pytest.mark.requirement("BR-009")
@@ -24,11 +30,11 @@ def test_the_dense_arm_alone_keeps_its_cosines() -> None:
 
 
 def test_the_word_arm_alone_is_brought_between_zero_and_one() -> None:
-    scores = fused(None, arm(a=HALF_SURE_WORD_SCORE, b=30.0, c=0.1))
+    scores = fused(None, arm(a=10.0, b=30.0, c=0.1))
     assert list(scores) == ["b", "a", "c"]
-    assert scores["a"] == 0.5
+    assert scores["a"] == pytest.approx(0.5, abs=1e-4)
     assert all(0 < score < 1 for score in scores.values())
-    assert fused([], arm(a=HALF_SURE_WORD_SCORE, b=30.0, c=0.1)) == scores
+    assert fused([], arm(a=10.0, b=30.0, c=0.1)) == scores
 
 
 def test_no_candidates_fuse_to_nothing() -> None:
@@ -70,22 +76,25 @@ def unlike() -> list[Candidate]:
 
 
 def test_where_nothing_is_alike_a_common_word_does_not_make_it_so() -> None:
-    best = fuse(Candidates(unlike(), [Candidate(20, 3.0)]), 100)[0]
+    best = fuse(Candidates(unlike(), [Candidate(20, 3.0)], POINTS), 100)[0]
     assert best.candidate.id == 20
     assert best.score < 0.3
 
 
 def test_words_that_match_well_lift_a_list_the_model_cannot_read_and_keep_its_order() -> None:
     """A word score of 30 reads as 0.75, of which 0.6 is trusted."""
-    lifted = fuse(Candidates(unlike(), [Candidate(7, 30.0)]), 100)
+    lifted = fuse(Candidates(unlike(), [Candidate(7, 30.0)], POINTS), 100)
     assert lifted[0].candidate.id == 7
-    assert lifted[0].score == pytest.approx(WORDS_TRUST * 0.75)
+    assert lifted[0].score == pytest.approx(WORDS_TRUST * 0.75, abs=1e-4)
     assert [one.candidate.id for one in lifted[1:]] == [id_ for id_ in range(20, 0, -1) if id_ != 7]
 
 
-def test_the_fields_of_a_candidate_survive() -> None:
-    both = Candidates([Candidate(1, 0.5, {"name": "a"})], [Candidate(2, 5.0, {"name": "b"})])
-    assert {one.candidate.id: one.candidate.fields for one in fuse(both, 100)} == {
-        1: {"name": "a"},
-        2: {"name": "b"},
-    }
+@pytest.mark.parametrize("points", [3, 10, 44, 37_659, 10**6])
+def test_a_word_that_one_item_has_alone_counts_the_same_in_catalogs_of_any_size(points: int) -> None:
+    rarity = math.log(1 + (points - 0.5) / 1.5)
+    (only,) = fuse(Candidates(None, [Candidate(1, rarity * 1.5)], points), 100)
+    assert 0.4 < only.score < 0.65
+
+
+def test_a_dense_arm_that_tells_nobody_apart_leaves_the_order_to_the_words() -> None:
+    assert list(fused(arm(a=0.5, b=0.5, c=0.5), arm(c=9.0, b=4.0))) == ["c", "b", "a"]

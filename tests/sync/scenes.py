@@ -1,5 +1,6 @@
 """The write path on doubles, with a clock that stands still until it is moved."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -22,8 +23,16 @@ class PickyEmbedder(HashEmbedder):
     """Refuses every batch with a poisonous text in it; answers nothing at all while it is `down`."""
 
     down = False
+    gate: asyncio.Event | None = None
+
+    def __init__(self, name: str = "hash") -> None:
+        super().__init__(name)
+        self.asked = asyncio.Event()
 
     async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        self.asked.set()
+        if self.gate is not None:
+            await self.gate.wait()
         if self.down:
             raise EmbedderUnavailable("the embedder is down")
         if any(POISON in text for text in texts):
@@ -78,4 +87,6 @@ class Scene:
 
     async def indexed_names(self) -> set[object]:
         ask = Ask(vector=await self.embedder.embed_query("anything"), limit=1000)
-        return {found.fields["name"] for found in (await (await self.index()).search(ask)).dense or ()}
+        index = await self.index()
+        ids = [found.id for found in (await index.search(ask)).dense or ()]
+        return {fields["name"] for fields in (await index.fields(ids)).values()}

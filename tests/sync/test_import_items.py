@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.sync.scenes import Scene, tool, tools
+from toolscript.errors import InvalidRequest
 from toolscript.model.items import Item, RefusedItem, StoreReport
 from toolscript.model.progress import Progress
 from toolscript.sync.import_items import BATCH, MOST_REFUSALS_SHOWN, import_items
@@ -96,4 +97,6 @@ async def test_an_empty_source_empties_the_catalog_only_when_pruning() -> None:
     scene = Scene()
     await import_items(scene.catalog, "file", tools(2))
     assert (await import_items(scene.catalog, "file", [])).removed == 0
-    assert (await import_items(scene.catalog, "file", [], prune=True)).removed == 2
+    with pytest.raises(InvalidRequest, match="nothing of source 'file' was removed"):
+        await import_items(scene.catalog, "file", [], prune=True)
+    assert await scene.catalog.count() == 2

@@ -96,16 +96,16 @@ async def test_refused_items_are_set_aside_and_the_others_indexed(poisoned: set[
     await scene.catalog.store("file", [tool(f"{kind}_{number}") for number, kind in names.items()])
     assert await (await scene.indexer()).follow_batch() == 8
     assert await scene.indexed_names() == {f"fine_{number}" for number in set(range(8)) - poisoned}
-    assert await scene.dirty.pending(1) == Pending(len(poisoned), len(poisoned))
+    assert await scene.dirty.pending(1) == Pending(len(poisoned), failing=0)
     assert {reason for _, reason in await scene.dirty.failing(1, 10)} == {"it is poisonous"}
 
 
 async def test_a_refused_item_is_indexed_once_it_is_mended() -> None:
     scene = Scene()
     await scene.catalog.store("file", [tool("a", POISON)])
-    assert (await scene.drain()).failing == 1
+    assert (await scene.drain()).left == 1
     await scene.catalog.store("file", [tool("a", "mended")])
-    assert (await scene.drain()).failing == 0
+    assert (await scene.drain()).left == 0
     assert await scene.indexed_names() == {"a"}
 
 
@@ -115,7 +115,7 @@ async def test_when_a_part_is_down_the_batch_is_postponed_and_the_fault_goes_up(
     await scene.catalog.store("file", tools(3))
     with pytest.raises(EmbedderUnavailable):
         await (await scene.indexer()).follow_batch()
-    assert await scene.dirty.pending(1) == Pending(3, 3)
+    assert await scene.dirty.pending(1) == Pending(3, failing=0)
     assert await (await scene.index()).count() == 0
 
 

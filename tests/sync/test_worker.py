@@ -1,11 +1,13 @@
 """A worker keeps going until nothing is left but what keeps failing."""
 
 import asyncio
+import logging
 
 import pytest
 
 from tests.sync.scenes import POISON, Scene, tool, tools
-from toolscript.errors import EmbedderUnavailable
+from toolscript.errors import EmbedderUnavailable, SetupError
+from toolscript.model.dirty import FAILING_AFTER, GenerationState
 from toolscript.model.progress import Progress
 from toolscript.sync.worker import Worker, WorkReport
 
@@ -26,7 +28,11 @@ async def test_a_drain_of_nothing_is_done_at_once() -> None:
 async def test_a_drain_ends_when_only_failing_items_are_left() -> None:
     scene = Scene()
     await scene.catalog.store("file", [*tools(5), tool(POISON)])
-    assert await scene.drain(batch=2) == WorkReport(followed=6, left=1, failing=1)
+    assert await scene.drain(batch=2) == WorkReport(followed=5, left=1, failing=0)
+    for _ in range(FAILING_AFTER - 1):
+        scene.time += 100
+        report = await scene.drain()
+    assert report == WorkReport(followed=0, left=1, failing=1)
 
 
 async def test_a_drain_loses_patience_with_items_another_worker_never_finishes() -> None:
@@ -61,23 +67,52 @@ async def test_progress_grows_to_the_total() -> None:
     assert [(one.done, one.total) for one in seen] == [(4, 9), (8, 9), (9, 9)]
 
 
-async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_when_it_is_back() -> None:
+async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_when_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     scene = Scene()
     scene.embedder.down = True
     await scene.catalog.store("file", tools(2))
     done = asyncio.Event()
-    said: list[str] = []
+    said: list[tuple[str, object]] = []
 
-    def watch(progress: Progress) -> None:
-        said.append(progress.task)
+    def repair(record: logging.LogRecord) -> bool:
+        said.append((record.message, vars(record)["reason"]))
         scene.embedder.down = False
         scene.time += 1000
-        if progress.task == "index":
-            done.set()
+        return True
 
-    worker = Worker(await scene.indexer(), scene.dirty, 1, on_progress=watch)
+    def finish(_: Progress) -> None:
+        done.set()
+
+    caplog.handler.addFilter(repair)
+    worker = Worker(await scene.indexer(), scene.dirty, 1, on_progress=finish)
     running = asyncio.ensure_future(worker.run_forever(poll_seconds=0.001))
-    await done.wait()
+    async with asyncio.timeout(30):
+        await done.wait()
     running.cancel()
-    assert said == ["waiting: the embedder is down", "index"]
+    assert said == [("items postponed", "the embedder is down"), ("waiting", "the embedder is down")]
     assert (await scene.dirty.pending(1)).total == 0
+
+
+async def test_a_worker_whose_index_was_dropped_ends_and_says_so() -> None:
+    scene = Scene()
+    worker = Worker(await scene.indexer(), scene.dirty, 1)
+    other = await scene.dirty.begin("another model")
+    await scene.dirty.set_state(other.id, GenerationState.LIVE)
+    await scene.dirty.forget(1)
+    with pytest.raises(SetupError, match="dropped"):
+        await worker.run_forever()
+
+
+async def test_a_worker_that_is_stopped_gives_its_batch_back_at_once() -> None:
+    scene = Scene()
+    scene.embedder.gate = asyncio.Event()
+    await scene.catalog.store("file", tools(3))
+    running = asyncio.ensure_future(scene.drain())
+    async with asyncio.timeout(30):
+        await scene.embedder.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len((await scene.dirty.claim(1, 10, lease_seconds=60)).versions) == 3

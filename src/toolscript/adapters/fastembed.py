@@ -34,11 +34,14 @@ class _Loaded:
 class FastEmbedder:
     """Runs the model on threads of its own; `parallel` texts or batches at once, `threads` cores for each."""
 
-    def __init__(self, model: str, *, threads: int | None = None, parallel: int = 1) -> None:
+    def __init__(
+        self, model: str, *, threads: int | None = None, parallel: int = 1, most_waiting: int = 256
+    ) -> None:
         loaded = _load(model, threads)
         self._engine = loaded.engine
         self._card = loaded.card
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="embed")
+        self._places = asyncio.Semaphore(most_waiting)
 
     @property
     def model(self) -> ModelCard:
@@ -61,9 +64,12 @@ class FastEmbedder:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, texts: list[str]) -> Matrix:
+        if self._places.locked():
+            raise EmbedderUnavailable(f"{self._card.name} has too much to do", hint="try again in a moment")
         loop = asyncio.get_running_loop()
         try:
-            vectors = await loop.run_in_executor(self._pool, self._embed, texts)
+            async with self._places:
+                vectors = await loop.run_in_executor(self._pool, self._embed, texts)
         except RuntimeError as error:
             raise EmbedderUnavailable(f"{self._card.name} has been shut down") from error
         return checked_vectors(vectors, len(texts), self._card)

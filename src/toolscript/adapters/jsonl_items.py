@@ -9,10 +9,13 @@ from toolscript.errors import InvalidRequest, NotFound
 from toolscript.model.item_json import item_from_json
 from toolscript.model.items import Item, RefusedItem
 
-MAX_LINE = 8 * 1024 * 1024
+MAX_LINE = 1024 * 1024
 
 
-def count_lines(path: Path) -> int:
+def count_lines(path: Path) -> int | None:
+    """None for what can be read only once, such as a pipe."""
+    if path.exists() and not path.is_file():
+        return None
     count, last = 0, b"\n"
     with _open(path) as file:
         while block := file.read(1 << 20):

@@ -12,9 +12,13 @@ class Claim:
     versions: dict[int, int]
 
 
+# Tries after which an item counts as failing rather than unlucky.
+FAILING_AFTER = 3
+
+
 @dataclass(frozen=True)
 class Pending:
-    """How many items are dirty, and how many of those have failed before."""
+    """How many items are dirty, and how many of those have failed again and again."""
 
     total: int
     failing: int

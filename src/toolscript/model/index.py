@@ -1,12 +1,13 @@
 """What goes into an index and what comes out of it, in no engine's words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from toolscript.model.items import ItemKind
 from toolscript.model.models import Vector
 
 Terms = Mapping[int, float]
+Fields = Mapping[str, object]
 Scalar = str | int | bool
 
 
@@ -18,7 +19,7 @@ class Point:
     version: int
     vector: Vector
     terms: Terms
-    fields: Mapping[str, object]
+    fields: Fields
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,12 @@ class Ask:
 class Candidate:
     id: int
     score: float
-    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best of each arm, best first. None: that arm was not asked."""
+    """The best of each arm, best first (None: that arm was not asked), among about so many points."""
 
     dense: Sequence[Candidate] | None = None
     words: Sequence[Candidate] | None = None
+    points: int = 0

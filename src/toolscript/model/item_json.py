@@ -1,6 +1,7 @@
 """Reads an item from plain JSON data, and says what is wrong with it when that fails."""
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping
 from typing import cast
@@ -48,7 +49,8 @@ def storable(value: object, depth: int = 0) -> object:
 
 
 def _natural_key(server: str, kind: ItemKind, name: str) -> str:
-    key = f"{server}__{name}" if kind is ItemKind.TOOL else f"{server}__{kind}__{name}"
+    """As a JSON list: `a` with `b__c` and `a__b` with `c` stay two items."""
+    key = json.dumps([kind, server, name], ensure_ascii=False)
     # What is unique is indexed, and an index entry has room for little more than this.
     return key if len(key) <= MAX_NAME else hashlib.sha256(key.encode()).hexdigest()
 

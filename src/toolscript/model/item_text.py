@@ -12,6 +12,7 @@ ITEM_TEXT_VERSION = 1
 
 MAX_EMBEDDED = 2_000
 MAX_WORDS_PER_FIELD = 1_000
+MAX_FIELD_TEXT = 20_000
 MAX_PARAMETERS = 200
 K1 = 0.9
 
@@ -67,9 +68,9 @@ def _field_words(item: Item) -> Iterator[tuple[str, list[str]]]:
     parameters = list(_parameters(item.input_schema))
     yield "server", words_of(item.server)
     yield "name", words_of(item.name)
-    yield "description", _content(item.description)
+    yield "description", _content(item.description[:MAX_FIELD_TEXT])
     yield "parameter", [word for name, _ in parameters for word in words_of(name)][:MAX_WORDS_PER_FIELD]
-    yield "parameter_text", _content(" ".join(text for _, text in parameters))
+    yield "parameter_text", _content(" ".join(text for _, text in parameters)[:MAX_FIELD_TEXT])
 
 
 def _content(text: str) -> list[str]:

@@ -36,10 +36,10 @@ class ToolQuery:
     skill_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _require(len(self.text) <= MAX_QUERY, "query", f"is longer than {MAX_QUERY} characters")
         object.__setattr__(self, "text", readable(self.text))
         if not self.text.strip():
             raise BlankQuery("the query is blank", hint="say in a few words what the tool should do")
-        _require(len(self.text) <= MAX_QUERY, "query", f"is longer than {MAX_QUERY} characters")
         _require(1 <= self.limit <= MAX_LIMIT, "limit", f"must be 1 to {MAX_LIMIT}")
         _require(0.0 <= self.threshold <= 1.0, "threshold", "must be 0 to 1")
         _require(len(self.skill_ids) <= MAX_SKILLS, "skill_ids", f"at most {MAX_SKILLS} at once")

@@ -3,7 +3,7 @@
 | part      | what it may use of the time left | when it fails or is late                          |
 |-----------|----------------------------------|---------------------------------------------------|
 | embedding | half                             | the word arm answers alone                        |
-| index     | nine tenths                      | no results                                        |
+| index     | nine tenths                      | no results (its fields are part of it)            |
 | schemas   | all of it                        | results without schemas                           |
 
 The answer names the part in `degraded`, whatever the reason; the reason goes to the log. A fault of our own
@@ -11,10 +11,10 @@ The answer names the part in `degraded`, whatever the reason; the reason goes to
 """
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from toolscript.errors import Rejected, SetupError, Unavailable
 from toolscript.search.deadline import Deadline
@@ -40,11 +40,12 @@ class Attempt:
     deadline: Deadline
     failed: list[Part] = field(default_factory=list)
 
-    async def or_else(self, part: Part, work: Awaitable[T], fallback: T) -> T:
+    async def or_else(self, part: Part, work: Coroutine[Any, Any, T], fallback: T) -> T:
         try:
             return await self.deadline.spend(SHARE_OF_TIME_LEFT[part], work)
         except (Unavailable, Rejected, SetupError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             logger.warning("search degraded", extra={"part": part.value, "reason": reason})
-            self.failed.append(part)
+            if part not in self.failed:
+                self.failed.append(part)
             return fallback

@@ -6,6 +6,7 @@ is similar stays low however well it is spread. Where the model does not know th
 all the same, the whole list is lifted to what the words are worth; its order stays.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,9 @@ Scores = NDArray[np.float64]
 
 DENSE_WEIGHT = 0.5
 
-# A word score has no upper end; this one reads as a similarity of one half.
-HALF_SURE_WORD_SCORE = 10.0
+# A word score has no upper end. About this many times the rarity of a word that only one item has reads as a
+# similarity of one half: the rarer words can be, in a larger catalog, the more a match has to show.
+HALF_SURE_RARITIES = 0.9
 LEAST_SPREAD = 0.01
 # What a match of words alone is worth beside a cosine.
 WORDS_TRUST = 0.6
@@ -37,18 +39,19 @@ def fuse(candidates: Candidates, limit: int) -> list[Ranked]:
     if not words:
         return _ranked(dense, [hit.score for hit in dense])
     if not dense:
-        return _ranked(words, [_word_similarity(hit.score) for hit in words])
+        return _ranked(words, [_word_similarity(hit.score, candidates.points) for hit in words])
     everyone = {hit.id: hit for hit in (*words, *dense)}
     z_dense, mean, spread = _z_scores(dense, everyone, complete=False)
     z_words, _, _ = _z_scores(words, everyone, complete=len(words) < limit)
     standing = DENSE_WEIGHT * z_dense + (1 - DENSE_WEIGHT) * z_words
     # A dense arm that finds all alike has no spread to read the words with; some keeps their order.
     fused = mean + max(spread, LEAST_SPREAD) * standing
-    return _ranked(list(everyone.values()), (fused + _lift(fused, words)).tolist())
+    return _ranked(list(everyone.values()), (fused + _lift(fused, candidates)).tolist())
 
 
-def _lift(fused: Scores, words: Sequence[Candidate]) -> float:
-    worth = WORDS_TRUST * _word_similarity(max(hit.score for hit in words))
+def _lift(fused: Scores, candidates: Candidates) -> float:
+    best = max(hit.score for hit in candidates.words or ())
+    worth = WORDS_TRUST * _word_similarity(best, candidates.points)
     return max(0.0, worth - float(fused.max()))
 
 
@@ -70,5 +73,5 @@ def _ranked(hits: Sequence[Candidate], scores: Sequence[float]) -> list[Ranked]:
     return sorted(ranked, key=lambda one: (-one.score, one.candidate.id))
 
 
-def _word_similarity(score: float) -> float:
-    return score / (score + HALF_SURE_WORD_SCORE)
+def _word_similarity(score: float, points: int) -> float:
+    return score / (score + HALF_SURE_RARITIES * math.log(2 * points + 2))

@@ -1,10 +1,10 @@
-"""Tool search: embed once, ask both arms, fuse, cut, and load the schemas of what is returned."""
+"""Tool search: embed once, ask both arms, fuse, cut, and load the fields and schemas of what is returned."""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from toolscript.model.index import Ask, Candidates, Condition, Where, type_skills
+from toolscript.model.index import Ask, Candidates, Condition, Fields, Where, type_skills
 from toolscript.model.items import ItemKind, Schemas
 from toolscript.model.models import Vector
 from toolscript.model.queries import SearchType, ToolQuery
@@ -34,9 +34,9 @@ class ToolSearch:
         embedding_ms = clock.lap()
         candidates = await self._retrieve(query, vector, attempt)
         ranked = fuse(candidates, CANDIDATES_PER_ARM)
-        hits = [_hit(one) for one in ranked[: query.limit] if one.score >= query.threshold]
+        best = [one for one in ranked[: query.limit] if one.score >= query.threshold]
         search_ms = clock.lap()
-        hits = await self._enrich(query, hits, attempt)
+        hits = await self._enrich(query, best, attempt)
         timings = Timings(
             query_embedding=embedding_ms,
             tool_search=search_ms,
@@ -68,13 +68,23 @@ class ToolSearch:
         )
         return await attempt.or_else(Part.INDEX, self._index.search(ask), Candidates())
 
-    async def _enrich(self, query: ToolQuery, hits: list[ToolHit], attempt: Attempt) -> list[ToolHit]:
-        if not query.include_schemas or not hits:
-            return hits
-        none: Mapping[int, Schemas] = {}
-        load = self._catalog.schemas([hit.id for hit in hits])
-        schemas = await attempt.or_else(Part.SCHEMAS, load, none)
-        return [replace(hit, schemas=schemas.get(hit.id, Schemas())) for hit in hits]
+    async def _enrich(self, query: ToolQuery, best: Sequence[Ranked], attempt: Attempt) -> list[ToolHit]:
+        """Fields and schemas of what is returned, at the same time."""
+        if not best:
+            return []
+        ids = [one.candidate.id for one in best]
+        no_fields: Mapping[int, Fields] = {}
+        no_schemas: Mapping[int, Schemas] = {}
+        fields, schemas = await asyncio.gather(
+            attempt.or_else(Part.INDEX, self._index.fields(ids), no_fields),
+            attempt.or_else(Part.SCHEMAS, self._schemas(query, ids), no_schemas),
+        )
+        # An item that was removed a moment ago has no fields any more.
+        found = [one for one in best if one.candidate.id in fields]
+        return [_hit(one, fields[one.candidate.id], schemas.get(one.candidate.id, Schemas())) for one in found]
+
+    async def _schemas(self, query: ToolQuery, ids: Sequence[int]) -> Mapping[int, Schemas]:
+        return await self._catalog.schemas(ids) if query.include_schemas else {}
 
 
 class _Clock:
@@ -92,16 +102,15 @@ class _Clock:
 
 
 def _where(query: ToolQuery) -> Where:
-    active = Condition("is_active", (True,))
+    """Only active items are in the index, so that needs no filter."""
     if query.kind and (both := type_skills(query.kind, query.skill_ids)):
-        return active, Condition("type_skill", both)
+        return (Condition("type_skill", both),)
     kind = (Condition("type", (query.kind.value,)),) if query.kind else ()
     skills = (Condition("skill_ids", query.skill_ids),) if query.skill_ids else ()
-    return active, *kind, *skills
+    return *kind, *skills
 
 
-def _hit(ranked: Ranked) -> ToolHit:
-    fields = ranked.candidate.fields
+def _hit(ranked: Ranked, fields: Fields, schemas: Schemas) -> ToolHit:
     skills = fields.get("skill_ids")
     primary = fields.get("primary_skill_id")
     return ToolHit(
@@ -113,6 +122,7 @@ def _hit(ranked: Ranked) -> ToolHit:
         score=min(1.0, max(0.0, ranked.score)),
         skill_ids=tuple(map(str, skills)) if isinstance(skills, Sequence) else (),
         primary_skill_id=None if primary is None else str(primary),
+        schemas=schemas,
     )
 
 

@@ -19,7 +19,7 @@ from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog, read_queries
-from toolscript.settings import Settings
+from toolscript.settings import Settings, load_settings
 
 PAGE = 500
 BATCH = 1_000
@@ -29,7 +29,7 @@ def bench_index(
     *, items: int, few: int, questions: int, real: int, queries: Path | None, on_progress: OnProgress
 ) -> list[dict[str, object]]:
     async def run() -> list[dict[str, object]]:
-        settings = Settings()
+        settings = load_settings()
         async with open_stores(settings) as stores, open_embedder(settings) as embedder:
             points = await _real_points(stores.catalog, embedder, real, on_progress)
             texts = (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolscript.errors import SetupError
 from toolscript.evaluation.side_by_side import WARM_UP, compare
-from toolscript.model.index import Ask, Condition
+from toolscript.model.index import Ask
 from toolscript.model.measurements import Comparison
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress
@@ -21,7 +21,7 @@ from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.tools import CANDIDATES_PER_ARM
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog, read_queries
-from toolscript.settings import Settings
+from toolscript.settings import load_settings
 from toolscript.sync.generations import open_for_reading
 
 RETURNED = 5
@@ -30,7 +30,7 @@ START_SECONDS = 60.0
 
 def bench_search(*, queries: Path | None, count: int, on_progress: OnProgress) -> Comparison:
     async def run() -> Comparison:
-        settings = Settings()
+        settings = load_settings()
         async with open_stores(settings) as stores, open_embedder(settings, parallel=2) as embedder:
             index = await open_for_reading(stores.indexes, IndexCard(embedder.model))
             wanted = count + WARM_UP
@@ -48,12 +48,12 @@ def _bare(embedder: Embedder, index: Index, catalog: Catalog) -> Callable[[str],
         started = time.perf_counter()
         vector = await embedder.embed_query(text)
         embedded = time.perf_counter()
-        where = (Condition("is_active", (True,)),)
-        found = await index.search(Ask(vector, query_terms(text), where, CANDIDATES_PER_ARM))
+        found = await index.search(Ask(vector, query_terms(text), (), CANDIDATES_PER_ARM))
+        ids = [hit.id for hit in (found.dense or ())[:RETURNED]]
         searched = time.perf_counter()
-        await catalog.schemas([hit.id for hit in (found.dense or ())[:RETURNED]])
+        await asyncio.gather(index.fields(ids), catalog.schemas(ids))
         loaded = time.perf_counter()
-        marks = {"embedding": embedded - started, "index": searched - embedded, "schemas": loaded - searched}
+        marks = {"embedding": embedded - started, "index": searched - embedded, "details": loaded - searched}
         return {name: seconds * 1000 for name, seconds in marks.items()}
 
     return run

@@ -1,14 +1,18 @@
 """Opens what a command needs, and closes it whatever happens."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from toolscript.adapters import postgres, qdrant
+from toolscript.errors import CatalogUnavailable
 from toolscript.model.models import ModelCard
 from toolscript.ports import Embedder
 from toolscript.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,8 @@ class Stores:
 
 
 @asynccontextmanager
-async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
+async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> AsyncIterator[Stores]:
+    """A catalog that is not needed may be down; of another version it may not be."""
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(
             postgres.open_pool(settings.postgres_url.get_secret_value(), size=settings.postgres_connections)
@@ -34,7 +39,7 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
                 api_key=settings.qdrant_api_key.get_secret_value(),
             )
         )
-        await postgres.require_current_schema(pool)
+        await _check_schema(pool, catalog_needed=catalog_needed)
         layout = qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
         yield Stores(
             postgres.PostgresCatalog(pool),
@@ -42,6 +47,15 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
             qdrant.QdrantIndexes(engine, settings.qdrant_alias, layout),
             pool,
         )
+
+
+async def _check_schema(pool: postgres.Pool, *, catalog_needed: bool) -> None:
+    try:
+        await postgres.require_current_schema(pool)
+    except CatalogUnavailable as error:
+        if catalog_needed:
+            raise
+        logger.warning("no catalog yet", extra={"part": "catalog", "reason": error.message})
 
 
 @asynccontextmanager

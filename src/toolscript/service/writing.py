@@ -2,19 +2,20 @@
 
 import asyncio
 import logging
+import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolscript.adapters.jsonl_items import count_lines, read_items
 from toolscript.errors import SetupError
-from toolscript.model.dirty import Generation, GenerationState
+from toolscript.model.dirty import Generation
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.ports import Embedder
 from toolscript.service.parts import Stores, open_embedder, open_stores
-from toolscript.settings import Settings
+from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.logs import configure_logs
 from toolscript.sync import generations
 from toolscript.sync.doctor import Doctor, Examination
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 def migrate(*, down_to: str | None) -> None:
     from toolscript.adapters.postgres.migrate import downgrade, upgrade
 
-    url = Settings().postgres_url.get_secret_value()
+    url = load_settings().postgres_url.get_secret_value()
     if down_to is None:
         upgrade(url)
     else:
@@ -38,7 +39,7 @@ def migrate(*, down_to: str | None) -> None:
 
 def import_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport:
     async def run() -> ImportReport:
-        async with open_stores(Settings()) as stores:
+        async with open_stores(load_settings()) as stores:
             return await import_items(
                 stores.catalog,
                 source,
@@ -53,14 +54,14 @@ def import_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress
 
 def drain(on_progress: OnProgress) -> WorkReport:
     async def run() -> WorkReport:
-        async with open_writer(Settings()) as writer:
+        async with open_writer(load_settings()) as writer:
             return await writer.worker(on_progress).drain()
 
     return asyncio.run(run())
 
 
 def work() -> None:
-    settings = Settings()
+    settings = load_settings()
     configure_logs(settings.log_level, settings.log_format)
 
     def log(at: Progress) -> None:
@@ -68,33 +69,35 @@ def work() -> None:
 
     async def run() -> None:
         async with open_writer(settings) as writer:
+            working = asyncio.ensure_future(writer.worker(log).run_forever())
+            for sign in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(sign, working.cancel)
             logger.info("worker started")
-            await writer.worker(log).run_forever()
+            with suppress(asyncio.CancelledError):
+                await working
+            logger.info("worker stopped")
 
-    try:
-        asyncio.run(run())
-    except KeyboardInterrupt:
-        logger.info("worker stopped")
+    asyncio.run(run())
 
 
 def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:
     async def drop() -> dict[str, object]:
-        async with open_stores(Settings()) as stores:
+        async with open_stores(load_settings()) as stores:
             return {"dropped": await generations.drop_previous(stores.indexes, stores.dirty)}
 
     async def build() -> dict[str, object]:
-        settings = Settings()
+        settings = load_settings()
         async with open_stores(settings) as stores, open_embedder(settings) as embedder:
             card = IndexCard(embedder.model)
             opened = await generations.begin_reindex(stores.indexes, stores.dirty, card, on_progress)
             writer = Writer(settings, stores, embedder, opened)
+            worker = writer.worker(on_progress)
             async with stores.indexes.loading(card):
-                report = await writer.worker(on_progress).drain()
+                await worker.drain()
+            # What changed while the engine was building its graph.
+            report = await worker.drain()
             if report.left:
-                raise SetupError(
-                    f"{report.left} items could not be indexed, so the live index was left as it is",
-                    hint="run `toolscript reindex` again; `toolscript doctor` names items that keep failing",
-                )
+                raise await _not_all_indexed(stores, opened.generation, report)
             await generations.switch_to(stores.indexes, stores.dirty, opened.generation)
             return {"live": card.fingerprint, "model": card.model.name, "indexed": report.followed}
 
@@ -103,12 +106,12 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
 
 def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
     async def run() -> Examination:
-        settings = Settings()
+        settings = load_settings()
         async with open_stores(settings) as stores:
-            live = await _live(stores)
             async with open_embedder(settings) as embedder:
-                index = await generations.open_for_reading(stores.indexes, IndexCard(embedder.model))
-            examine = Doctor(stores.catalog, stores.dirty, index, live.id).examine
+                card = IndexCard(embedder.model)
+            opened = await generations.open_for_examination(stores.indexes, stores.dirty, card)
+            examine = Doctor(stores.catalog, stores.dirty, opened.index, opened.generation.id).examine
             return await examine(repair=repair, on_progress=on_progress)
 
     return asyncio.run(run())
@@ -147,6 +150,10 @@ async def open_writer(settings: Settings) -> AsyncIterator[Writer]:
         )
 
 
-async def _live(stores: Stores) -> Generation:
-    found = await stores.dirty.generations()
-    return next(generation for generation in found if generation.state is GenerationState.LIVE)
+async def _not_all_indexed(stores: Stores, generation: Generation, report: WorkReport) -> SetupError:
+    failing = await stores.dirty.failing(generation.id, 5)
+    return SetupError(
+        f"{report.left} items could not be indexed, so the live index was left as it is",
+        hint="run `toolscript reindex` again once the reasons are mended",
+        details={"failing": {str(item): reason for item, reason in failing}},
+    )

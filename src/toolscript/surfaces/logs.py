@@ -32,5 +32,5 @@ def configure_logs(level: str, style: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for noisy in ("uvicorn.access", "httpx", "httpx2", "alembic", "psycopg.pool"):
+    for noisy in ("uvicorn.access", "httpx", "httpx2", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -39,12 +39,30 @@ async def open_for_reading(indexes: Indexes, card: IndexCard) -> Index:
     return await indexes.open(card)
 
 
+async def open_for_examination(indexes: Indexes, dirty: DirtySet, card: IndexCard) -> Opened:
+    """The live index and the generation that follows it, which is the one of the same fingerprint."""
+    index = await open_for_reading(indexes, card)
+    followed = [found for found in await dirty.generations() if found.fingerprint == card.fingerprint]
+    if not followed:
+        raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
+    return Opened(followed[0], index)
+
+
 async def begin_reindex(
     indexes: Indexes, dirty: DirtySet, card: IndexCard, on_progress: OnProgress = silent
 ) -> Opened:
-    """A new index beside the live one, with every item of the catalog waiting to go into it."""
-    generation = await dirty.begin(card.fingerprint)
+    """An index with every item of the catalog waiting to go into it; what an earlier run has done is kept."""
+    if card.fingerprint not in {known.fingerprint for known in await dirty.generations()}:
+        # What a forgotten generation left behind would stay in the new one for ever.
+        await indexes.drop(card.fingerprint)
     await indexes.create(card)
+    empty = not await (await indexes.open(card)).count()
+    generation = await dirty.begin(card.fingerprint, afresh=empty)
+    if generation.state is GenerationState.LIVE and not empty:
+        raise SetupError(
+            "the index of this model is the live one already",
+            hint="set TOOLSCRIPT_EMBEDDING_MODEL to another model; `toolscript doctor --repair` mends this one",
+        )
     marked = 0
     while count := await dirty.fill(generation.id, FILL_BATCH):
         marked += count
@@ -64,9 +82,10 @@ async def drop_previous(indexes: Indexes, dirty: DirtySet) -> list[str]:
     """Ends every generation that is no longer live, and its collection with it."""
     ended = [found for found in await dirty.generations() if found.state is GenerationState.PREVIOUS]
     for generation in ended:
+        # The record first: a generation that is still recorded must have its collection.
+        await dirty.forget(generation.id)
         if generation.fingerprint is not None:
             await indexes.drop(generation.fingerprint)
-        await dirty.forget(generation.id)
     return [generation.fingerprint or "" for generation in ended]
 
 

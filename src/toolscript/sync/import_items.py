@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from toolscript.errors import InvalidRequest
 from toolscript.model.items import Item, RefusedItem, StoreReport
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import Catalog
@@ -38,6 +39,11 @@ async def import_items(
         keys += items if prune else ()
         done += len(batch)
         on_progress(Progress("import", done, total))
+    if prune and not keys:
+        raise InvalidRequest(
+            f"no item could be read, and nothing of source {source!r} was removed",
+            hint="pruning with an empty file would remove everything; leave --prune out if that is a mistake",
+        )
     pruned = prune and not refused
     removed = await catalog.keep_only(source, keys) if pruned else 0
     return ImportReport(stored, removed, len(refused), tuple(refused[:MOST_REFUSALS_SHOWN]), pruned)

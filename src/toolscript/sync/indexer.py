@@ -4,16 +4,21 @@ Killed between any two steps nothing is lost: the batch stays dirty and its leas
 the same: what is written is always the item's current state, and the index keeps the newest version.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from enum import StrEnum
 
-from toolscript.errors import Rejected, Unavailable
+from toolscript.errors import Rejected, ToolscriptError, Unavailable
 from toolscript.model.dirty import Claim
 from toolscript.model.index import Point, PointVersion
 from toolscript.model.item_text import embedded_text
 from toolscript.model.items import StoredItem
 from toolscript.ports import Catalog, DirtySet, Embedder, Index
 from toolscript.sync.points import point_of
+
+logger = logging.getLogger(__name__)
 
 
 class Step(StrEnum):
@@ -56,6 +61,7 @@ class Indexer:
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._at_step = at_step
+        self.followed = 0
 
     async def follow_batch(self) -> int:
         """Follows the next dirty items; answers how many were claimed."""
@@ -69,20 +75,29 @@ class Indexer:
         """One item that a part refuses must not hold back the others: the batch is halved until it is alone."""
         try:
             await self._follow(claim)
+        except asyncio.CancelledError:
+            # Whoever stops us must not have to wait for the lease.
+            await self._dirty.renew(self._generation, claim, lease_seconds=0)
+            raise
         except Unavailable as error:
-            await self._dirty.postpone(self._generation, claim, error.message)
+            await self._postpone(claim, error)
             raise
         except Rejected as error:
             if len(claim.versions) == 1:
-                await self._dirty.postpone(self._generation, claim, error.message)
+                await self._postpone(claim, error)
                 return
             for half in _halves(claim):
                 await self._follow_or_postpone(half)
 
+    async def _postpone(self, claim: Claim, error: ToolscriptError) -> None:
+        logger.warning("items postponed", extra={"done": len(claim.versions), "reason": error.message})
+        await self._dirty.postpone(self._generation, claim, error.message)
+
     async def _follow(self, claim: Claim) -> None:
-        items = await self._catalog.items(list(claim.versions))
+        items = [stored for stored in await self._catalog.items(list(claim.versions)) if stored.is_active]
         self._at_step(Step.READ)
-        points = await self._points(items)
+        async with self._kept(claim):
+            points = await self._points(items)
         self._at_step(Step.EMBEDDED)
         claim = await self._dirty.renew(self._generation, claim, self._lease_seconds)
         self._at_step(Step.RENEWED)
@@ -91,7 +106,24 @@ class Indexer:
         await self._index.remove(_gone(claim, items))
         self._at_step(Step.REMOVED)
         await self._dirty.clear(self._generation, claim)
+        self.followed += len(claim.versions)
         self._at_step(Step.CLEARED)
+
+    @asynccontextmanager
+    async def _kept(self, claim: Claim) -> AsyncIterator[None]:
+        """Renews the lease for as long as the work within takes: an embedding endpoint may be slow."""
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(self._lease_seconds / 3)
+                await self._dirty.renew(self._generation, claim, self._lease_seconds)
+
+        renewing = asyncio.create_task(renew())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.wait({renewing})
 
     async def _points(self, items: Sequence[StoredItem]) -> list[Point]:
         if not items:

@@ -1,17 +1,22 @@
 """Keeps an indexer going: until the dirty set is empty, or for ever."""
 
 import asyncio
+import logging
 import random
 import time
 from dataclasses import dataclass
 
-from toolscript.errors import Unavailable
+from toolscript.errors import SetupError, Unavailable
+from toolscript.model.dirty import GenerationState
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import DirtySet
 from toolscript.sync.indexer import Indexer
 
 RECOUNT_SECONDS = 5.0
 LONGEST_PAUSE = 15.0
+LOOK_AROUND_SECONDS = 30.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Worker:
         self._on_progress = on_progress
         self._done = 0
         self._total = 0
-        self._counted_at = float("-inf")
+        self._counted_at = self._looked_at = float("-inf")
 
     async def drain(self, patience_seconds: float = 120.0) -> WorkReport:
         """Works until nothing is left but what keeps failing; gives up when nothing moves for so long."""
@@ -42,20 +47,34 @@ class Worker:
                 continue
             pending = await self._dirty.pending(self._generation)
             if pending.total == pending.failing or time.monotonic() - moved_at > patience_seconds:
-                return WorkReport(self._done, pending.total, pending.failing)
+                return WorkReport(self._indexer.followed, pending.total, pending.failing)
             await asyncio.sleep(0.2)
 
     async def run_forever(self, poll_seconds: float = 1.0) -> None:
         pause = poll_seconds
         while True:
             try:
+                await self._look_around()
                 if await self._step():
                     continue
                 pause = poll_seconds
             except Unavailable as error:
-                self._on_progress(Progress(f"waiting: {error.message}", self._done))
+                logger.warning("waiting", extra={"reason": error.message})
                 pause = min(pause * 2, LONGEST_PAUSE)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+
+    async def _look_around(self) -> None:
+        """Whether the index we follow is still wanted: a reindex may have put another in its place."""
+        if time.monotonic() - self._looked_at < LOOK_AROUND_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        states = {found.id: found.state for found in await self._dirty.generations()}
+        if self._generation not in states:
+            raise SetupError(
+                "the index this worker follows was dropped", hint="start it with the live index's model"
+            )
+        if states[self._generation] is GenerationState.PREVIOUS:
+            logger.warning("another index is live; nobody else may be following it", extra={"part": "worker"})
 
     async def _step(self) -> int:
         count = await self._indexer.follow_batch()

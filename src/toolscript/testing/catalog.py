@@ -54,6 +54,6 @@ class MemoryCatalog:
         return StoreReport(changed=1) if known else StoreReport(added=1)
 
     def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
-        later = sorted(found.id for found in self._by_key.values() if found.id > after)[:limit]
+        later = sorted(found.id for found in self._by_key.values() if found.id > after and found.is_active)[:limit]
         versions = {found.id: found.version for found in self._by_key.values()}
         return [PointVersion(id_, versions[id_]) for id_ in later]

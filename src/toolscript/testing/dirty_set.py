@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from toolscript.errors import NotFound
-from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
+from toolscript.model.dirty import FAILING_AFTER, Claim, Generation, GenerationState, Pending
 from toolscript.model.index import PointVersion
 
 LONG_AGO = float("-inf")
@@ -49,9 +49,10 @@ class MemoryDirtySet:
             self._generations[live.id] = replace(live, fingerprint=fingerprint)
         return self._generations[live.id]
 
-    async def begin(self, fingerprint: str) -> Generation:
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
         for found in self._generations.values():
             if found.fingerprint == fingerprint:
+                self._filled[found.id] = 0 if afresh else self._filled[found.id]
                 return found
         begun = Generation(max(self._generations) + 1, GenerationState.BUILDING, fingerprint)
         self._generations[begun.id] = begun
@@ -120,7 +121,7 @@ class MemoryDirtySet:
 
     async def pending(self, generation: int) -> Pending:
         rows = self._dirty[generation].values()
-        return Pending(len(rows), sum(row.last_error is not None for row in rows))
+        return Pending(len(rows), sum(row.attempts >= FAILING_AFTER for row in rows))
 
     async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
         return set(ids) & self._dirty[generation].keys()

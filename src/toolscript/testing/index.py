@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from toolscript.errors import SetupError
-from toolscript.model.index import Ask, Candidate, Candidates, Condition, Point, PointVersion, Terms
+from toolscript.model.index import Ask, Candidate, Candidates, Condition, Fields, Point, PointVersion, Terms
 from toolscript.model.models import IndexCard
 from toolscript.ports import Index
 
@@ -24,7 +24,10 @@ class MemoryIndex:
         allowed = [point for point in self._points.values() if _matches(point, ask)]
         dense = None if ask.vector is None else {p.id: float(p.vector @ ask.vector) for p in allowed}
         words = None if ask.terms is None else self._word_scores(allowed, ask.terms)
-        return Candidates(self._best(dense, ask.limit), self._best(words, ask.limit))
+        return Candidates(self._best(dense, ask.limit), self._best(words, ask.limit), len(self._points))
+
+    async def fields(self, ids: Sequence[int]) -> Mapping[int, Fields]:
+        return {id_: self._points[id_].fields for id_ in ids if id_ in self._points}
 
     async def put(self, points: Sequence[Point]) -> None:
         for point in points:
@@ -66,7 +69,7 @@ class MemoryIndex:
         if scores is None:
             return None
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
-        return [Candidate(id_, score, self._points[id_].fields) for id_, score in best]
+        return [Candidate(id_, score) for id_, score in best]
 
 
 class MemoryIndexes:

@@ -88,7 +88,7 @@ class PostgresCatalog:
         return {int(str(row[0])): Schemas(_object(row[1]), _object(row[2]), _object(row[3])) for row in rows}
 
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
-        query = "SELECT id, version FROM mcp.items WHERE id > %s ORDER BY id LIMIT %s"
+        query = "SELECT id, version FROM mcp.items WHERE id > %s AND is_active ORDER BY id LIMIT %s"
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(PointVersion)) as cursor:
             await cursor.execute(query, (after, limit))
             return await cursor.fetchall()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from toolscript.adapters.postgres.pool import Pool, connection, transaction
 from toolscript.adapters.postgres.sql import MARK, OWN_GENERATIONS
 from toolscript.errors import NotFound
-from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
+from toolscript.model.dirty import FAILING_AFTER, Claim, Generation, GenerationState, Pending
 
 _GENERATIONS = "SELECT id, state, fingerprint FROM mcp.index_generations ORDER BY id"
 
@@ -61,6 +61,11 @@ UPDATE mcp.dirty_items SET held_by = NULL, attempts = attempts + 1, last_error =
 WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
 """
 
+_BEGIN = """
+INSERT INTO mcp.index_generations AS known (state, fingerprint) VALUES ('building', %(fingerprint)s)
+ON CONFLICT (fingerprint) DO UPDATE SET filled_up_to = 0 WHERE %(afresh)s
+"""
+
 _FILL = """
 INSERT INTO mcp.dirty_items (generation, item_id, version)
 SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s ORDER BY id
@@ -83,20 +88,16 @@ class PostgresDirtySet:
             await conn.execute(_ADOPT, {"fingerprint": fingerprint})
         return next(found for found in await self.generations() if found.state is GenerationState.LIVE)
 
-    async def begin(self, fingerprint: str) -> Generation:
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
         async with transaction(self._pool) as conn:
             await conn.execute(OWN_GENERATIONS)
-            await conn.execute(
-                "INSERT INTO mcp.index_generations (state, fingerprint) VALUES ('building', %s) "
-                "ON CONFLICT (fingerprint) DO NOTHING",
-                (fingerprint,),
-            )
+            await conn.execute(_BEGIN, {"fingerprint": fingerprint, "afresh": afresh})
         return next(found for found in await self.generations() if found.fingerprint == fingerprint)
 
     async def fill(self, generation: int, limit: int) -> int:
         async with transaction(self._pool) as conn:
             held = await conn.execute(
-                "SELECT filled_up_to FROM mcp.index_generations WHERE id = %s FOR UPDATE", (generation,)
+                "SELECT filled_up_to FROM mcp.index_generations WHERE id = %s FOR NO KEY UPDATE", (generation,)
             )
             row = await held.fetchone()
             after = row[0] if row else 0
@@ -172,9 +173,11 @@ class PostgresDirtySet:
             await conn.execute(MARK, {"generation": generation, "ids": list(ids)})
 
     async def pending(self, generation: int) -> Pending:
-        query = "SELECT count(*), count(last_error) FROM mcp.dirty_items WHERE generation = %s"
+        query = (
+            "SELECT count(*), count(*) FILTER (WHERE attempts >= %s) FROM mcp.dirty_items WHERE generation = %s"
+        )
         async with connection(self._pool) as conn:
-            row = await (await conn.execute(query, (generation,))).fetchone()
+            row = await (await conn.execute(query, (FAILING_AFTER, generation))).fetchone()
         return Pending(int(str(row[0])), int(str(row[1]))) if row else Pending(0, 0)
 
     async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:

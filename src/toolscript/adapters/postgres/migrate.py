@@ -9,7 +9,7 @@ from alembic.config import Config
 from sqlalchemy import URL, create_engine, exc, make_url
 from sqlalchemy.pool import NullPool
 
-from toolscript.adapters.postgres.pool import DOWN_HINT
+from toolscript.adapters.postgres.pool import DOWN_HINT, require_readable
 from toolscript.errors import CatalogUnavailable
 
 _FOLDER = Path(__file__).parent / "migrations"
@@ -27,11 +27,15 @@ def downgrade(url: str, revision: str) -> None:
 
 @contextmanager
 def _config(url: str) -> Iterator[Config]:
+    require_readable(url)
     engine = create_engine(_driver_url(url), poolclass=NullPool)
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
     try:
         with engine.connect() as conn:
+            # Two processes that migrate at once take turns; the lock ends with the connection.
+            conn.exec_driver_sql("SELECT pg_advisory_lock(7406001)")
+            conn.commit()
             config.attributes["connection"] = conn
             yield config
             conn.commit()

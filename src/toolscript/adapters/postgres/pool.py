@@ -1,11 +1,15 @@
 """Connections, and the one place where the driver's errors become ours."""
 
 import asyncio
+import logging
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
@@ -15,6 +19,10 @@ Pool = AsyncConnectionPool[Connection]
 
 MIGRATE_HINT = "run `toolscript migrate`"
 DOWN_HINT = "is PostgreSQL running, and is TOOLSCRIPT_POSTGRES_URL right?"
+URL_HINT = "write it like postgresql://user:password@host:5432/name, with special characters as %XX"
+
+RETRY_AFTER_SECONDS = 1.0
+_down_until: WeakKeyDictionary[Pool, float] = WeakKeyDictionary()
 
 # First match wins.
 TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[ToolscriptError], str], ...] = (
@@ -57,8 +65,11 @@ def translated() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_pool(url: str, *, size: int, wait_seconds: float = 5.0) -> AsyncIterator[Pool]:
-    """A pool that opens at once and connects when asked: a database that is down is an answer, not a crash."""
+async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncIterator[Pool]:
+    """A pool that opens at once and connects when asked; an address that cannot be read is refused."""
+    # Its warnings repeat what each caller is told anyway, and can quote the address.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    require_readable(url)
     pool: Pool = AsyncConnectionPool(
         url,
         min_size=1,
@@ -80,15 +91,30 @@ async def open_pool(url: str, *, size: int, wait_seconds: float = 5.0) -> AsyncI
 
 @asynccontextmanager
 async def connection(pool: Pool) -> AsyncIterator[Connection]:
+    """While the database is down, one request in a while waits for it, and the others hear so at once."""
+    if time.monotonic() < _down_until.get(pool, 0.0):
+        raise CatalogUnavailable("PostgreSQL did not answer a moment ago", hint=DOWN_HINT)
     with translated():
-        async with pool.connection() as conn:
-            yield conn
+        try:
+            async with pool.connection() as conn:
+                yield conn
+        except PoolTimeout:
+            _down_until[pool] = time.monotonic() + RETRY_AFTER_SECONDS
+            raise
 
 
 @asynccontextmanager
 async def transaction(pool: Pool) -> AsyncIterator[Connection]:
     async with connection(pool) as conn, conn.transaction():
         yield conn
+
+
+def require_readable(url: str) -> None:
+    try:
+        conninfo_to_dict(url)
+    except psycopg.Error:
+        # The driver's own message quotes the address, password and all.
+        raise SetupError("TOOLSCRIPT_POSTGRES_URL cannot be read", hint=URL_HINT) from None
 
 
 def _first_line(error: Exception) -> str:

@@ -10,11 +10,9 @@ from typing import Any
 import grpc
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.common_terms import BUDGET, SAMPLE, CommonTerms
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.index import QdrantIndex
 from toolscript.adapters.qdrant.layout import (
-    WORDS,
     Layout,
     create_request,
     field_requests,
@@ -50,6 +48,8 @@ class QdrantIndexes:
         except ToolscriptError as error:
             if not _exists_already(error):
                 raise
+            # A process that was killed while it was loading has left the collection without a graph.
+            await self._optimize(name, searching_config())
         for request in field_requests(name, self._layout):
             with translated():
                 await self._qdrant.points.CreateFieldIndex(request, timeout=self._qdrant.timeout_seconds)
@@ -63,15 +63,16 @@ class QdrantIndexes:
                 f"collection {name} says it was built as {found}, not {card.fingerprint}",
                 hint="run `toolscript reindex` to build it anew",
             )
-        common = await self._common_terms(name, answer.result.points_count)
-        return QdrantIndex(self._qdrant, name, card, self._layout, common)
+        return QdrantIndex(self._qdrant, name, card, self._layout)
 
     @asynccontextmanager
     async def loading(self, card: IndexCard) -> AsyncIterator[None]:
         name = self._name(card.fingerprint)
         await self._optimize(name, loading_config())
-        yield
-        await self._optimize(name, searching_config())
+        try:
+            yield
+        finally:
+            await self._optimize(name, searching_config())
         await self._until_settled(name)
 
     async def make_live(self, fingerprint: str) -> None:
@@ -87,22 +88,6 @@ class QdrantIndexes:
     async def drop(self, fingerprint: str) -> None:
         request = wire.DeleteCollection(collection_name=self._name(fingerprint))
         await self._collections("Delete", request)
-
-    async def _common_terms(self, name: str, points: int) -> CommonTerms:
-        """Only a collection that is larger than the budget needs to know."""
-        if points <= BUDGET // 2:
-            return CommonTerms(points, {})
-        request = wire.QueryPoints(
-            collection_name=name,
-            query=wire.Query(sample=wire.Sample.Random),
-            limit=SAMPLE,
-            with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[WORDS])),
-            with_payload=wire.WithPayloadSelector(enable=False),
-        )
-        with translated():
-            answer = await self._qdrant.points.Query(request, timeout=self._qdrant.timeout_seconds)
-        rows = [hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in answer.result]
-        return CommonTerms.of_sample(points, rows)
 
     async def _optimize(self, name: str, config: wire.OptimizersConfigDiff) -> None:
         await self._collections("Update", wire.UpdateCollection(collection_name=name, optimizers_config=config))

@@ -5,15 +5,18 @@ conditions are checked afterwards, on a few more candidates. How broad they real
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolscript.model.index import Candidate, Condition, Where
+from toolscript.model.index import Candidate, Condition, Fields, Where
 
 MARGIN = 1.15
 NARROW = 0.5
 FIRST_GUESS = 0.8
-LEARNING = 0.1
+LEARNING = 0.02
+
+
+Found = tuple[Candidate, Fields]
 
 
 @dataclass(frozen=True)
@@ -32,21 +35,26 @@ class DensePlanner:
         checked = tuple(condition for condition in where if condition in self._broad)
         passing = self._passing.get(checked, FIRST_GUESS)
         if not checked or passing < NARROW:
+            # What is not tried is not learned: it comes back little by little, and is tried again.
+            self._learn(checked, FIRST_GUESS)
             return DensePlan(where, (), limit)
         sent = tuple(condition for condition in where if condition not in self._broad)
         return DensePlan(sent, checked, math.ceil(limit / passing * MARGIN))
 
-    def checked(self, plan: DensePlan, found: Sequence[Candidate], limit: int) -> list[Candidate] | None:
+    def checked(self, plan: DensePlan, found: Sequence[Found], limit: int) -> list[Candidate] | None:
         """The candidates that pass, or None when the engine may have more of them than it was asked for."""
         if not plan.checked:
-            return list(found)
-        passed = [hit for hit in found if all(_holds(hit.fields, condition) for condition in plan.checked)]
+            return [candidate for candidate, _ in found]
+        passed = [hit for hit, fields in found if all(_holds(fields, condition) for condition in plan.checked)]
         if found:
-            before = self._passing.get(plan.checked, FIRST_GUESS)
-            self._passing[plan.checked] = before + LEARNING * (len(passed) / len(found) - before)
+            self._learn(plan.checked, len(passed) / len(found))
         short = len(passed) < limit and len(found) >= plan.limit
         return None if short else passed[:limit]
 
+    def _learn(self, checked: Where, share: float) -> None:
+        before = self._passing.get(checked, FIRST_GUESS)
+        self._passing[checked] = before + LEARNING * (share - before)
 
-def _holds(fields: Mapping[str, object], condition: Condition) -> bool:
+
+def _holds(fields: Fields, condition: Condition) -> bool:
     return fields.get(condition.field) in condition.any_of

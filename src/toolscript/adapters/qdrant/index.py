@@ -1,49 +1,67 @@
 """One collection of points."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.common_terms import CommonTerms
+from toolscript.adapters.qdrant.common_terms import BUDGET, SAMPLE, CommonTerms
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner
 from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
 from toolscript.errors import IndexRejected
-from toolscript.model.index import Ask, Candidate, Candidates, Point, PointVersion, Terms, Where
+from toolscript.model.index import Ask, Candidate, Candidates, Fields, Point, PointVersion, Terms, Where
 from toolscript.model.models import IndexCard, Vector
 
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
 EF = 400
+SAMPLE_AGAIN_SECONDS = 600.0
 
 
 class QdrantIndex:
-    def __init__(self, qdrant: Qdrant, name: str, card: IndexCard, layout: Layout, common: CommonTerms) -> None:
+    def __init__(self, qdrant: Qdrant, name: str, card: IndexCard, layout: Layout) -> None:
         self._qdrant = qdrant
         self._name = name
         self._card = card
         self._planner = DensePlanner(layout.broad)
-        self._common = common
+        self._common = CommonTerms(0, {})
+        self._sampled_at = float("-inf")
 
     @property
     def card(self) -> IndexCard:
         return self._card
 
     async def search(self, ask: Ask) -> Candidates:
+        if time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
+            await self._sample()
         plan = DensePlan(ask.where, (), ask.limit) if ask.exact else self._planner.plan(ask.where, ask.limit)
         queries = []
         if ask.vector is not None:
-            queries.append(self._dense_query(ask.vector, plan.sent, plan.limit, exact=ask.exact))
+            queries.append(self._dense_query(ask.vector, plan, exact=ask.exact))
         if ask.terms:
             queries.append(self._words_query(ask))
         answers = iter(await self._query_batch(queries))
         dense = None if ask.vector is None else await self._checked(plan, next(answers), ask)
-        return Candidates(dense, _words(ask, answers))
+        return Candidates(dense, _words(ask, answers), self._common.points)
 
-    async def _checked(self, plan: DensePlan, found: Sequence[Candidate], ask: Ask) -> Sequence[Candidate]:
+    async def fields(self, ids: Sequence[int]) -> Mapping[int, Fields]:
+        request = wire.GetPoints(
+            collection_name=self._name,
+            ids=[wire.PointId(num=id_) for id_ in ids],
+            with_payload=wire.WithPayloadSelector(enable=True),
+        )
+        with translated():
+            answer = await self._qdrant.points.Get(request, timeout=self._qdrant.timeout_seconds)
+        return {point.id.num: Payload(point.payload) for point in answer.result}
+
+    async def _checked(self, plan: DensePlan, answer: wire.BatchResult, ask: Ask) -> Sequence[Candidate]:
+        found = [(_candidate(hit), Payload(hit.payload)) for hit in answer.result]
         passed = self._planner.checked(plan, found, ask.limit)
         if passed is not None or ask.vector is None:
             return passed or []
-        return (await self._query_batch([self._dense_query(ask.vector, ask.where, ask.limit)]))[0]
+        everything = DensePlan(ask.where, (), ask.limit)
+        answers = await self._query_batch([self._dense_query(ask.vector, everything)])
+        return [_candidate(hit) for hit in answers[0].result]
 
     async def put(self, points: Sequence[Point]) -> None:
         if not points:
@@ -77,35 +95,55 @@ class QdrantIndex:
             page = await self._qdrant.points.Scroll(request, timeout=self._qdrant.timeout_seconds)
         return [PointVersion(point.id.num, point.payload["version"].integer_value) for point in page.result]
 
-    async def count(self) -> int:
-        request = wire.CountPoints(collection_name=self._name, exact=True)
+    async def _sample(self) -> None:
+        """How many points there are, and in a large collection which of their words are common."""
+        self._sampled_at = time.monotonic()
+        points = await self.count(exact=False)
+        rows = await self._random_terms() if points > BUDGET // 2 else []
+        self._common = CommonTerms.of_sample(points, rows)
+
+    async def _random_terms(self) -> list[Sequence[int]]:
+        request = wire.QueryPoints(
+            collection_name=self._name,
+            query=wire.Query(sample=wire.Sample.Random),
+            limit=SAMPLE,
+            with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[WORDS])),
+            with_payload=_only([]),
+        )
+        with translated():
+            answer = await self._qdrant.points.Query(request, timeout=self._qdrant.timeout_seconds)
+        return [hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in answer.result]
+
+    async def count(self, *, exact: bool = True) -> int:
+        request = wire.CountPoints(collection_name=self._name, exact=exact)
         with translated():
             answer = await self._qdrant.points.Count(request, timeout=self._qdrant.timeout_seconds)
         return int(answer.result.count)
 
-    def _dense_query(self, vector: Vector, where: Where, limit: int, *, exact: bool = False) -> wire.QueryPoints:
+    def _dense_query(self, vector: Vector, plan: DensePlan, *, exact: bool = False) -> wire.QueryPoints:
         rescore = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
         params = wire.SearchParams(exact=True) if exact else wire.SearchParams(hnsw_ef=EF, quantization=rescore)
-        return self._query(DENSE, _dense(vector), where, limit, params)
+        query = self._query(DENSE, _dense(vector), plan.sent, plan.limit)
+        query.params.CopyFrom(params)
+        # Fields cost more than the search that finds their points: only what has to be checked is asked for.
+        query.with_payload.CopyFrom(_only([condition.field for condition in plan.checked]))
+        return query
 
     def _words_query(self, ask: Ask) -> wire.QueryPoints:
         terms = self._common.within_budget(ask.terms or {})
-        return self._query(WORDS, _sparse(terms), ask.where, ask.limit, None)
+        return self._query(WORDS, _sparse(terms), ask.where, ask.limit)
 
-    def _query(
-        self, arm: str, nearest: wire.VectorInput, where: Where, limit: int, params: wire.SearchParams | None
-    ) -> wire.QueryPoints:
+    def _query(self, arm: str, nearest: wire.VectorInput, where: Where, limit: int) -> wire.QueryPoints:
         return wire.QueryPoints(
             collection_name=self._name,
             query=wire.Query(nearest=nearest),
             using=arm,
             filter=where_filter(where),
             limit=limit,
-            params=params,
-            with_payload=wire.WithPayloadSelector(enable=True),
+            with_payload=_only([]),
         )
 
-    async def _query_batch(self, queries: Sequence[wire.QueryPoints]) -> Sequence[list[Candidate]]:
+    async def _query_batch(self, queries: Sequence[wire.QueryPoints]) -> Sequence[wire.BatchResult]:
         if not queries:
             return []
         request = wire.QueryBatchPoints(collection_name=self._name, query_points=queries)
@@ -113,7 +151,7 @@ class QdrantIndex:
             answer = await self._qdrant.points.QueryBatch(request, timeout=self._qdrant.timeout_seconds)
         if len(answer.result) != len(queries):
             raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(queries)} questions")
-        return [_candidates(one) for one in answer.result]
+        return list(answer.result)
 
     def _point(self, point: Point) -> wire.PointStruct:
         fields: Mapping[str, object] = {**point.fields, "version": point.version}
@@ -129,6 +167,8 @@ class QdrantIndex:
 
 
 def _only(fields: Sequence[str]) -> wire.WithPayloadSelector:
+    if not fields:
+        return wire.WithPayloadSelector(enable=False)
     return wire.WithPayloadSelector(include=wire.PayloadIncludeSelector(fields=fields))
 
 
@@ -144,12 +184,12 @@ def _sparse_vector(terms: Terms) -> wire.SparseVector:
     return wire.SparseVector(indices=terms.keys(), values=terms.values())
 
 
-def _candidates(answer: wire.BatchResult) -> list[Candidate]:
-    return [Candidate(hit.id.num, hit.score, Payload(hit.payload)) for hit in answer.result]
+def _candidate(hit: wire.ScoredPoint) -> Candidate:
+    return Candidate(hit.id.num, hit.score)
 
 
-def _words(ask: Ask, answers: Iterator[list[Candidate]]) -> Sequence[Candidate] | None:
+def _words(ask: Ask, answers: Iterator[wire.BatchResult]) -> Sequence[Candidate] | None:
     if ask.terms is None:
         return None
     # A query of punctuation has no words: the arm was asked and knows nothing.
-    return next(answers) if ask.terms else []
+    return [_candidate(hit) for hit in next(answers).result] if ask.terms else []

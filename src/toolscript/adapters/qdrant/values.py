@@ -33,7 +33,7 @@ def from_value(value: wire.Value) -> object:
 
 
 class Payload(Mapping[str, object]):
-    """A hit's fields, read only when somebody looks: most hits are fused and forgotten."""
+    """A point's fields, each turned into a plain value when somebody looks."""
 
     def __init__(self, fields: Mapping[str, wire.Value]) -> None:
         self._fields = fields

@@ -65,12 +65,18 @@ def run(app: typer.Typer) -> None:
         raise SystemExit(ERROR_TABLE[type(error)].exit_code) from None
 
 
-def _version_option(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
-) -> None:
-    if version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(__version__)
         raise typer.Exit
+
+
+def _version_option(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave."),
+    ] = False,
+) -> None: ...
 
 
 def _setup_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:

@@ -12,6 +12,7 @@ from structlog.contextvars import bound_contextvars
 from toolscript.surfaces.error_table import envelope
 
 HEADER = b"x-request-id"
+MOST_BYTES = 64 * 1024
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 logger = logging.getLogger("toolscript.http")
@@ -27,15 +28,17 @@ class RequestContext:
             return
         request_id = _request_id(scope)
         with bound_contextvars(request_id=request_id):
-            await self._answer(scope, receive, _Response(send, request_id))
+            await self._answer(scope, _Body(receive).receive, _Response(send, request_id))
 
     async def _answer(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         started = time.perf_counter()
         try:
             await self._app(scope, receive, response.send)
+        except _TooLarge:
+            await response.fail(413, "VALIDATION_ERROR", f"a request is at most {MOST_BYTES >> 10} KiB")
         except Exception:
             logger.exception("unexpected error")
-            await response.fail()
+            await response.fail(500, "INTERNAL_ERROR", "something unexpected went wrong on our side")
         took_ms = round((time.perf_counter() - started) * 1000, 2)
         facts = {
             "method": scope["method"],
@@ -44,6 +47,25 @@ class RequestContext:
             "took_ms": took_ms,
         }
         logger.info("request", extra=facts)
+
+
+class _TooLarge(BaseException):
+    """Passes through handlers that would turn an exception into an answer of their own."""
+
+
+class _Body:
+    """Hands on what arrives, up to a limit: a query is short, and whatever is longer is a mistake or an attack."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._seen = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self._seen > MOST_BYTES:
+            raise _TooLarge
+        return message
 
 
 class _Response:
@@ -60,12 +82,12 @@ class _Response:
             message["headers"] = [*message.get("headers", []), (HEADER, self._request_id.encode())]
         await self._send(message)
 
-    async def fail(self) -> None:
+    async def fail(self, status: int, code: str, message: str) -> None:
         if self.status is not None:
             return
-        body = json.dumps(envelope("INTERNAL_ERROR", "something unexpected went wrong on our side")).encode()
+        body = json.dumps(envelope(code, message)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await self.send({"type": "http.response.start", "status": 500, "headers": headers})
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from toolscript.model.items import ItemKind
-from toolscript.model.queries import SearchType, Strategy, ToolQuery
+from toolscript.model.queries import MAX_LIMIT, SearchType, Strategy, ToolQuery
 from toolscript.model.results import ToolAnswer, ToolHit
 from toolscript.search.tools import ToolSearch
 from toolscript.surfaces.http.errors import documented
@@ -19,8 +19,10 @@ class SearchRequest(BaseModel):
 
     query: str = Field(description="What the tool should do, in plain words; 1 to 1,000 characters.")
     item_type: ItemKind | None = Field(None, description="Only items of this kind.")
-    limit: int = Field(5, description="Most items returned, 1 to 100.")
-    tool_threshold: float = Field(0.3, description="Least similarity of an item, 0 to 1.")
+    limit: int = Field(5, ge=1, le=MAX_LIMIT, description="Most items returned.")
+    tool_threshold: float = Field(0.3, ge=0, le=1, description="Least similarity of an item.")
+    skill_limit: int = Field(3, ge=1, le=32, description="Most skills to route by; `direct` routes by none.")
+    skill_threshold: float = Field(0.4, ge=0, le=1, description="Least similarity of a skill; unused by `direct`.")
     include_schemas: bool = Field(True, description="Load the schemas of the items returned.")
     strategy: Strategy = Field(Strategy.DIRECT, description="`direct` searches all items.")
     search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve: meaning, words or both.")
@@ -95,8 +97,8 @@ def tool_search_routes(search: ToolSearch) -> APIRouter:
         query: Annotated[str, Query(description="What the tool should do, in plain words.")],
         skill_ids: Annotated[str, Query(description="Only items of any of these skills, comma-separated.")] = "",
         item_type: Annotated[ItemKind | None, Query(description="Only items of this kind.")] = None,
-        limit: Annotated[int, Query(description="Most items returned, 1 to 100.")] = 10,
-        threshold: Annotated[float, Query(description="Least similarity, 0 to 1.")] = 0.3,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items returned.")] = 10,
+        threshold: Annotated[float, Query(ge=0, le=1, description="Least similarity.")] = 0.3,
         search_type: Annotated[SearchType, Query(description="Which arms retrieve.")] = SearchType.HYBRID,
     ) -> Response:
         skills = tuple(skill.strip() for skill in skill_ids.split(",") if skill.strip())

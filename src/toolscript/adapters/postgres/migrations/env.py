@@ -9,6 +9,4 @@ context.configure(
     transaction_per_migration=True,
 )
 with context.begin_transaction():
-    # Two processes that migrate at once take turns.
-    context.execute("SELECT pg_advisory_xact_lock(7406001)")
     context.run_migrations()

@@ -1,0 +1,42 @@
+"""The judge of an index: every shape is measured, and recall means what it says."""
+
+import pytest
+
+from toolscript.evaluation.index_at_scale import Question, measure
+from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points
+from toolscript.model.index import Ask, Candidates
+from toolscript.model.models import IndexCard
+from toolscript.model.words import query_terms
+from toolscript.testing import HashEmbedder
+from toolscript.testing.index import MemoryIndex
+
+
+class Forgetful(MemoryIndex):
+    """Finds only every other point, unless asked for all."""
+
+    async def search(self, ask: Ask) -> Candidates:
+        found = await super().search(ask)
+        return found if ask.exact else Candidates((found.dense or [])[::2], found.words)
+
+
+@pytest.fixture
+async def real() -> RealPoints:
+    vectors = await HashEmbedder().embed_passages([f"word{number}" for number in range(50)])
+    return real_points(vectors, [query_terms(f"word{number}") for number in range(50)])
+
+
+async def filled(index: MemoryIndex, real: RealPoints, count: int) -> MemoryIndex:
+    for points in lookalikes(real, count, batch=500):
+        await index.put(points)
+    return index
+
+
+async def test_an_exact_index_has_full_recall_and_a_forgetful_one_has_half(real: RealPoints) -> None:
+    card = IndexCard(HashEmbedder().model)
+    small = await filled(MemoryIndex(card), real, 300)
+    question = Question(await HashEmbedder().embed_query("word7"), query_terms("word7"))
+    figures = await measure(small, await filled(MemoryIndex(card), real, 1_000), [question, question], real)
+    assert {one.recall_at_10 for one in figures} == {1.0}
+    assert len({one.shape for one in figures}) == 12
+    poor = await measure(small, await filled(Forgetful(card), real, 1_000), [question, question], real)
+    assert poor[0].recall_at_100 == pytest.approx(0.5, abs=0.02)
