@@ -1,5 +1,6 @@
 """ONNX models from folders: which are taken, which are refused, and what is put before a text."""
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -94,3 +95,11 @@ async def test_an_embedder_that_was_closed_is_unavailable(weights: Path) -> None
     embedder.close()
     with pytest.raises(EmbedderUnavailable):
         await embedder.embed_query("read")
+
+
+async def test_an_embedder_with_too_much_to_do_says_so_at_once(weights: Path) -> None:
+    embedder = FastEmbedder(str(weights), most_waiting=2)
+    asked = [asyncio.ensure_future(embedder.embed_query(f"query {number}")) for number in range(6)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    embedder.close()
+    assert sum(isinstance(answer, EmbedderUnavailable) for answer in answers) == 4

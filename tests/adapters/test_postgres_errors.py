@@ -95,3 +95,15 @@ async def test_a_database_that_was_not_migrated_says_how(postgres_url: str, pool
         with pytest.raises(SetupError) as raised:
             await ask
         assert "toolscript migrate" in raised.value.hint
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:hunter2%zz@h/d", "postgers://u:hunter2@h/d"])
+async def test_an_address_that_cannot_be_read_is_refused_without_being_quoted(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(SetupError) as refused:
+        async with open_pool(url, size=1):
+            pass
+    with pytest.raises(SetupError):
+        upgrade(url)
+    assert "hunter2" not in str(refused.value) + refused.value.hint + caplog.text

@@ -152,3 +152,32 @@ async def test_with_nothing_previous_nothing_is_dropped() -> None:
     await reindexed(scene)
     assert await drop_previous(scene.indexes, scene.dirty) == []
     assert len(await scene.dirty.generations()) == 2
+
+
+async def test_a_reindex_to_the_model_that_is_live_is_refused() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(3))
+    await scene.drain()
+    with pytest.raises(SetupError, match="live one already"):
+        await begin_reindex(scene.indexes, scene.dirty, scene.card)
+
+
+async def test_a_live_index_whose_points_were_lost_is_built_anew() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(3))
+    await scene.drain()
+    await scene.indexes.drop(scene.card.fingerprint)
+    await begin_reindex(scene.indexes, scene.dirty, scene.card)
+    assert (await scene.drain()).followed == 3
+    assert await (await scene.index()).count() == 3
+
+
+async def test_what_a_forgotten_generation_left_behind_is_not_taken_over() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(2))
+    await scene.drain()
+    forgotten = await reindexed(scene)
+    await scene.dirty.forget(forgotten.id)
+    await scene.catalog.keep_only("file", ["tool_1"])
+    await reindexed(scene)
+    assert await (await scene.indexes.open(NEW)).count() == 1

@@ -22,9 +22,17 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**{key: value for key, value in os.environ.items() if not key.startswith("TOOLSCRIPT_")}, **extra}
 
 
-def run(extra: Mapping[str, str], *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def run(
+    extra: Mapping[str, str], *arguments: str, code: int = 0, standard_input: str = ""
+) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        command(*arguments), env=environment(extra), capture_output=True, text=True, timeout=600, check=False
+        command(*arguments),
+        env=environment(extra),
+        input=standard_input,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
     return done

@@ -60,3 +60,24 @@ def test_an_error_is_json_when_json_was_asked_for(installation: Installation) ->
 
 def test_serving_without_an_index_is_refused_with_the_command_that_builds_it(installation: Installation) -> None:
     assert "toolscript worker" in run(installation.environment, "serve", code=2).stderr
+
+
+def test_a_setting_that_cannot_be_used_is_named_and_its_value_is_not_shown(installation: Installation) -> None:
+    done = run({**installation.environment, "TOOLSCRIPT_PORT": "hunter2"}, "doctor", code=2)
+    assert "TOOLSCRIPT_PORT" in done.stderr
+    assert "hunter2" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_needs_no_command(installation: Installation) -> None:
+    assert run(installation.environment, "--version").stdout == "0.1.0\n"
+
+
+def test_a_catalog_can_come_through_a_pipe_and_an_empty_one_removes_nothing(
+    installation: Installation, tmp_path: Path
+) -> None:
+    mine = installation.environment
+    file = catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(30))
+    assert "30 added" in run(mine, "import", "/dev/stdin", standard_input=file.read_text()).stdout
+    assert "--prune" in run(mine, "import", "/dev/stdin", "--prune", code=2, standard_input="").stderr
+    assert "30 unchanged" in run(mine, "import", "/dev/stdin", "--prune", standard_input=file.read_text()).stdout

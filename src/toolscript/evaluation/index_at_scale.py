@@ -15,6 +15,8 @@ from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import Index
 
 CANDIDATES = 100
+
+Times = dict[tuple[str, str, str], list[float]]
 ACTIVE = Condition("is_active", (True,))
 
 
@@ -25,18 +27,25 @@ class Question:
 
 
 @dataclass(frozen=True)
-class ShapeFigures:
-    """One way to filter: how long it takes in each index, and what the large one finds of what is there."""
-
-    shape: str
+class SmallAndLarge:
     small: Latency
     large: Latency
-    recall_at_10: float
-    recall_at_100: float
 
     @property
     def p95_ratio(self) -> float:
-        return round(self.large.p95_ms / self.small.p95_ms, 3)
+        return round(self.large.p95_ms / self.small.p95_ms, 2)
+
+
+@dataclass(frozen=True)
+class ShapeFigures:
+    """One way to filter: how long both arms and each alone take, and what the large index misses."""
+
+    shape: str
+    both: SmallAndLarge
+    dense: SmallAndLarge
+    words: SmallAndLarge
+    recall_at_10: float
+    recall_at_100: float
 
 
 def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator) -> dict[str, Where]:
@@ -74,29 +83,38 @@ async def measure(
     real: RealPoints,
     on_progress: OnProgress = silent,
 ) -> list[ShapeFigures]:
-    """Asks both indexes in turn, both arms at once as a search does; then compares with an exact search."""
+    """Asks both indexes in turn, both arms at once as a search does and each alone; then searches exactly."""
     chance = np.random.default_rng(3)
-    times: dict[tuple[str, str], list[float]] = {}
+    times: Times = {}
     recalls: dict[str, list[tuple[float, float]]] = {}
     for done, question in enumerate(questions, 1):
         for shape, where in shapes_for(question, real, chance).items():
             ask = Ask(question.vector, question.terms, where, CANDIDATES)
-            for size, index in (("small", small), ("large", large)):
-                started = time.perf_counter()
-                found = await index.search(ask)
-                times.setdefault((shape, size), []).append((time.perf_counter() - started) * 1000)
+            for arms, asked in _arms(ask).items():
+                for size, index in (("small", small), ("large", large)):
+                    started = time.perf_counter()
+                    await index.search(asked)
+                    times.setdefault((shape, arms, size), []).append((time.perf_counter() - started) * 1000)
+            found = await large.search(replace(ask, terms=None))
             exact = await large.search(replace(ask, terms=None, exact=True))
             recalls.setdefault(shape, []).append(_recall(found.dense or (), exact.dense or ()))
         on_progress(Progress("measure", done, len(questions)))
     return [_figures(shape, times, pairs) for shape, pairs in recalls.items()]
 
 
-def _figures(
-    shape: str, times: Mapping[tuple[str, str], Sequence[float]], recalls: Sequence[tuple[float, float]]
-) -> ShapeFigures:
+def _arms(ask: Ask) -> dict[str, Ask]:
+    return {"both": ask, "dense": replace(ask, terms=None), "words": replace(ask, vector=None)}
+
+
+def _figures(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -> ShapeFigures:
+    def pair(arms: str) -> SmallAndLarge:
+        small, large = (Latency.of(f"{arms}, {size}", times[shape, arms, size]) for size in ("small", "large"))
+        return SmallAndLarge(small, large)
+
     at_10, at_100 = np.mean(recalls, axis=0)
-    small, large = (Latency.of(f"{shape}, {size}", times[shape, size]) for size in ("small", "large"))
-    return ShapeFigures(shape, small, large, round(float(at_10), 4), round(float(at_100), 4))
+    return ShapeFigures(
+        shape, pair("both"), pair("dense"), pair("words"), round(float(at_10), 4), round(float(at_100), 4)
+    )
 
 
 def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> tuple[float, float]:

@@ -101,11 +101,15 @@ async def _fill(index: Index, real: RealPoints, count: int, on_progress: OnProgr
 def _row(figures: ShapeFigures) -> dict[str, object]:
     return {
         "shape": figures.shape,
-        "small p50 ms": figures.small.p50_ms,
-        "small p95 ms": figures.small.p95_ms,
-        "large p50 ms": figures.large.p50_ms,
-        "large p95 ms": figures.large.p95_ms,
-        "p95 ratio": figures.p95_ratio,
+        "small p50": round(figures.both.small.p50_ms, 1),
+        "small p95": round(figures.both.small.p95_ms, 1),
+        "large p50": round(figures.both.large.p50_ms, 1),
+        "large p95": round(figures.both.large.p95_ms, 1),
+        "p95 ratio": figures.both.p95_ratio,
+        "dense p95": round(figures.dense.large.p95_ms, 1),
+        "dense ratio": figures.dense.p95_ratio,
+        "words p95": round(figures.words.large.p95_ms, 1),
+        "words ratio": figures.words.p95_ratio,
         "recall@10": figures.recall_at_10,
         "recall@100": figures.recall_at_100,
     }

@@ -10,8 +10,9 @@ from toolscript.model.models import IndexCard
 
 DENSE, WORDS = "dense", "words"
 
-# Fields with this many kilobytes of vectors behind a value get links of their own in the graph; fewer are scanned.
-SCAN_BELOW_KB = 1_500
+# Where fewer kilobytes of vectors than this pass a filter, they are scanned: nothing is missed, in about the time
+# the graph would take. A field's values with more behind them get links of their own in the graph.
+SCAN_BELOW_KB = 20_000
 # One segment per core of the engine: each query is then spread over all of them, and over no more.
 LARGEST_SEGMENT_KB = 20_000_000
 INDEX_FROM_KB = 10_000

@@ -72,8 +72,8 @@ def bench_commands(service: Callable[[], BenchCommands]) -> typer.Typer:
 
 def _shapes(rows: list[dict[str, object]]) -> str:
     titles = list(rows[0])
-    lines = [f"{titles[0]:36}" + "".join(f"{title:>15}" for title in titles[1:])]
-    lines += ["{:36}".format(row["shape"]) + "".join(f"{row[title]:>15}" for title in titles[1:]) for row in rows]
+    lines = [f"{titles[0]:36}" + "".join(f"{title:>12}" for title in titles[1:])]
+    lines += ["{:36}".format(row["shape"]) + "".join(f"{row[title]:>12}" for title in titles[1:]) for row in rows]
     return "\n".join(lines)
 
 
