@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import httpx2
 import pytest
 
+from tests.conftest import Installation
 from tests.faults import Fault
 from tests.surfaces.conftest import Api
+from toolscript.service.serving import open_app
 
 
 def error_of(answer: object) -> dict[str, object]:
@@ -104,6 +107,17 @@ async def test_without_postgresql_tools_come_without_schemas_and_with_them_again
     assert again.json()["tools"][0]["name"] == "create_pull_request"
     await api.postgres.heal()
     await _until(api, [])
+
+
+@pytest.mark.requirement("BR-004")
+async def test_a_server_that_starts_without_postgresql_answers_without_schemas(filled: Installation) -> None:
+    nowhere = {**filled.environment, "TOOLSCRIPT_POSTGRES_URL": "postgresql://x@127.0.0.1:1/x"}
+    async with open_app(Installation(nowhere).settings) as app:
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as client:
+            answer = (await client.post("/api/v1/search", json={"query": "create pull request"})).json()
+    assert answer["tools"][0]["name"] == "create_pull_request"
+    assert answer["metadata"]["degraded"] == ["schemas"]
 
 
 @pytest.mark.requirement("API-002", "EC-009")

@@ -42,7 +42,7 @@ def test_lines_that_are_no_items_are_named_and_the_others_are_kept(
     assert "1 added, 0 changed, 0 unchanged, 0 removed, 2 refused" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("worker", "--drain"), ("doctor",), ("serve",), ("import", "/dev/null")])
+@pytest.mark.parametrize("arguments", [("worker", "--drain"), ("doctor",), ("import", "/dev/null")])
 def test_engines_that_are_down_end_in_a_message_and_what_to_do(
     installation: Installation, arguments: tuple[str, ...]
 ) -> None:
