@@ -33,8 +33,10 @@ class DensePlanner:
 
     def plan(self, where: Where, limit: int) -> DensePlan:
         checked = tuple(condition for condition in where if condition in self._broad)
+        if not checked:
+            return DensePlan(where, (), limit)
         passing = self._passing.get(checked, FIRST_GUESS)
-        if not checked or passing < NARROW:
+        if passing < NARROW:
             # What is not tried is not learned: it comes back little by little, and is tried again.
             self._learn(checked, FIRST_GUESS)
             return DensePlan(where, (), limit)
