@@ -63,7 +63,9 @@ class QdrantIndexes:
                 f"collection {name} says it was built as {found}, not {card.fingerprint}",
                 hint="run `toolscript reindex` to build it anew",
             )
-        return QdrantIndex(self._qdrant, name, card, self._layout)
+        index = QdrantIndex(self._qdrant, name, card, self._layout)
+        await index.sample()
+        return index
 
     @asynccontextmanager
     async def loading(self, card: IndexCard) -> AsyncIterator[None]:

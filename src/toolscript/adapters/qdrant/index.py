@@ -15,7 +15,7 @@ from toolscript.model.models import IndexCard, Vector
 
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
 EF = 400
-SAMPLE_AGAIN_SECONDS = 600.0
+SAMPLE_AGAIN_SECONDS = 60.0
 
 
 class QdrantIndex:
@@ -32,8 +32,8 @@ class QdrantIndex:
         return self._card
 
     async def search(self, ask: Ask) -> Candidates:
-        if time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
-            await self._sample()
+        if not self._common.points or time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
+            await self.sample()
         plan = DensePlan(ask.where, (), ask.limit) if ask.exact else self._planner.plan(ask.where, ask.limit)
         queries = []
         if ask.vector is not None:
@@ -95,8 +95,11 @@ class QdrantIndex:
             page = await self._qdrant.points.Scroll(request, timeout=self._qdrant.timeout_seconds)
         return [PointVersion(point.id.num, point.payload["version"].integer_value) for point in page.result]
 
-    async def _sample(self) -> None:
-        """How many points there are, and in a large collection which of their words are common."""
+    async def sample(self) -> None:
+        """How many points there are, and in a large collection which of their words are common.
+
+        Whoever searches meanwhile goes on with what was known before.
+        """
         self._sampled_at = time.monotonic()
         points = await self.count(exact=False)
         rows = await self._random_terms() if points > BUDGET // 2 else []
