@@ -20,13 +20,13 @@ class Opened:
 async def open_for_writing(indexes: Indexes, dirty: DirtySet, card: IndexCard) -> Opened:
     """The generation this model's worker follows. The first worker of all chooses the model."""
     live = await dirty.adopt(card.fingerprint)
-    known = [found for found in await dirty.generations() if found.fingerprint == card.fingerprint]
-    if not known:
+    known = await _generation_of(dirty, card)
+    if known is None:
         raise _mismatch(live.fingerprint or "?", card)
     await indexes.create(card)
-    if known[0].id == live.id and await indexes.live() is None:
+    if known.id == live.id and await indexes.live() is None:
         await indexes.make_live(card.fingerprint)
-    return Opened(known[0], await indexes.open(card))
+    return Opened(known, await indexes.open(card))
 
 
 async def open_for_reading(indexes: Indexes, card: IndexCard) -> Index:
@@ -42,21 +42,22 @@ async def open_for_reading(indexes: Indexes, card: IndexCard) -> Index:
 async def open_for_examination(indexes: Indexes, dirty: DirtySet, card: IndexCard) -> Opened:
     """The live index and the generation that follows it, which is the one of the same fingerprint."""
     index = await open_for_reading(indexes, card)
-    followed = [found for found in await dirty.generations() if found.fingerprint == card.fingerprint]
-    if not followed:
+    followed = await _generation_of(dirty, card)
+    if followed is None:
         raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-    return Opened(followed[0], index)
+    return Opened(followed, index)
 
 
 async def begin_reindex(
     indexes: Indexes, dirty: DirtySet, card: IndexCard, on_progress: OnProgress = silent
 ) -> Opened:
     """An index with every item of the catalog waiting to go into it; what an earlier run has done is kept."""
-    if card.fingerprint not in {known.fingerprint for known in await dirty.generations()}:
+    if await _generation_of(dirty, card) is None:
         # What a forgotten generation left behind would stay in the new one for ever.
         await indexes.drop(card.fingerprint)
     await indexes.create(card)
-    empty = not await (await indexes.open(card)).count()
+    index = await indexes.open(card)
+    empty = not await index.count()
     generation = await dirty.begin(card.fingerprint, afresh=empty)
     if generation.state is GenerationState.LIVE and not empty:
         raise SetupError(
@@ -67,7 +68,7 @@ async def begin_reindex(
     while count := await dirty.fill(generation.id, FILL_BATCH):
         marked += count
         on_progress(Progress("mark", marked))
-    return Opened(generation, await indexes.open(card))
+    return Opened(generation, index)
 
 
 async def switch_to(indexes: Indexes, dirty: DirtySet, generation: Generation) -> None:
@@ -87,6 +88,10 @@ async def drop_previous(indexes: Indexes, dirty: DirtySet) -> list[str]:
         if generation.fingerprint is not None:
             await indexes.drop(generation.fingerprint)
     return [generation.fingerprint or "" for generation in ended]
+
+
+async def _generation_of(dirty: DirtySet, card: IndexCard) -> Generation | None:
+    return next((one for one in await dirty.generations() if one.fingerprint == card.fingerprint), None)
 
 
 def _mismatch(live: str, card: IndexCard) -> ModelMismatch:

@@ -123,7 +123,8 @@ class Indexer:
             yield
         finally:
             renewing.cancel()
-            await asyncio.wait({renewing})
+            # A renewal that failed is found out before anything is written.
+            await asyncio.gather(renewing, return_exceptions=True)
 
     async def _points(self, items: Sequence[StoredItem]) -> list[Point]:
         if not items:

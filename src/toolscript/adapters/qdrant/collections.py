@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
@@ -78,14 +78,10 @@ class QdrantIndexes:
         await self._until_settled(name)
 
     async def make_live(self, fingerprint: str) -> None:
-        # The engine applies one alias action after the other: failing on the second, it keeps the first.
-        await self._info(self._name(fingerprint))
+        # Creating an alias moves it if it exists. Deleting it first could end with none, if creating then fails.
         create = wire.CreateAlias(collection_name=self._name(fingerprint), alias_name=self._alias)
-        actions = [wire.AliasOperations(create_alias=create)]
-        if await self.live() is not None:
-            delete = wire.DeleteAlias(alias_name=self._alias)
-            actions.insert(0, wire.AliasOperations(delete_alias=delete))
-        await self._change_aliases(actions)
+        moved = wire.ChangeAliases(actions=[wire.AliasOperations(create_alias=create)])
+        await self._collections("UpdateAliases", moved)
 
     async def drop(self, fingerprint: str) -> None:
         request = wire.DeleteCollection(collection_name=self._name(fingerprint))
@@ -105,9 +101,6 @@ class QdrantIndexes:
                     f"Qdrant is still building {name} after {SETTLE_SECONDS} s", hint="wait and retry"
                 )
             await asyncio.sleep(0.5)
-
-    async def _change_aliases(self, actions: Sequence[wire.AliasOperations]) -> None:
-        await self._collections("UpdateAliases", wire.ChangeAliases(actions=actions))
 
     async def _info(self, name: str) -> Any:
         return await self._collections("Get", wire.GetCollectionInfoRequest(collection_name=name))
