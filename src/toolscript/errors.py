@@ -4,17 +4,23 @@ ToolscriptError
 ├── InvalidRequest          what the caller sent cannot be understood
 │   └── BlankQuery          ... because there is nothing in it
 ├── NotFound                what the caller named does not exist
+├── Unauthorized            the caller did not show the token that is asked for
+├── Forbidden               the caller may not ask this from where it asks
 ├── SetupError              this installation is not ready; the hint is the command that makes it so
+│   ├── ConfigInvalid       a config file cannot be used as it is
 │   ├── ModelMismatch       the index was built by another model or layout than the one in use
 │   └── ModelNotFound       the embedding model cannot be loaded
 ├── Unavailable             a part we depend on did not answer in time, or at all
 │   ├── EmbedderUnavailable
 │   ├── IndexUnavailable
-│   └── CatalogUnavailable
+│   ├── CatalogUnavailable
+│   ├── ServerUnavailable   an MCP server is not connected, or did not answer
+│   └── NotReady            the gateway has no tools yet
 └── Rejected                a part answered, and refused what we sent or sent nonsense
     ├── EmbedderRejected
     ├── IndexRejected
-    └── CatalogRejected
+    ├── CatalogRejected
+    └── ServerRejected      an MCP server refused a call, or its answer is no answer
 """
 
 from collections.abc import Mapping
@@ -39,7 +45,16 @@ class BlankQuery(InvalidRequest): ...
 class NotFound(ToolscriptError): ...
 
 
+class Unauthorized(ToolscriptError): ...
+
+
+class Forbidden(ToolscriptError): ...
+
+
 class SetupError(ToolscriptError): ...
+
+
+class ConfigInvalid(SetupError): ...
 
 
 class ModelMismatch(SetupError): ...
@@ -60,6 +75,12 @@ class IndexUnavailable(Unavailable): ...
 class CatalogUnavailable(Unavailable): ...
 
 
+class ServerUnavailable(Unavailable): ...
+
+
+class NotReady(Unavailable): ...
+
+
 class Rejected(ToolscriptError): ...
 
 
@@ -70,3 +91,6 @@ class IndexRejected(Rejected): ...
 
 
 class CatalogRejected(Rejected): ...
+
+
+class ServerRejected(Rejected): ...

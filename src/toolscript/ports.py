@@ -5,9 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
+from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.model.index import Ask, Candidates, Fields, Point, PointVersion
-from toolscript.model.items import Item, Schemas, StoredItem, StoreReport
+from toolscript.model.items import Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
+from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
 
 
 class Embedder(Protocol):
@@ -112,3 +114,35 @@ class DirtySet(Protocol):
     async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]: ...
     async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
         """Items that were postponed, with the reason of the last time."""
+
+
+class ToolServers(Protocol):
+    """MCP servers, each connected and kept connected by itself; none waits for another."""
+
+    def use(self, specs: Sequence[ServerSpec]) -> None:
+        """Starts what is new, ends what is gone, restarts what changed, leaves alone what did not. Never waits."""
+
+    def states(self) -> Sequence[ServerState]: ...
+    def offers(self) -> Sequence[Offer]:
+        """What the servers that are ready have, in the order of their names."""
+
+    async def changed(self, after: int) -> int:
+        """Waits until states or offers are newer than revision `after`; answers the revision they have now."""
+
+    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def close(self) -> None: ...
+
+
+class Gateway(Protocol):
+    """A gateway, in this process or in another."""
+
+    async def search(self, query: LocalQuery) -> LocalAnswer: ...
+    async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
+        """What can be found now; `wanted` names servers and `server__tool`s, none means all."""
+
+    async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
+        """The TypeScript module of these tools."""
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def servers(self) -> Sequence[ServerState]: ...
+    async def health(self) -> GatewayHealth: ...

@@ -22,17 +22,23 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.InvalidRequest: Row("VALIDATION_ERROR", 422),
     errors.BlankQuery: Row("VALIDATION_ERROR", 400),
     errors.NotFound: Row("NOT_FOUND", 404),
+    errors.Unauthorized: Row("UNAUTHORIZED", 401),
+    errors.Forbidden: Row("FORBIDDEN", 403),
     errors.SetupError: _UNAVAILABLE,
+    errors.ConfigInvalid: _UNAVAILABLE,
     errors.ModelMismatch: _UNAVAILABLE,
     errors.ModelNotFound: _UNAVAILABLE,
     errors.Unavailable: _UNAVAILABLE,
     errors.EmbedderUnavailable: _UNAVAILABLE,
     errors.IndexUnavailable: _UNAVAILABLE,
     errors.CatalogUnavailable: _UNAVAILABLE,
+    errors.ServerUnavailable: _UNAVAILABLE,
+    errors.NotReady: _UNAVAILABLE,
     errors.Rejected: _INTERNAL,
     errors.EmbedderRejected: _INTERNAL,
     errors.IndexRejected: _INTERNAL,
     errors.CatalogRejected: _INTERNAL,
+    errors.ServerRejected: Row("UNAVAILABLE", 502),
 }
 
 

@@ -1,0 +1,88 @@
+"""What a person's own gateway is asked, and what it answers."""
+
+from dataclasses import dataclass, field
+
+from toolscript.errors import BlankQuery, InvalidRequest
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.servers import ServerState
+from toolscript.model.text import readable
+
+MAX_QUERY = 1_000
+MAX_LIMIT = 100
+DEFAULT_LIMIT = 3
+DEFAULT_THRESHOLD = 0.35
+
+
+@dataclass(frozen=True)
+class LocalQuery:
+    text: str
+    limit: int = DEFAULT_LIMIT
+    threshold: float = DEFAULT_THRESHOLD
+    kind: ItemKind | None = ItemKind.TOOL
+
+    def __post_init__(self) -> None:
+        if len(self.text) > MAX_QUERY:
+            raise InvalidRequest(f"the query is longer than {MAX_QUERY} characters", details={"field": "q"})
+        object.__setattr__(self, "text", readable(self.text).strip())
+        if not self.text:
+            raise BlankQuery("the query is blank", hint="say in a few words what the tool should do")
+        if not 1 <= self.limit <= MAX_LIMIT:
+            raise InvalidRequest(f"limit must be 1 to {MAX_LIMIT}", details={"field": "limit"})
+        if not 0.0 <= self.threshold <= 1.0:
+            raise InvalidRequest("threshold must be 0 to 1", details={"field": "threshold"})
+
+
+@dataclass(frozen=True)
+class WordMatch:
+    """A word of the query, and the field of the item it was found in."""
+
+    word: str
+    field: str
+
+
+@dataclass(frozen=True)
+class ScoreParts:
+    """What a confidence was made of, each 0 to 1; `semantic` is None where no model had a say."""
+
+    semantic: float | None = None
+    words: float = 0.0
+    fuzzy: float = 0.0
+    boost: float = 0.0
+    matched: tuple[WordMatch, ...] = ()
+
+
+@dataclass(frozen=True)
+class LocalHit:
+    item: Item
+    confidence: float
+    reason: str
+    parts: ScoreParts = field(default_factory=ScoreParts)
+
+
+@dataclass(frozen=True)
+class LocalAnswer:
+    """`total` counts all that reach the threshold; `near_misses` are the best that do not, when nothing does.
+
+    `semantic` is False when words alone answered; `hint` says what to do about that, or about an empty answer.
+    """
+
+    query: str
+    hits: tuple[LocalHit, ...]
+    total: int
+    threshold: float
+    semantic: bool
+    hint: str = ""
+    near_misses: tuple[LocalHit, ...] = ()
+
+
+@dataclass(frozen=True)
+class GatewayHealth:
+    """`ready`: a search can be answered. `semantic`: by meaning too. `note` says what is missing, and why."""
+
+    version: str
+    ready: bool
+    semantic: bool
+    model: str
+    items: int
+    servers: tuple[ServerState, ...] = ()
+    note: str = ""
