@@ -45,8 +45,12 @@ def embedded_text(item: Item) -> str:
 
 def item_terms(item: Item) -> dict[int, float]:
     """The item as a sparse vector: BM25F saturation per term; the engine adds the rarity of each word."""
+    return terms_of_fields(item_words(item))
+
+
+def terms_of_fields(words_by_field: Mapping[str, list[str]]) -> dict[int, float]:
     mass: defaultdict[str, float] = defaultdict(float)
-    for name, words in _field_words(item):
+    for name, words in words_by_field.items():
         field = FIELDS[name]
         norm = 1 - field.length_penalty + field.length_penalty * len(words) / field.usual_length
         for word, count in Counter(words).items():
@@ -64,13 +68,16 @@ def _saturated(mass: Mapping[str, float]) -> dict[int, float]:
     return {term: weight * (K1 + 1) / (weight + K1) for part in (surfaces, stems) for term, weight in part.items()}
 
 
-def _field_words(item: Item) -> Iterator[tuple[str, list[str]]]:
+def item_words(item: Item) -> dict[str, list[str]]:
+    """The words of each field, in order."""
     parameters = list(_parameters(item.input_schema))
-    yield "server", words_of(item.server)
-    yield "name", words_of(item.name)
-    yield "description", _content(item.description[:MAX_FIELD_TEXT])
-    yield "parameter", [word for name, _ in parameters for word in words_of(name)][:MAX_WORDS_PER_FIELD]
-    yield "parameter_text", _content(" ".join(text for _, text in parameters)[:MAX_FIELD_TEXT])
+    return {
+        "server": words_of(item.server),
+        "name": words_of(item.name),
+        "description": _content(item.description[:MAX_FIELD_TEXT]),
+        "parameter": [word for name, _ in parameters for word in words_of(name)][:MAX_WORDS_PER_FIELD],
+        "parameter_text": _content(" ".join(text for _, text in parameters)[:MAX_FIELD_TEXT]),
+    }
 
 
 def _content(text: str) -> list[str]:

@@ -1,0 +1,104 @@
+"""General tools do more than their descriptions say: a shell commits to git. A small table knows which."""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from toolscript.errors import ConfigInvalid
+from toolscript.model.words import terms_of_word, words_of
+
+# A shell can do nearly everything, so it never beats a tool that says it does just what is asked.
+SURE, LIKELY = 0.62, 0.5
+LEAST_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Capability:
+    says: str
+    surely: frozenset[int]
+    perhaps: frozenset[int]
+
+    def strength(self, stems: frozenset[int]) -> float:
+        """How sure it is that a query with these stems asks for it: it has to be most of what is said."""
+        sure, likely = len(stems & self.surely), len(stems & self.perhaps)
+        if sure + likely < LEAST_SHARE * len(stems):
+            return 0.0
+        if sure and likely:
+            return SURE
+        return LIKELY if sure or likely > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class General:
+    """A kind of general tool: what its names look like, and what it can do."""
+
+    kind: str
+    names: tuple[frozenset[str], ...]
+    does: tuple[str, ...]
+
+    def includes(self, name_words: frozenset[str]) -> bool:
+        return any(words <= name_words for words in self.names)
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """A general tool that can do what was asked."""
+
+    confidence: float
+    kind: str
+    capability: str
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    general: tuple[General, ...]
+    known: Mapping[str, Capability]
+
+    def asked_by(self, words: Sequence[str]) -> list[tuple[General, Inferred]]:
+        """The kinds of general tools that can do what these words ask for, with the best reason of each."""
+        stems = frozenset(terms_of_word(word)[0] for word in words)
+        strengths = {name: one.strength(stems) for name, one in self.known.items()}
+        return [(one, best) for one in self.general if (best := self._best(one, strengths))]
+
+    def _best(self, general: General, strengths: Mapping[str, float]) -> Inferred | None:
+        best = max(general.does, key=lambda name: strengths[name], default="")
+        if not best or not strengths[best]:
+            return None
+        return Inferred(strengths[best], general.kind, self.known[best].says)
+
+
+@cache
+def default_capabilities() -> Capabilities:
+    return capabilities_of((files(__package__) / "capabilities.toml").read_text("utf-8"))
+
+
+def capabilities_of(text: str) -> Capabilities:
+    """The table as a person may have written it."""
+    try:
+        table = tomllib.loads(text)
+        known = {name: _capability(one) for name, one in table["capability"].items()}
+        general = tuple(_generals(table["general"]))
+        missing = sorted({name for one in general for name in one.does} - set(known))
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigInvalid(f"the table of capabilities cannot be read: {error}") from error
+    if missing:
+        raise ConfigInvalid(f"the table of capabilities has no [capability.{missing[0]}]")
+    return Capabilities(general, known)
+
+
+def _generals(table: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[General]:
+    for kind, one in table.items():
+        names = tuple(frozenset(words_of(name)) for name in one["names"])
+        yield General(kind, names, tuple(one["does"]))
+
+
+def _capability(one: Mapping[str, object]) -> Capability:
+    return Capability(str(one["says"]), _stems(one["surely"]), _stems(one["perhaps"]))
+
+
+def _stems(words: object) -> frozenset[int]:
+    if not isinstance(words, list):
+        raise TypeError("words must be a list")
+    return frozenset(terms_of_word(part)[0] for word in words for part in words_of(str(word)))

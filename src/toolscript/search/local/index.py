@@ -1,0 +1,183 @@
+"""Items in memory, as arrays: every score of every item in about a millisecond."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolscript.model.item_text import item_words, terms_of_fields
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.models import Matrix, Vector
+from toolscript.model.tool_ids import tool_id
+from toolscript.model.words import words_of
+
+Scores = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """An item as the word arm sees it: its terms with their weights, and its words to spell a query by."""
+
+    terms: NDArray[np.uint32]
+    weights: NDArray[np.float32]
+    words: tuple[str, ...]
+
+
+def analyse(item: Item) -> Analysed:
+    fields = item_words(item)
+    terms = terms_of_fields(fields)
+    return Analysed(
+        np.fromiter(terms.keys(), np.uint32, len(terms)),
+        np.fromiter(terms.values(), np.float32, len(terms)),
+        tuple({word for words in fields.values() for word in words}),
+    )
+
+
+def squashed(name: str) -> str:
+    """A name without what people get wrong in it: case, `_`, `-`, `.` and spaces."""
+    return "".join(char for char in name.casefold() if char.isalnum())
+
+
+class LocalIndex:
+    """Never changes: a new state of the world is a new index.
+
+    `vectors` has a row per item; a row of zeros is an item that has not been embedded yet.
+    """
+
+    def __init__(self, items: Sequence[Item], analysed: Sequence[Analysed], vectors: Matrix | None = None) -> None:
+        self.items = tuple(items)
+        self._analysed = tuple(analysed)
+        self._vectors = vectors
+        self._words_of_row: dict[int, Mapping[str, list[str]]] = {}
+        self._places, self._rows, self._weights = _postings(analysed)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def model_is_used(self) -> bool:
+        return self._vectors is not None and bool(self._vectors.any())
+
+    def with_vectors(self, vectors: Matrix) -> "LocalIndex":
+        return LocalIndex(self.items, self._analysed, vectors)
+
+    def rows(self, kind: ItemKind | None) -> Rows:
+        return self._rows_of_kind[kind]
+
+    @cached_property
+    def _rows_of_kind(self) -> Mapping[ItemKind | None, Rows]:
+        kinds = np.array([item.kind.value for item in self.items], dtype=object)
+        of_kind: dict[ItemKind | None, Rows] = {kind: np.flatnonzero(kinds == kind.value) for kind in ItemKind}
+        return {**of_kind, None: np.arange(len(self.items))}
+
+    def similarities(self, vector: Vector) -> Scores | None:
+        """The cosine with every item; NaN where an item has no vector yet."""
+        if self._vectors is None or not len(self.items):
+            return None
+        cosines = (self._vectors @ vector).astype(np.float64)
+        cosines[~self._is_embedded] = np.nan
+        return None if np.isnan(cosines).all() else cosines
+
+    @cached_property
+    def _is_embedded(self) -> NDArray[np.bool_]:
+        assert self._vectors is not None  # noqa: S101
+        return np.asarray(self._vectors.any(axis=1))
+
+    def _rarity(self, found: int) -> float:
+        return math.log(1 + (len(self.items) - found + 0.5) / (found + 0.5))
+
+    def knows(self, term: int) -> bool:
+        return term in self._places
+
+    def word_scores(self, terms: Mapping[int, float]) -> tuple[Scores, Scores]:
+        """For every item its BM25F score, and the share of what was asked, by rarity, that it has at all."""
+        scores, shares, asked = np.zeros(len(self.items)), np.zeros(len(self.items)), 0.0
+        for term, weight in terms.items():
+            rows, weights = self._postings_of(term)
+            worth = weight * self._rarity(len(rows))
+            asked += worth
+            scores[rows] += worth * weights
+            shares[rows] += worth
+        return scores, shares / asked if asked else shares
+
+    def _postings_of(self, term: int) -> tuple[Rows, NDArray[np.float32]]:
+        place = self._places.get(term, slice(0, 0))
+        return self._rows[place], self._weights[place]
+
+    @cached_property
+    def words_by_length(self) -> Mapping[int, Sequence[str]]:
+        """Every word of every item, in order, to spell a query by."""
+        by_length: dict[int, list[str]] = {}
+        for word in sorted({word for one in self._analysed for word in one.words}):
+            by_length.setdefault(len(word), []).append(word)
+        return by_length
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(squashed(item.name) for item in self.items)
+
+    @cached_property
+    def full_names(self) -> tuple[str, ...]:
+        return tuple(squashed(tool_id(item.server, item.name)) for item in self.items)
+
+    def rows_named(self, name: str, *, of_any_case: bool = False) -> list[int]:
+        """The items that have this name, alone or with the server's before it."""
+        return self._rows_of_any_case.get(name.casefold(), []) if of_any_case else self._rows_by_name.get(name, [])
+
+    @cached_property
+    def _rows_by_name(self) -> Mapping[str, list[int]]:
+        return self._rows_by(str)
+
+    @cached_property
+    def _rows_of_any_case(self) -> Mapping[str, list[int]]:
+        return self._rows_by(str.casefold)
+
+    def _rows_by(self, key: Callable[[str], str]) -> Mapping[str, list[int]]:
+        rows: dict[str, list[int]] = {}
+        for row, item in enumerate(self.items):
+            for name in (item.name, tool_id(item.server, item.name)):
+                rows.setdefault(key(name), []).append(row)
+        return rows
+
+    @cached_property
+    def name_words(self) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(words_of(item.name)) | frozenset(words_of(item.server)) for item in self.items)
+
+    @cached_property
+    def place_by_name(self) -> Rows:
+        """Where each item stands in the order of names, to break ties by."""
+        order = sorted(
+            range(len(self.items)), key=lambda row: tool_id(self.items[row].server, self.items[row].name)
+        )
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return places
+
+    def words(self, row: int) -> Mapping[str, list[str]]:
+        """The words of an item, field by field."""
+        if row not in self._words_of_row:
+            self._words_of_row[row] = item_words(self.items[row])
+        return self._words_of_row[row]
+
+    def warm(self) -> "LocalIndex":
+        """Builds what a first search would otherwise wait for."""
+        _ = self.names, self.full_names, self.name_words, self.place_by_name, self.words_by_length
+        _ = self._rows_of_kind, self._rows_by_name, self._rows_of_any_case
+        return self
+
+
+def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, NDArray[np.float32]]:
+    """Where the items of each term stand, and those items with their weights."""
+    each = list(analysed)
+    terms = np.concatenate([one.terms for one in each]) if each else np.zeros(0, np.uint32)
+    weights = np.concatenate([one.weights for one in each]) if each else np.zeros(0, np.float32)
+    rows = np.repeat(np.arange(len(each)), [len(one.terms) for one in each])
+    order = np.argsort(terms, kind="stable")
+    distinct, first = np.unique(terms[order], return_index=True)
+    ends = [*first[1:].tolist(), len(terms)]
+    places = dict(zip(distinct.tolist(), map(slice, first.tolist(), ends), strict=True))
+    return places, rows[order], weights[order]
