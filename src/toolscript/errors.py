@@ -10,6 +10,7 @@ ToolscriptError
 │   ├── ConfigInvalid       a config file cannot be used as it is
 │   ├── ModelMismatch       the index was built by another model or layout than the one in use
 │   └── ModelNotFound       the embedding model cannot be loaded
+│       └── ModelUnknown    ... because nobody knows one of this name
 ├── Unavailable             a part we depend on did not answer in time, or at all
 │   ├── EmbedderUnavailable
 │   ├── IndexUnavailable
@@ -61,6 +62,9 @@ class ModelMismatch(SetupError): ...
 
 
 class ModelNotFound(SetupError): ...
+
+
+class ModelUnknown(ModelNotFound): ...
 
 
 class Unavailable(ToolscriptError): ...

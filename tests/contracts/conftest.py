@@ -6,7 +6,7 @@ import pytest
 
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.contracts.scenes import CARD, DIMENSIONS, Record
-from toolscript.adapters.fastembed import FastEmbedder
+from toolscript.adapters.local_model import LocalEmbedder
 from toolscript.adapters.openai_embeddings import OpenAIEmbedder
 from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet, open_pool
 from toolscript.adapters.postgres.pool import Pool
@@ -29,8 +29,8 @@ async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
 
 
 @pytest.fixture(scope="session")
-def local_model(model_folder: str) -> FastEmbedder:
-    return FastEmbedder(model_folder, threads=1)
+def local_model(model_folder: str) -> LocalEmbedder:
+    return LocalEmbedder(model_folder, threads=1)
 
 
 @pytest.fixture(params=["memory", "qdrant"])

@@ -75,10 +75,10 @@ async def open_embedder(settings: Settings, *, parallel: int = 1) -> AsyncIterat
         finally:
             await endpoint.close()
         return
-    from toolscript.adapters.fastembed import FastEmbedder
+    from toolscript.adapters.local_model import LocalEmbedder
 
     threads = None if parallel == 1 else 1
-    local = await asyncio.to_thread(FastEmbedder, settings.embedding_model, threads=threads, parallel=parallel)
+    local = await asyncio.to_thread(LocalEmbedder, settings.embedding_model, threads=threads, parallel=parallel)
     try:
         yield local
     finally:

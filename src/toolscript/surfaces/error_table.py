@@ -28,6 +28,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.ConfigInvalid: _UNAVAILABLE,
     errors.ModelMismatch: _UNAVAILABLE,
     errors.ModelNotFound: _UNAVAILABLE,
+    errors.ModelUnknown: _UNAVAILABLE,
     errors.Unavailable: _UNAVAILABLE,
     errors.EmbedderUnavailable: _UNAVAILABLE,
     errors.IndexUnavailable: _UNAVAILABLE,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolscript.adapters.fastembed import FastEmbedder
+from toolscript.adapters.local_model import LocalEmbedder
 from toolscript.errors import EmbedderUnavailable, ModelNotFound
 
 BGE_PREFIX = "Represent this sentence for searching relevant passages: "
@@ -17,7 +17,7 @@ def weights(model_folder: str) -> Path:
     """The folder of a real model, wherever it lies."""
     if Path(model_folder).is_dir():
         return Path(model_folder)
-    return Path(FastEmbedder(model_folder)._engine.model._model_dir)  # type: ignore[attr-defined]
+    return Path(LocalEmbedder(model_folder)._engine.model._model_dir)  # type: ignore[attr-defined]
 
 
 def linked(weights: Path, folder: Path) -> Path:
@@ -29,14 +29,14 @@ def linked(weights: Path, folder: Path) -> Path:
 
 
 def prefixes(weights: Path, folder: Path) -> tuple[str, str]:
-    card = FastEmbedder(str(linked(weights, folder)), threads=1).model
+    card = LocalEmbedder(str(linked(weights, folder)), threads=1).model
     return card.query_prefix, card.passage_prefix
 
 
 @pytest.mark.requirement("SK-003")
 def test_a_folder_is_known_by_its_name_its_weights_and_its_size(weights: Path, tmp_path: Path) -> None:
-    first = FastEmbedder(str(linked(weights, tmp_path / "mini")), threads=1).model
-    again = FastEmbedder(str(tmp_path / "mini"), threads=1).model
+    first = LocalEmbedder(str(linked(weights, tmp_path / "mini")), threads=1).model
+    again = LocalEmbedder(str(tmp_path / "mini"), threads=1).model
     assert first == again
     assert (first.name, first.dimensions, first.pooling) == ("mini", 384, "mean")
     assert len(first.revision) == 16
@@ -45,7 +45,7 @@ def test_a_folder_is_known_by_its_name_its_weights_and_its_size(weights: Path, t
 async def test_a_bge_model_has_its_prefix_before_queries_and_not_before_passages(
     weights: Path, tmp_path: Path
 ) -> None:
-    bge = FastEmbedder(str(linked(weights, tmp_path / "bge-tiny-en")), threads=1)
+    bge = LocalEmbedder(str(linked(weights, tmp_path / "bge-tiny-en")), threads=1)
     assert (bge.model.query_prefix, bge.model.passage_prefix, bge.model.pooling) == (BGE_PREFIX, "", "cls")
     query = await bge.embed_query("read a file")
     plain = await bge.embed_passages(["read a file"])
@@ -63,13 +63,13 @@ def test_pooling_is_what_the_folder_says(weights: Path, tmp_path: Path) -> None:
     folder = linked(weights, tmp_path / "says-cls")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-    assert FastEmbedder(str(folder), threads=1).model.pooling == "cls"
+    assert LocalEmbedder(str(folder), threads=1).model.pooling == "cls"
 
 
 @pytest.mark.parametrize("name", ["absent-model", "/nowhere/at/all", "some/unknown-model"])
 def test_a_model_nobody_knows_is_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(ModelNotFound) as refused:
-        FastEmbedder(name)
+        LocalEmbedder(name)
     known = refused.value.details["known_models"]
     assert isinstance(known, list)
     assert "sentence-transformers/all-MiniLM-L6-v2" in known
@@ -77,7 +77,7 @@ def test_a_model_nobody_knows_is_refused_with_those_that_are_known(name: str) ->
 
 def test_a_folder_without_a_model_is_refused_with_what_was_expected(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFound, match="no ONNX model") as refused:
-        FastEmbedder(str(tmp_path))
+        LocalEmbedder(str(tmp_path))
     assert "model.onnx" in refused.value.hint
 
 
@@ -87,18 +87,18 @@ def test_a_folder_with_a_broken_file_is_refused(weights: Path, tmp_path: Path, b
     (folder / broken).unlink()
     (folder / broken).write_text("this is not it")
     with pytest.raises(ModelNotFound, match="cannot be loaded"):
-        FastEmbedder(str(folder), threads=1)
+        LocalEmbedder(str(folder), threads=1)
 
 
 async def test_an_embedder_that_was_closed_is_unavailable(weights: Path) -> None:
-    embedder = FastEmbedder(str(weights), threads=1)
+    embedder = LocalEmbedder(str(weights), threads=1)
     embedder.close()
     with pytest.raises(EmbedderUnavailable):
         await embedder.embed_query("read")
 
 
 async def test_an_embedder_with_too_much_to_do_says_so_at_once(weights: Path) -> None:
-    embedder = FastEmbedder(str(weights), most_waiting=2)
+    embedder = LocalEmbedder(str(weights), most_waiting=2)
     asked = [asyncio.ensure_future(embedder.embed_query(f"query {number}")) for number in range(6)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     embedder.close()

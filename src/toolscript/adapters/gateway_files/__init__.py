@@ -1,0 +1,7 @@
+"""What a gateway keeps on disk so that a second start is quick. All of it can be thrown away."""
+
+from toolscript.adapters.gateway_files.embeddings import EmbeddingFile
+from toolscript.adapters.gateway_files.offers import OfferFile
+from toolscript.adapters.gateway_files.running import RunningGateway, RunningFile
+
+__all__ = ["EmbeddingFile", "OfferFile", "RunningFile", "RunningGateway"]

@@ -1,0 +1,137 @@
+"""The embeddings of one set of servers in a JSON file, so that no tool is embedded twice.
+
+`embeddings-<sha256 of the sorted names of the servers>.json`:
+{"format": 1, "model": "<fingerprint>", "card": {...}, "tools": {"server__tool": {"hash", "vector"}}}
+A vector is its float32 numbers, little-endian, in base64.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from toolscript.adapters.gateway_files.atomic import set_aside, write_whole
+from toolscript.model.models import IndexCard, Vector
+
+FORMAT = 1
+MOST_SIBLINGS = 20
+
+logger = logging.getLogger(__name__)
+
+
+def server_list_hash(servers: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(sorted(servers), ensure_ascii=False).encode()).hexdigest()
+
+
+class EmbeddingFile:
+    def __init__(self, folder: Path, servers: Sequence[str], card: IndexCard) -> None:
+        self._folder = folder
+        self._path = folder / f"embeddings-{server_list_hash(servers)}.json"
+        self._card = card
+        self._known: dict[str, Vector] | None = None
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
+        """Vectors by the hash of what they were made from; what this file lacks its siblings may have."""
+        if self._known is None:
+            self._known = dict(self._own())
+        wanted = set(hashes)
+        for sibling in self._siblings():
+            if wanted <= self._known.keys():
+                break
+            self._known |= {key: vector for key, vector in self._readable(sibling) if key in wanted}
+        return {key: self._known[key] for key in wanted & self._known.keys()}
+
+    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
+        """Replaces the file by these tools, `server__tool` to hash and vector. A full disk is not fatal."""
+        self._known = {key: vector for key, vector in tools.values()}
+        entries = {tool: {"hash": key, "vector": _packed(vector)} for tool, (key, vector) in tools.items()}
+        data = {
+            "format": FORMAT,
+            "model": self._card.fingerprint,
+            "card": asdict(self._card.model),
+            "tools": entries,
+        }
+        try:
+            write_whole(self._path, data)
+        except OSError as error:
+            logger.warning(
+                "the embeddings cannot be kept; the next start embeds again",
+                extra={"file": str(self._path), "reason": str(error)},
+            )
+
+    def _own(self) -> Iterator[tuple[str, Vector]]:
+        if not self._path.is_file():
+            return
+        try:
+            yield from _entries(self._path, self._card)
+        except OSError as error:
+            logger.warning("the embeddings cannot be read", extra={"file": str(self._path), "reason": str(error)})
+        except _Foreign as error:
+            self._put_away(f"of-{error.model}", "made by another model")
+        except ValueError as error:
+            self._put_away("broken", str(error))
+
+    def _put_away(self, label: str, reason: str) -> None:
+        logger.warning(
+            "a file of embeddings was set aside", extra={"file": str(self._path), "label": label, "reason": reason}
+        )
+        try:
+            set_aside(self._path, label)
+        except OSError:
+            logger.warning("... but cannot be moved", extra={"file": str(self._path)})
+
+    def _siblings(self) -> list[Path]:
+        """The newest others, those set aside because of their model too: it may be ours again."""
+        try:
+            found = [path for path in self._folder.glob("embeddings-*.json*") if path != self._path]
+            return sorted(found, key=lambda path: -path.stat().st_mtime)[:MOST_SIBLINGS]
+        except OSError:
+            return []
+
+    def _readable(self, path: Path) -> Iterator[tuple[str, Vector]]:
+        try:
+            yield from _entries(path, self._card)
+        except (OSError, ValueError):
+            return
+
+
+class _Foreign(ValueError):
+    def __init__(self, model: str) -> None:
+        super().__init__(f"made by model {model}")
+        self.model = model
+
+
+def _entries(path: Path, card: IndexCard) -> Iterator[tuple[str, Vector]]:
+    data = json.loads(path.read_text("utf-8"))
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tools"), dict):
+        raise ValueError("not a file of embeddings")
+    if data.get("model") != card.fingerprint:
+        raise _Foreign(str(data.get("model"))[:12])
+    for entry in data["tools"].values():
+        if not isinstance(entry, dict) or not isinstance(entry.get("hash"), str):
+            raise ValueError("an entry without a hash")
+        yield entry["hash"], _unpacked(entry.get("vector"), card.model.dimensions)
+
+
+def _packed(vector: Vector) -> str:
+    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def _unpacked(text: object, dimensions: int) -> Vector:
+    try:
+        vector = np.frombuffer(base64.b64decode(str(text), validate=True), dtype="<f4").astype(np.float32)
+    except binascii.Error as error:
+        raise ValueError("a vector that is not base64") from error
+    if len(vector) != dimensions or not abs(float(np.linalg.norm(vector)) - 1) < 1e-3:
+        raise ValueError("a vector of the wrong size or length")
+    return vector

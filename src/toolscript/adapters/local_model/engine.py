@@ -1,0 +1,65 @@
+"""What a loaded model is, whichever way it was loaded, and on which device it may run."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from toolscript.errors import SetupError
+from toolscript.model.models import Matrix, ModelCard
+
+GPU_PROVIDERS = (
+    "CUDAExecutionProvider",
+    "ROCMExecutionProvider",
+    "CoreMLExecutionProvider",
+    "DmlExecutionProvider",
+)
+CPU_PROVIDER = "CPUExecutionProvider"
+
+# What a model family wants to see before a query and before a passage.
+PREFIXES = {
+    "bge-": ("Represent this sentence for searching relevant passages: ", ""),
+    "e5-": ("query: ", "passage: "),
+}
+
+
+class Device(StrEnum):
+    AUTO = "auto"
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+class Engine(Protocol):
+    def embed(self, texts: Sequence[str]) -> Matrix: ...
+
+
+@dataclass(frozen=True)
+class Loaded:
+    engine: Engine
+    card: ModelCard
+
+
+def providers_for(device: Device) -> list[str]:
+    """What ONNX may run on, best first. A GPU that was asked for and is not there is an error."""
+    from onnxruntime import get_available_providers
+
+    available = get_available_providers()
+    gpus = [one for one in GPU_PROVIDERS if one in available]
+    if device is Device.GPU and not gpus:
+        raise SetupError(
+            "a GPU was asked for and ONNX Runtime sees none",
+            hint="install onnxruntime-gpu, or set TOOLSCRIPT_SEARCH_DEVICE=auto",
+            details={"available": available},
+        )
+    return [CPU_PROVIDER] if device is Device.CPU else [*gpus, CPU_PROVIDER]
+
+
+def prefixes_of(name: str) -> tuple[str, str]:
+    return next((pair for family, pair in PREFIXES.items() if family in name.lower()), ("", ""))
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

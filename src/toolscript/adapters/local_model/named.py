@@ -1,0 +1,84 @@
+"""Models by name, as fastembed knows and downloads them."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from fastembed import TextEmbedding
+from loguru import logger as fastembed_log
+
+from toolscript.adapters.local_model.engine import Device, Loaded, digest_of, prefixes_of, providers_for
+from toolscript.errors import ModelNotFound, ModelUnknown
+from toolscript.model.models import Matrix, ModelCard
+
+# Names of the same weights as another library has them.
+OTHER_NAMES = {
+    "Xenova/bge-small-en-v1.5": "BAAI/bge-small-en-v1.5",
+    "Xenova/bge-base-en-v1.5": "BAAI/bge-base-en-v1.5",
+    "Xenova/bge-large-en-v1.5": "BAAI/bge-large-en-v1.5",
+    "Xenova/all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2",
+    "Xenova/multilingual-e5-large": "intfloat/multilingual-e5-large",
+}
+WHERE_MODELS_ARE = "https://huggingface.co"
+REACH_SECONDS = 5.0
+
+
+class NamedEngine:
+    def __init__(self, engine: TextEmbedding) -> None:
+        self._engine = engine
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        return np.stack(list(self._engine.embed(list(texts), batch_size=len(texts)))).astype(np.float32)
+
+
+def load_named(name: str, threads: int | None, device: Device, downloads: Path | None) -> Loaded:
+    """From this machine when it is there, else downloaded, with fastembed's own progress bar."""
+    # It reports each failed attempt on its own; what becomes of them is our message.
+    fastembed_log.disable("fastembed")
+    model = _known_name(name)
+    folder = str(downloads) if downloads else None
+    providers = providers_for(device)
+    try:
+        engine = TextEmbedding(
+            model, cache_dir=folder, threads=threads, providers=providers, local_files_only=True
+        )
+    except ValueError:
+        _require_network(model)
+        engine = TextEmbedding(model, cache_dir=folder, threads=threads, providers=providers)
+    return Loaded(NamedEngine(engine), _card(model, engine))
+
+
+def _known_name(name: str) -> str:
+    known = sorted(str(described["model"]) for described in TextEmbedding.list_supported_models())
+    model = OTHER_NAMES.get(name, name)
+    if model in known:
+        return model
+    raise ModelUnknown(
+        f"the embedding model {name} cannot be loaded: nobody knows a model of this name",
+        hint=f"give the folder of an ONNX model, or one of {', '.join([*OTHER_NAMES, *known])}",
+        details={"known_models": known},
+    )
+
+
+def _require_network(model: str) -> None:
+    """fastembed waits 39 s in all before it gives up; a person asks for an answer now."""
+    try:
+        with urllib.request.urlopen(WHERE_MODELS_ARE, timeout=REACH_SECONDS):
+            return
+    except urllib.error.HTTPError:
+        return
+    except OSError as error:
+        raise ModelNotFound(
+            f"the embedding model {model} is not on this machine and cannot be downloaded: {WHERE_MODELS_ARE} "
+            "cannot be reached",
+            hint="connect to the network once, or give the folder of an ONNX model (--model, "
+            "TOOLSCRIPT_SEARCH_MODEL)",
+        ) from error
+
+
+def _card(model: str, engine: TextEmbedding) -> ModelCard:
+    inner = engine.model
+    path = Path(inner._model_dir) / inner.model_description.model_file  # type: ignore[attr-defined]  # noqa: SLF001
+    return ModelCard(model, digest_of(path), engine.embedding_size, type(inner).__name__, *prefixes_of(model))
