@@ -116,6 +116,14 @@ class DirtySet(Protocol):
         """Items that were postponed, with the reason of the last time."""
 
 
+class VectorMemory(Protocol):
+    """Vectors that were made once, by the hash of what they were made from. Failing to remember is not an error."""
+
+    def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]: ...
+    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
+        """These tools, by name with hash and vector, and none but these."""
+
+
 class ToolServers(Protocol):
     """MCP servers, each connected and kept connected by itself; none waits for another."""
 

@@ -2,6 +2,5 @@
 
 from toolscript.adapters.gateway_files.embeddings import EmbeddingFile
 from toolscript.adapters.gateway_files.offers import OfferFile
-from toolscript.adapters.gateway_files.running import RunningGateway, RunningFile
 
-__all__ = ["EmbeddingFile", "OfferFile", "RunningFile", "RunningGateway"]
+__all__ = ["EmbeddingFile", "OfferFile"]

@@ -53,7 +53,7 @@ class EmbeddingFile:
 
     def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
         """Replaces the file by these tools, `server__tool` to hash and vector. A full disk is not fatal."""
-        self._known = {key: vector for key, vector in tools.values()}
+        self._known = dict(tools.values())
         entries = {tool: {"hash": key, "vector": _packed(vector)} for tool, (key, vector) in tools.items()}
         data = {
             "format": FORMAT,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from toolscript.adapters.gateway_files.atomic import write_whole
 from toolscript.adapters.gateway_files.embeddings import server_list_hash
@@ -28,24 +29,16 @@ class OfferFile:
     def recall(self, most_seconds: float) -> tuple[Sequence[Offer], float]:
         """The offers of servers whose entry has not changed, none older than this; and the age of the oldest."""
         try:
-            data = json.loads(self._path.read_text("utf-8"))
-            offers = [
-                (_offer(name, one), time.time() - float(one["at"]))
-                for name, one in data["servers"].items()
-                if data["format"] == FORMAT and one["print"] == self._prints.get(name)
-            ]
-        except FileNotFoundError:
+            aged = [(_offer(name, one), time.time() - float(one["at"])) for name, one in self._stored().items()]
+        except (ValueError, KeyError, TypeError, InvalidRequest) as error:
+            self._warn("what the servers offered last is not known", error)
             return (), 0.0
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, InvalidRequest) as error:
-            logger.warning(
-                "what the servers offered last is not known", extra={"file": str(self._path), "reason": str(error)}
-            )
-            return (), 0.0
-        fresh = [(offer, age) for offer, age in offers if 0 <= age <= most_seconds]
+        fresh = [(offer, age) for offer, age in aged if 0 <= age <= most_seconds]
         return [offer for offer, _ in fresh], max((age for _, age in fresh), default=0.0)
 
     def remember(self, offers: Sequence[Offer]) -> None:
-        servers = {
+        """These are what their servers offer now; what is known of the others stays."""
+        news = {
             offer.server: {
                 "print": self._prints[offer.server],
                 "at": time.time(),
@@ -55,11 +48,24 @@ class OfferFile:
             if offer.server in self._prints
         }
         try:
-            write_whole(self._path, {"format": FORMAT, "servers": servers})
+            write_whole(self._path, {"format": FORMAT, "servers": {**self._stored(), **news}})
         except OSError as error:
-            logger.warning(
-                "what the servers offer cannot be kept", extra={"file": str(self._path), "reason": str(error)}
-            )
+            self._warn("what the servers offer cannot be kept", error)
+
+    def _stored(self) -> dict[str, Mapping[str, Any]]:
+        """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""
+        try:
+            data = json.loads(self._path.read_text("utf-8"))
+            servers = data["servers"] if data["format"] == FORMAT else {}
+            return {name: one for name, one in servers.items() if one["print"] == self._prints.get(name)}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            self._warn("what the servers offered last is not known", error)
+            return {}
+
+    def _warn(self, message: str, error: Exception) -> None:
+        logger.warning(message, extra={"file": str(self._path), "reason": str(error)})
 
 
 def _offer(name: str, one: Mapping[str, object]) -> Offer:
@@ -70,8 +76,7 @@ def _offer(name: str, one: Mapping[str, object]) -> Offer:
 
 
 def _item(data: Mapping[str, object], server: str) -> Item:
-    item = item_from_json({**data, "server": server, "id": data["key"]})
-    return item
+    return item_from_json({**data, "server": server, "id": data["key"]})
 
 
 def _fingerprint(spec: ServerSpec) -> str:

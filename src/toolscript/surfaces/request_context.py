@@ -19,8 +19,9 @@ logger = logging.getLogger("toolscript.http")
 
 
 class RequestContext:
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES) -> None:
         self._app = app
+        self._most_bytes = most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -28,14 +29,14 @@ class RequestContext:
             return
         request_id = _request_id(scope)
         with bound_contextvars(request_id=request_id):
-            await self._answer(scope, _Body(receive).receive, _Response(send, request_id))
+            await self._answer(scope, _Body(receive, self._most_bytes).receive, _Response(send, request_id))
 
     async def _answer(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         started = time.perf_counter()
         try:
             await self._app(scope, receive, response.send)
         except _TooLarge:
-            await response.fail(413, "VALIDATION_ERROR", f"a request is at most {MOST_BYTES >> 10} KiB")
+            await response.fail(413, "VALIDATION_ERROR", f"a request is at most {self._most_bytes >> 10} KiB")
         except Exception:
             logger.exception("unexpected error")
             await response.fail(500, "INTERNAL_ERROR", "something unexpected went wrong on our side")
@@ -54,16 +55,17 @@ class _TooLarge(BaseException):
 
 
 class _Body:
-    """Hands on what arrives, up to a limit: a query is short, and whatever is longer is a mistake or an attack."""
+    """Hands on what arrives, up to a limit: whatever is longer is a mistake or an attack."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, most_bytes: int) -> None:
         self._receive = receive
+        self._most_bytes = most_bytes
         self._seen = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._seen += len(message.get("body", b""))
-        if self._seen > MOST_BYTES:
+        if self._seen > self._most_bytes:
             raise _TooLarge
         return message
 

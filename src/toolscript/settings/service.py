@@ -1,4 +1,4 @@
-"""The only reader of the environment. Every setting is an environment variable `TOOLSCRIPT_<NAME>`."""
+"""What an installation of the service decides."""
 
 from typing import Literal
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from toolscript.adapters.gateway_files.atomic import write_whole
-
 
 @dataclass(frozen=True)
 class RunningGateway:
     pid: int
     url: str
     version: str
+    model: str
     files: tuple[str, ...]
 
 
@@ -32,13 +31,18 @@ class RunningFile:
         """The gateway that wrote itself down, if its process still lives."""
         try:
             data = json.loads(self._path.read_text("utf-8"))
-            running = RunningGateway(int(data["pid"]), str(data["url"]), str(data["version"]), self._files)
+            running = RunningGateway(
+                int(data["pid"]), str(data["url"]), str(data["version"]), str(data["model"]), self._files
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return running if _lives(running.pid) else None
 
-    def write(self, url: str, version: str) -> None:
-        write_whole(self._path, asdict(RunningGateway(os.getpid(), url, version, self._files)))
+    def write(self, url: str, version: str, model: str) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(asdict(RunningGateway(os.getpid(), url, version, model, self._files))), "utf-8")
+        new.replace(self._path)
 
     def remove(self) -> None:
         running = self.read()

@@ -1,0 +1,83 @@
+"""Asks the gateway that is running, else one that lives as long as the question. Kept light: all commands pass."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+from toolscript.adapters.config_files import config_paths
+from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.adapters.running_gateway import RunningFile
+from toolscript.model.progress import OnProgress, silent
+from toolscript.settings import GatewaySettings, load_gateway_settings
+
+if TYPE_CHECKING:
+    from toolscript.ports import Gateway
+
+FIND_SECONDS = 1.0
+# What a running gateway decided when it started: a command that is told otherwise works alone.
+NEEDS_ITS_OWN = ("search_model", "search_alpha", "search_device", "search_no_cache", "data_dir")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a command needs of a gateway: its model, tools as they are now, one server alone."""
+
+    model: bool = True
+    refresh: bool = False
+    only_server: str | None = None
+
+
+def ask(
+    action: "Callable[[Gateway], Awaitable[T]]",
+    *,
+    flags: Mapping[str, object],
+    need: Need,
+    on_progress: OnProgress = silent,
+) -> T:
+    """Runs an action against a gateway. Flag beats environment beats default."""
+    settings = load_gateway_settings(flags)
+    wants_its_own = need.refresh or any(flags.get(name) is not None for name in NEEDS_ITS_OWN)
+    running = None if wants_its_own and not settings.gateway_url else find_running(settings)
+    if running is not None:
+        return asyncio.run(_run(action, running))
+    from toolscript.gateway.opening import run_alone
+
+    return asyncio.run(run_alone(action, settings, need, on_progress))
+
+
+async def _run(action: "Callable[[Gateway], Awaitable[T]]", gateway: "Gateway") -> T:
+    return await action(gateway)
+
+
+def find_running(settings: GatewaySettings) -> GatewayClient | None:
+    """The gateway of this address, else the one that runs for these config files with this model."""
+    if settings.gateway_url:
+        return GatewayClient(settings.gateway_url, token=settings.gateway_token)
+    running = running_file(settings).read()
+    if running is None or running.model != settings.search_model or not _listens(running.url):
+        return None
+    return GatewayClient(running.url, token=settings.gateway_token)
+
+
+def running_file(settings: GatewaySettings) -> RunningFile:
+    return RunningFile(settings.data_folder / "run", files_of(settings))
+
+
+def files_of(settings: GatewaySettings) -> Sequence[Path]:
+    explicit = Path(settings.config).expanduser() if settings.config else None
+    return config_paths(Path.home(), Path.cwd(), explicit)
+
+
+def _listens(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname or "", address.port or 80), FIND_SECONDS).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""The gateway in this process: the servers, the index that follows them, and the answers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rapidfuzz import process
+
+from toolscript import __version__
+from toolscript.errors import NotFound, NotReady, ServerUnavailable
+from toolscript.gateway.indexing import Indexing
+from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.servers import CallResult, ServerState, ServerStatus
+from toolscript.model.tool_ids import is_wanted, split_tool_id, tool_id
+from toolscript.ports import ToolServers
+from toolscript.search.local import LocalSearch
+from toolscript.surfaces.typescript import typescript_module
+
+MOST_SUGGESTED = 3
+
+
+class LocalGateway:
+    """Implements the port `Gateway`. `left_out` are servers whose entry in the config cannot be used."""
+
+    def __init__(self, servers: ToolServers, search: LocalSearch, indexing: Indexing, model: str) -> None:
+        self._servers = servers
+        self._search = search
+        self._indexing = indexing
+        self._model = model
+        self.left_out: Sequence[ServerState] = ()
+        self.note = ""
+
+    async def search(self, query: LocalQuery) -> LocalAnswer:
+        if not self._indexing.ready:
+            raise NotReady(
+                "the search engine is not ready: no server has answered yet", hint="try again in a moment"
+            )
+        answer = await self._search.search(query)
+        hints = [one for one in (answer.hint, self.note) if one]
+        return replace(answer, hint="; ".join(hints))
+
+    async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
+        return [item for item in self._search.index.items if is_wanted(item.server, item.name, wanted)]
+
+    async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
+        items = [item for item in await self.items(wanted) if item.kind is ItemKind.TOOL]
+        if wanted and not items:
+            raise NotFound(
+                f"nothing here is called {', '.join(wanted)[:200]}",
+                hint="name servers and server__tool; `toolscript list-tools` lists them",
+            )
+        return typescript_module(items, compact=compact)
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        server, name = split_tool_id(tool)
+        await self._has_started(server)
+        if not self._offers(server, name):
+            raise self._unknown(server, name)
+        return await self._servers.call(server, name, arguments)
+
+    async def servers(self) -> Sequence[ServerState]:
+        return sorted([*self._servers.states(), *self.left_out], key=lambda state: state.name)
+
+    async def health(self) -> GatewayHealth:
+        return GatewayHealth(
+            version=__version__,
+            ready=self._indexing.ready,
+            semantic=self._search.embedder is not None and self._search.index.model_is_used,
+            model=self._model,
+            items=len(self._search.index),
+            servers=tuple(await self.servers()),
+            note=self._search.why_words_alone,
+        )
+
+    def _offers(self, server: str, name: str) -> bool:
+        return any(
+            item.name == name and item.kind is ItemKind.TOOL
+            for offer in self._servers.offers()
+            if offer.server == server
+            for item in offer.items
+        )
+
+    async def _has_started(self, server: str) -> None:
+        """A server has a bounded time to start, so this waits no longer than that."""
+        revision = -1
+        while any(one.name == server and one.status is ServerStatus.STARTING for one in self._servers.states()):
+            revision = await self._servers.changed(revision)
+
+    def _unknown(self, server: str, name: str) -> NotFound | ServerUnavailable:
+        for state in (*self._servers.states(), *self.left_out):
+            if state.name == server and state.status is not ServerStatus.READY:
+                return ServerUnavailable(
+                    f"the server {server} is {state.status}: {state.error or 'no reason known'}",
+                    hint="`toolscript list-servers` shows how the servers are doing",
+                )
+        known = [
+            tool_id(item.server, item.name) for item in self._search.index.items if item.kind is ItemKind.TOOL
+        ]
+        nearest = [match[0] for match in process.extract(tool_id(server, name), known, limit=MOST_SUGGESTED)]
+        return NotFound(
+            f"there is no tool {tool_id(server, name)[:200]}",
+            hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
+            details={"nearest": nearest},
+        )

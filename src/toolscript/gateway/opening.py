@@ -1,0 +1,139 @@
+"""Opens a gateway in this process, for one command or for as long as it serves."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from toolscript.adapters.config_files import Config, Severity, read_config
+from toolscript.adapters.gateway_files import OfferFile
+from toolscript.errors import ConfigInvalid, ModelUnknown
+from toolscript.gateway.asking import Need, files_of
+from toolscript.gateway.indexing import Indexing
+from toolscript.gateway.local import LocalGateway
+from toolscript.model.progress import OnProgress
+from toolscript.model.servers import ServerState, ServerStatus, Transport
+from toolscript.ports import Embedder, Gateway, ToolServers
+from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
+from toolscript.settings import GatewaySettings, environment
+
+REMEMBERED_SECONDS = 24 * 3600.0
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+async def run_alone(
+    action: Callable[[Gateway], Awaitable[T]], settings: GatewaySettings, need: Need, on_progress: OnProgress
+) -> T:
+    async with open_alone(settings, need, on_progress) as gateway:
+        return await action(gateway)
+
+
+@asynccontextmanager
+async def open_alone(
+    settings: GatewaySettings, need: Need, on_progress: OnProgress
+) -> AsyncIterator[LocalGateway]:
+    """Starts the servers that have to be asked, and has everything ready before it hands the gateway over."""
+    config = read_settings(settings)
+    specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
+    asks_again = need.refresh or need.only_server or settings.search_no_cache
+    most_seconds = 0.0 if asks_again else REMEMBERED_SECONDS
+    remembered, age = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
+    known = {offer.server for offer in remembered}
+    async with open_parts(settings, on_progress, model=need.model) as parts:
+        parts.gateway.left_out = left_out(config)
+        parts.gateway.note = _age_note(age) if known else ""
+        parts.servers.use([spec for spec in specs if spec.name not in known])
+        parts.indexing.use(config.servers, remembered)
+        await parts.indexing.settled()
+        if isinstance(parts.indexing.model_error, ModelUnknown):
+            raise parts.indexing.model_error
+        yield parts.gateway
+
+
+@dataclass(frozen=True)
+class Parts:
+    servers: ToolServers
+    indexing: Indexing
+    gateway: LocalGateway
+
+
+@asynccontextmanager
+async def open_parts(
+    settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True
+) -> AsyncIterator[Parts]:
+    """A gateway at work, with no servers yet."""
+    from toolscript.adapters.mcp_servers import McpServers
+
+    search = LocalSearch(_capabilities(settings), alpha=settings.search_alpha)
+    servers = McpServers()
+    indexing = Indexing(
+        servers,
+        search,
+        load_embedder=(lambda: load_embedder(settings)) if model else None,
+        cache=None if settings.search_no_cache else cache_folder(settings),
+        on_progress=on_progress,
+    )
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(servers.close)
+        working = asyncio.create_task(indexing.run())
+        stack.push_async_callback(_end, working)
+        yield Parts(servers, indexing, LocalGateway(servers, search, indexing, settings.search_model))
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def load_embedder(settings: GatewaySettings) -> Embedder:
+    from toolscript.adapters.embedding_cache import CachedEmbedder
+    from toolscript.adapters.local_model import Device, LocalEmbedder
+
+    model = LocalEmbedder(
+        settings.search_model,
+        device=Device(settings.search_device),
+        downloads=settings.data_folder / "models",
+    )
+    return CachedEmbedder(model, size=1024)
+
+
+def read_settings(settings: GatewaySettings) -> Config:
+    """The config files of this place. What is wrong with one entry is said, and harms no other."""
+    config = read_config(files_of(settings), environment())
+    for problem in config.problems:
+        log = logger.warning if problem.severity is Severity.WARNING else logger.error
+        log(str(problem))
+    return config
+
+
+def left_out(config: Config) -> list[ServerState]:
+    """Servers that are in a file and cannot be started as they are written there."""
+    problems = [one for one in config.problems if one.severity is Severity.ERROR and one.server]
+    return [
+        ServerState(one.server, Transport.STDIO, ServerStatus.FAILED, f"{one.message}; {one.fix}")
+        for one in problems
+    ]
+
+
+def cache_folder(settings: GatewaySettings) -> Path:
+    return settings.data_folder / "cache"
+
+
+def _capabilities(settings: GatewaySettings) -> Capabilities:
+    own = settings.data_folder / "capabilities.toml"
+    try:
+        return capabilities_of(own.read_text("utf-8")) if own.is_file() else default_capabilities()
+    except (OSError, ConfigInvalid) as error:
+        raise ConfigInvalid(f"{own}: {error}", hint="mend the file or remove it") from error
+
+
+def _age_note(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    when = "a moment ago" if minutes < 1 else f"{minutes} min ago" if minutes < 120 else f"{minutes // 60} h ago"
+    return f"tools as they were {when}; --refresh asks the servers again"

@@ -1,0 +1,131 @@
+"""A gateway's values as JSON and back: what goes over HTTP, and what `--json` prints."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
+from toolscript.model.item_json import item_from_json
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.servers import CallResult, ServerState, ServerStatus, Transport
+from toolscript.model.tool_ids import tool_id
+
+Json = dict[str, Any]
+
+
+def answer_to_json(answer: LocalAnswer, *, explain: bool = False) -> Json:
+    data: Json = {
+        "query": answer.query,
+        "results": [_hit_to_json(hit, explain=explain) for hit in answer.hits],
+        "totalResults": answer.total,
+        "threshold": answer.threshold,
+        "semantic": answer.semantic,
+    }
+    if answer.hint:
+        data["hint"] = answer.hint
+    if answer.near_misses:
+        data["nearMisses"] = [_hit_to_json(hit, explain=explain) for hit in answer.near_misses]
+    return data
+
+
+def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
+    return LocalAnswer(
+        query=data["query"],
+        hits=tuple(map(_hit_from_json, data["results"])),
+        total=data["totalResults"],
+        threshold=data["threshold"],
+        semantic=data["semantic"],
+        hint=data.get("hint", ""),
+        near_misses=tuple(map(_hit_from_json, data.get("nearMisses", ()))),
+    )
+
+
+def item_to_json(item: Item, *, schemas: bool) -> Json:
+    data: Json = {
+        "toolId": tool_id(item.server, item.name),
+        "kind": item.kind.value,
+        "serverName": item.server,
+        "toolName": item.name,
+        "description": item.description,
+    }
+    if schemas:
+        data |= {
+            "inputSchema": item.input_schema,
+            "outputSchema": item.output_schema,
+            "annotations": item.annotations,
+        }
+    return data
+
+
+def item_of_json(data: Mapping[str, Any]) -> Item:
+    return item_from_json(
+        {
+            "type": data["kind"],
+            "server": data["serverName"],
+            "name": data["toolName"],
+            "description": data["description"],
+            "input_schema": data.get("inputSchema"),
+            "output_schema": data.get("outputSchema"),
+            "annotations": data.get("annotations"),
+        }
+    )
+
+
+def call_to_json(result: CallResult) -> Json:
+    data: Json = {"content": list(result.content), "isError": result.is_error}
+    if result.structured_content is not None:
+        data["structuredContent"] = result.structured_content
+    return data
+
+
+def call_from_json(data: Mapping[str, Any]) -> CallResult:
+    return CallResult(data["content"], data.get("structuredContent"), data["isError"])
+
+
+def states_to_json(states: Sequence[ServerState]) -> list[Json]:
+    return [asdict(state) for state in states]
+
+
+def states_from_json(data: Sequence[Mapping[str, Any]]) -> list[ServerState]:
+    return [
+        ServerState(**{**one, "transport": Transport(one["transport"]), "status": ServerStatus(one["status"])})
+        for one in data
+    ]
+
+
+def health_to_json(health: GatewayHealth) -> Json:
+    """`status` tells at a glance: `ok`, `degraded` (by words alone, or without some server) or `starting`."""
+    failed = [state.name for state in health.servers if state.status is ServerStatus.FAILED]
+    status = "starting" if not health.ready else "ok" if health.semantic and not failed else "degraded"
+    return {"status": status, **asdict(health)}
+
+
+def health_from_json(data: Mapping[str, Any]) -> GatewayHealth:
+    known = {name: value for name, value in data.items() if name not in ("status", "servers")}
+    return GatewayHealth(**known, servers=tuple(states_from_json(data["servers"])))
+
+
+def _hit_to_json(hit: LocalHit, *, explain: bool) -> Json:
+    data: Json = {
+        "toolId": tool_id(hit.item.server, hit.item.name),
+        "serverName": hit.item.server,
+        "toolName": hit.item.name,
+        "confidence": hit.confidence,
+        "reason": hit.reason,
+        "description": hit.item.description,
+    }
+    if hit.item.kind is not ItemKind.TOOL:
+        data["kind"] = hit.item.kind.value
+    if explain:
+        data["parts"] = asdict(hit.parts)
+    return data
+
+
+def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:
+    item = item_of_json({"kind": "tool", **data})
+    return LocalHit(item, data["confidence"], data["reason"], _parts_from_json(data.get("parts") or {}))
+
+
+def _parts_from_json(data: Mapping[str, Any]) -> ScoreParts:
+    matched = tuple(WordMatch(one["word"], one["field"]) for one in data.get("matched", ()))
+    return ScoreParts(**{**data, "matched": matched})

@@ -1,0 +1,128 @@
+"""What a person decides about the gateway. Plain dataclasses: the command line has to start at once."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from toolscript.errors import SetupError
+from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD, MAX_LIMIT
+
+DEVICES = ("auto", "cpu", "gpu")
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def environment() -> Mapping[str, str]:
+    """What config files may name in `${VAR}`."""
+    return dict(os.environ)
+
+
+def _setting(default: Any, read: Callable[[str], Any], accepts: str, description: str) -> Any:
+    return field(default=default, metadata={"read": read, "accepts": accepts, "description": description})
+
+
+def _between(least: float, most: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        number = float(text)
+        if not least <= number <= most:
+            raise ValueError(f"must be {least:g} to {most:g}")
+        return number
+
+    return read
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = int(text)
+        if not least <= number <= most:
+            raise ValueError(f"must be {least} to {most}")
+        return number
+
+    return read
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return text.lower()
+
+    return read
+
+
+def _yes_or_no(text: str) -> bool:
+    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
+
+
+@dataclass(frozen=True)
+class GatewaySettings:
+    search_limit: int = _setting(
+        DEFAULT_LIMIT,
+        _whole(1, MAX_LIMIT),
+        f"whole number from 1 to {MAX_LIMIT}",
+        "How many tools a search shows.",
+    )
+    search_threshold: float = _setting(
+        DEFAULT_THRESHOLD, _between(0, 1), "number from 0 to 1", "The least confidence a tool is shown with."
+    )
+    search_model: str = _setting(
+        "Xenova/bge-small-en-v1.5", str, "text", "Name of an embedding model, or the folder of one in ONNX format."
+    )
+    search_alpha: float = _setting(
+        0.7, _between(0, 1), "number from 0 to 1", "Weight of meaning; the rest is the weight of words."
+    )
+    search_no_cache: bool = _setting(
+        False, _yes_or_no, "true or false", "Neither read nor write embeddings and tools on disk."
+    )
+    search_device: str = _setting(
+        "auto", _one_of(*DEVICES), ", ".join(f"`{one}`" for one in DEVICES), "What the model runs on."
+    )
+    data_dir: str = _setting(
+        "~/.toolscript",
+        str,
+        "text",
+        "Folder for models, embeddings, remembered tools and a running gateway.",
+    )
+    config: str = _setting("", str, "text", "A config file to use instead of the user's and the project's.")
+    gateway_url: str = _setting(
+        "", str, "text", "Address of a running gateway; empty: the one this machine knows."
+    )
+    gateway_port: int = _setting(
+        7355, _whole(0, 65535), "whole number from 0 to 65535", "Port of the gateway; 0 takes a free one."
+    )
+    gateway_token: str = field(
+        default="",
+        repr=False,
+        metadata={
+            "read": str,
+            "accepts": "secret text",
+            "description": "When set, every request must carry it as a bearer token.",
+        },
+    )
+    gateway_log_level: str = _setting(
+        "warning", _one_of(*LEVELS), ", ".join(f"`{one}`" for one in LEVELS), "What the gateway logs, to stderr."
+    )
+
+    @property
+    def data_folder(self) -> Path:
+        return Path(self.data_dir).expanduser()
+
+
+def load_gateway_settings(overrides: Mapping[str, object] | None = None) -> GatewaySettings:
+    """Flag beats environment beats default. Values stay out of the message."""
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    for one in fields(GatewaySettings):
+        text = os.environ.get(f"TOOLSCRIPT_{one.name.upper()}", "").strip()
+        if text and one.name not in given:
+            given[one.name] = _read(one.name, one.metadata["read"], text, str(one.metadata["accepts"]))
+    return GatewaySettings(**given)  # type: ignore[arg-type]
+
+
+def _read(name: str, read: Callable[[str], object], text: str, accepts: str) -> object:
+    try:
+        return read(text)
+    except (ValueError, KeyError) as error:
+        raise SetupError(
+            f"TOOLSCRIPT_{name.upper()} cannot be used: expected {accepts}", hint="docs/settings.md lists them"
+        ) from error

@@ -1,0 +1,63 @@
+"""Vectors of items, each text embedded once and recalled ever after."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from toolscript.model.item_text import embedded_text
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.models import Matrix, Vector
+from toolscript.model.tool_ids import tool_id
+from toolscript.ports import Embedder, VectorMemory
+
+
+def vector_hash(item: Item) -> str:
+    """Changes when the name, the description or a schema of an item does."""
+    parts = (item.name, item.description, item.input_schema, item.output_schema)
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+class ItemVectors:
+    """What is known for the items in use; `memory` knows it at the next start too, or is None."""
+
+    def __init__(self, embedder: Embedder, memory: VectorMemory | None) -> None:
+        self._embedder = embedder
+        self._memory = memory
+        self._known: dict[str, Vector] = {}
+
+    def recall(self, hashes: Sequence[str]) -> None:
+        missing = [key for key in hashes if key not in self._known]
+        if missing and self._memory is not None:
+            self._known |= self._memory.recall(missing)
+
+    def matrix(self, hashes: Sequence[str]) -> Matrix:
+        """A row each; zeros where nothing has been embedded yet."""
+        rows = np.zeros((len(hashes), self._embedder.model.dimensions), dtype=np.float32)
+        for row, key in enumerate(hashes):
+            if key in self._known:
+                rows[row] = self._known[key]
+        return rows
+
+    def missing(self, items: Sequence[Item], hashes: Sequence[str]) -> dict[str, Item]:
+        return {key: item for key, item in zip(hashes, items, strict=True) if key not in self._known}
+
+    async def embed(self, missing: Mapping[str, Item]) -> None:
+        vectors = await self._embedder.embed_passages([embedded_text(item) for item in missing.values()])
+        self._known |= dict(zip(missing, vectors, strict=True))
+
+    def keep(self, items: Sequence[Item], hashes: Sequence[str]) -> None:
+        """Forgets what belongs to no item any more, and has the memory do so too."""
+        kept = set(hashes)
+        self._known = {key: vector for key, vector in self._known.items() if key in kept}
+        if self._memory is not None:
+            pairs = zip(items, hashes, strict=True)
+            self._memory.remember(
+                {_name(item): (key, self._known[key]) for item, key in pairs if key in self._known}
+            )
+
+
+def _name(item: Item) -> str:
+    name = tool_id(item.server, item.name)
+    return name if item.kind is ItemKind.TOOL else f"{item.kind}:{name}"
