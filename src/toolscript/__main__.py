@@ -1,7 +1,9 @@
 """argv -> the command line."""
 
-from toolscript.surfaces.cli import ServiceCommands, build_cli
+from toolscript.settings import colour_is_unwanted
+from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
 from toolscript.surfaces.cli.app import run
+from toolscript.surfaces.cli.output import allow_colour, show_warnings
 
 
 def _service() -> ServiceCommands:
@@ -11,10 +13,18 @@ def _service() -> ServiceCommands:
     return service
 
 
-app = build_cli(_service)
+def _gateway() -> GatewayCommands:
+    from toolscript import gateway
+
+    return gateway
+
+
+app = build_cli(_service, _gateway)
 
 
 def main() -> None:
+    allow_colour(not colour_is_unwanted())
+    show_warnings()
     run(app)
 
 

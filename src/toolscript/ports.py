@@ -117,7 +117,7 @@ class DirtySet(Protocol):
 
 
 class VectorMemory(Protocol):
-    """Vectors that were made once, by the hash of what they were made from. Failing to remember is not an error."""
+    """Vectors that were made once, by the hash of what they were made from. Failing to remember is no error."""
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]: ...
     def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:

@@ -4,15 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolscript.gateway.asking import Need, ask
+    from toolscript.gateway.asking import Need, ask, usual_query
+    from toolscript.gateway.benches import bench_gateway, bench_tokens
     from toolscript.gateway.configs import connect, plan_import, write_import
     from toolscript.gateway.examination import examine
     from toolscript.gateway.serving import serve_stdio, start, status, stop
-    from toolscript.gateway.token_bench import bench_tokens
 
 __all__ = [
     "Need",
     "ask",
+    "bench_gateway",
     "bench_tokens",
     "connect",
     "examine",
@@ -21,13 +22,15 @@ __all__ = [
     "start",
     "status",
     "stop",
+    "usual_query",
     "write_import",
 ]
 
 _HOMES = {
     "Need": "asking",
     "ask": "asking",
-    "bench_tokens": "token_bench",
+    "bench_gateway": "benches",
+    "bench_tokens": "benches",
     "connect": "configs",
     "examine": "examination",
     "plan_import": "configs",
@@ -35,6 +38,7 @@ _HOMES = {
     "start": "serving",
     "status": "serving",
     "stop": "serving",
+    "usual_query": "asking",
     "write_import": "configs",
 }
 

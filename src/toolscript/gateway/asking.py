@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 from toolscript.adapters.config_files import config_paths
 from toolscript.adapters.gateway_client import GatewayClient
 from toolscript.adapters.running_gateway import RunningFile
+from toolscript.model.gateway import LocalQuery
+from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress, silent
 from toolscript.settings import GatewaySettings, load_gateway_settings
 
@@ -81,3 +83,11 @@ def _listens(url: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def usual_query(
+    *, limit: int | None, threshold: float | None, kind: ItemKind | None
+) -> Callable[[str], LocalQuery]:
+    """Queries with what a command was told, else what the settings say."""
+    settings = load_gateway_settings({"search_limit": limit, "search_threshold": threshold})
+    return lambda text: LocalQuery(text, settings.search_limit, settings.search_threshold, kind)

@@ -43,14 +43,15 @@ class Indexing:
         self._load_embedder = load_embedder
         self._cache = cache
         self._on_progress = on_progress
-        self._specs: Sequence[ServerSpec] = ()
+        self.specs: Sequence[ServerSpec] = ()
         self._remembered: dict[str, Offer] = {}
-        self._kept: list[Offer] = []
+        self._kept: tuple[list[Offer], dict[str, str]] = ([], {})
         self._analysed: dict[str, Analysed] = {}
         self._embedder: Embedder | None = None
         self._vectors: ItemVectors | None = None
         self._due = asyncio.Event()
         self._caught_up = asyncio.Event()
+        self._indexed_once = asyncio.Event()
         self._model_decided = asyncio.Event()
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
@@ -58,7 +59,7 @@ class Indexing:
 
     def use(self, specs: Sequence[ServerSpec], remembered: Sequence[Offer] = ()) -> None:
         """These servers from now on; until one has answered for the first time, what is remembered of it."""
-        self._specs = specs
+        self.specs = specs
         self._remembered = {offer.server: offer for offer in remembered}
         self._open_vectors()
         self._mark_due()
@@ -68,6 +69,11 @@ class Indexing:
             tasks.create_task(self._follow_servers())
             tasks.create_task(self._load_model())
             tasks.create_task(self._keep_up())
+
+    async def started(self) -> None:
+        """Waits for the first index where something is remembered: then the very first search has an answer."""
+        if self._remembered:
+            await self._indexed_once.wait()
 
     async def settled(self, *, servers: bool = True) -> None:
         """Waits until every server has answered or failed, the model has come or not, and all of it is indexed."""
@@ -104,7 +110,7 @@ class Indexing:
     def _open_vectors(self) -> None:
         if self._embedder is None:
             return
-        names = [spec.name for spec in self._specs]
+        names = [spec.name for spec in self.specs]
         card = IndexCard(self._embedder.model)
         memory = EmbeddingFile(self._cache / "embeddings", names, card) if self._cache else None
         self._vectors = ItemVectors(self._embedder, memory)
@@ -128,8 +134,9 @@ class Indexing:
         index, hashes = await asyncio.to_thread(self._build, items)
         self._search.index = index
         self.ready = self.ready or all_said or bool(items)
+        self._indexed_once.set()
         if all_said:
-            await self._remember(self._servers.offers())
+            await self._remember()
         if self._vectors is not None:
             await self._embed(self._vectors, index, hashes)
 
@@ -143,10 +150,13 @@ class Indexing:
                 del self._remembered[name]
         return [offers[name] for name in sorted(offers)]
 
-    async def _remember(self, offers: Sequence[Offer]) -> None:
-        if self._cache is not None and offers and list(offers) != self._kept:
-            await asyncio.to_thread(OfferFile(self._cache / "tools", self._specs).remember, offers)
-            self._kept = list(offers)
+    async def _remember(self) -> None:
+        states = self._servers.states()
+        failures = {one.name: one.error for one in states if one.status is ServerStatus.FAILED}
+        news = (list(self._servers.offers()), failures)
+        if self._cache is not None and news != self._kept and any(news):
+            await asyncio.to_thread(OfferFile(self._cache / "tools", self.specs).remember, *news)
+            self._kept = news
 
     def _build(self, items: Sequence[Item]) -> tuple[LocalIndex, list[str]]:
         """Runs on a thread. Only items that are new or changed are taken apart."""

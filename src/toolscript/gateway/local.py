@@ -17,6 +17,7 @@ from toolscript.search.local import LocalSearch
 from toolscript.surfaces.typescript import typescript_module
 
 MOST_SUGGESTED = 3
+MOST_OF_A_REASON = 80
 
 
 class LocalGateway:
@@ -36,8 +37,15 @@ class LocalGateway:
                 "the search engine is not ready: no server has answered yet", hint="try again in a moment"
             )
         answer = await self._search.search(query)
-        hints = [one for one in (answer.hint, self.note) if one]
+        hints = [one for one in (answer.hint, await self._not_searched(), self.note) if one]
         return replace(answer, hint="; ".join(hints))
+
+    async def _not_searched(self) -> str:
+        """A tool that is missing because its server is must not look like one that does not exist."""
+        failed = [one for one in await self.servers() if one.status is ServerStatus.FAILED]
+        named = [f"{one.name} ({one.error[:MOST_OF_A_REASON]})" for one in failed[:MOST_SUGGESTED]]
+        more = [f"and {len(failed) - MOST_SUGGESTED} more"] if len(failed) > MOST_SUGGESTED else []
+        return f"not searched: {', '.join([*named, *more])}" if failed else ""
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         return [item for item in self._search.index.items if is_wanted(item.server, item.name, wanted)]

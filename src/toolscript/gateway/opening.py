@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from toolscript.gateway.asking import Need, files_of
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local import LocalGateway
 from toolscript.model.progress import OnProgress
-from toolscript.model.servers import ServerState, ServerStatus, Transport
+from toolscript.model.servers import ServerSpec, ServerState, ServerStatus, Transport
 from toolscript.ports import Embedder, Gateway, ToolServers
 from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
 from toolscript.settings import GatewaySettings, environment
@@ -42,13 +42,13 @@ async def open_alone(
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     asks_again = need.refresh or need.only_server or settings.search_no_cache
     most_seconds = 0.0 if asks_again else REMEMBERED_SECONDS
-    remembered, age = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
-    known = {offer.server for offer in remembered}
+    remembered = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
+    known = {*remembered.failures, *(offer.server for offer in remembered.offers)}
     async with open_parts(settings, on_progress, model=need.model) as parts:
-        parts.gateway.left_out = left_out(config)
-        parts.gateway.note = _age_note(age) if known else ""
+        parts.gateway.left_out = [*left_out(config), *_failed(config, remembered.failures)]
+        parts.gateway.note = _age_note(remembered.age) if remembered.offers else ""
         parts.servers.use([spec for spec in specs if spec.name not in known])
-        parts.indexing.use(config.servers, remembered)
+        parts.indexing.use(config.servers, remembered.offers)
         await parts.indexing.settled()
         if isinstance(parts.indexing.model_error, ModelUnknown):
             raise parts.indexing.model_error
@@ -60,6 +60,9 @@ class Parts:
     servers: ToolServers
     indexing: Indexing
     gateway: LocalGateway
+
+    def spec_named(self, name: str) -> ServerSpec | None:
+        return next((spec for spec in self.indexing.specs if spec.name == name), None)
 
 
 @asynccontextmanager
@@ -104,11 +107,11 @@ def load_embedder(settings: GatewaySettings) -> Embedder:
 
 
 def read_settings(settings: GatewaySettings) -> Config:
-    """The config files of this place. What is wrong with one entry is said, and harms no other."""
+    """The config files of this place. What is wrong with one entry harms no other; `left_out` tells of it."""
     config = read_config(files_of(settings), environment())
     for problem in config.problems:
-        log = logger.warning if problem.severity is Severity.WARNING else logger.error
-        log(str(problem))
+        if problem.severity is Severity.WARNING:
+            logger.warning(str(problem))
     return config
 
 
@@ -118,6 +121,14 @@ def left_out(config: Config) -> list[ServerState]:
     return [
         ServerState(one.server, Transport.STDIO, ServerStatus.FAILED, f"{one.message}; {one.fix}")
         for one in problems
+    ]
+
+
+def _failed(config: Config, failures: Mapping[str, str]) -> list[ServerState]:
+    return [
+        ServerState(spec.name, spec.transport, ServerStatus.FAILED, failures[spec.name])
+        for spec in config.servers
+        if spec.name in failures
     ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from toolscript.adapters import qdrant
+from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import SetupError
 from toolscript.evaluation.index_at_scale import Question, ShapeFigures, measure
 from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points
@@ -18,7 +19,7 @@ from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
 from toolscript.service.parts import open_embedder, open_stores
-from toolscript.service.queries import names_from_catalog, read_queries
+from toolscript.service.queries import names_from_catalog
 from toolscript.settings import Settings, load_settings
 
 PAGE = 500

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import SetupError
 from toolscript.evaluation.side_by_side import WARM_UP, compare
 from toolscript.model.index import Ask
@@ -20,7 +21,7 @@ from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.tools import CANDIDATES_PER_ARM
 from toolscript.service.parts import open_embedder, open_stores
-from toolscript.service.queries import names_from_catalog, read_queries
+from toolscript.service.queries import names_from_catalog
 from toolscript.settings import load_settings
 from toolscript.sync.generations import open_for_reading
 

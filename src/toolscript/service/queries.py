@@ -1,29 +1,9 @@
-"""Queries to measure with: a person's own, or names from the catalog."""
+"""Queries to measure with when a person has none: names from the catalog."""
 
-import json
-from pathlib import Path
-
-from toolscript.errors import InvalidRequest, NotFound, SetupError
-from toolscript.model.queries import MAX_QUERY
+from toolscript.adapters.query_lines import FEWEST
+from toolscript.errors import SetupError
 from toolscript.model.words import split_identifier
 from toolscript.ports import Catalog
-
-FEWEST = 20
-
-
-def read_queries(path: Path, count: int) -> list[str]:
-    """The first different `text`s of a file of JSON lines."""
-    try:
-        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
-    except OSError as error:
-        raise NotFound(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise InvalidRequest(f"{path} is not a file of JSON lines: {error}") from None
-    texts = dict.fromkeys(str(line.get("text", "")).strip()[:MAX_QUERY] for line in lines)
-    found = [text for text in texts if text][:count]
-    if len(found) < FEWEST:
-        raise InvalidRequest(f"{path} holds {len(found)} different queries", hint=f"give at least {FEWEST}")
-    return found
 
 
 async def names_from_catalog(catalog: Catalog, count: int) -> list[str]:

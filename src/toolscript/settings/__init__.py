@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolscript.settings.gateway import GatewaySettings, environment, load_gateway_settings
     from toolscript.settings.service import Settings, load_settings
+    from toolscript.settings.terminal import colour_is_unwanted
 
-__all__ = ["GatewaySettings", "Settings", "environment", "load_gateway_settings", "load_settings"]
+__all__ = [
+    "GatewaySettings",
+    "Settings",
+    "colour_is_unwanted",
+    "environment",
+    "load_gateway_settings",
+    "load_settings",
+]
 
 _HOMES = {
     "GatewaySettings": "gateway",
     "Settings": "service",
+    "colour_is_unwanted": "terminal",
     "environment": "gateway",
     "load_gateway_settings": "gateway",
     "load_settings": "service",

@@ -7,7 +7,20 @@ import structlog
 
 # Facts that the core attaches to its records; anything else a library adds stays out.
 _FACTS = structlog.stdlib.ExtraAdder(
-    allow=("part", "reason", "method", "path", "status", "took_ms", "done", "total", "task", "file", "label", "server")
+    allow=(
+        "part",
+        "reason",
+        "method",
+        "path",
+        "status",
+        "took_ms",
+        "done",
+        "total",
+        "task",
+        "file",
+        "label",
+        "server",
+    )
 )
 
 

@@ -34,6 +34,7 @@ class Wanted:
 
 def wanted(text: str, index: LocalIndex) -> Wanted:
     words = tuple(dict.fromkeys(without_stop_words(words_of(text))))
+    wholes = {_whole(one) for one in text.split()}
     meant = _corrections([word for word in words if not _is_known(word, index)], index)
     terms: dict[int, float] = {}
     for word in words:
@@ -41,7 +42,13 @@ def wanted(text: str, index: LocalIndex) -> Wanted:
         stem, surface = terms_of_word(meant.get(word, word))
         terms.setdefault(stem, STEM_SHARE * trust)
         terms.setdefault(surface, SURFACE_SHARE * trust)
-    return Wanted(words, terms, meant)
+    return Wanted(tuple(word for word in words if word not in wholes), terms, meant)
+
+
+def _whole(run: str) -> str:
+    """`readfile` of `read_file`: asked for like its parts, and no word a person said."""
+    *parts, last = words_of(run) or [""]
+    return last if parts and last == "".join(parts) else ""
 
 
 def _is_known(word: str, index: LocalIndex) -> bool:

@@ -1,5 +1,6 @@
 """The command line."""
 
 from toolscript.surfaces.cli.app import ServiceCommands, build_cli
+from toolscript.surfaces.cli.gateway_commands import GatewayCommands
 
-__all__ = ["ServiceCommands", "build_cli"]
+__all__ = ["GatewayCommands", "ServiceCommands", "build_cli"]

@@ -13,6 +13,12 @@ from toolscript import __version__
 from toolscript.errors import ToolscriptError
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
+from toolscript.surfaces.cli.gateway_commands import GatewayCommands
+from toolscript.surfaces.cli.gateway_config import config_commands
+from toolscript.surfaces.cli.gateway_find import find_commands
+from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, flags
+from toolscript.surfaces.cli.gateway_serve import serve_commands
+from toolscript.surfaces.cli.gateway_tables import show_findings
 from toolscript.surfaces.cli.output import progress, say, show
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
@@ -20,8 +26,6 @@ if TYPE_CHECKING:
     from toolscript.sync.doctor import Examination
     from toolscript.sync.import_items import ImportReport
     from toolscript.sync.worker import WorkReport
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 class ServiceCommands(BenchCommands, Protocol):
@@ -36,8 +40,8 @@ class ServiceCommands(BenchCommands, Protocol):
     def serve(self, *, host: str | None, port: int | None) -> None: ...
 
 
-def build_cli(service: Callable[[], ServiceCommands]) -> typer.Typer:
-    """`service` is called by the commands that need it: help and completion stay fast."""
+def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], GatewayCommands]) -> typer.Typer:
+    """The two are called by the commands that need them: help and completion stay fast."""
     app = typer.Typer(
         name="toolscript",
         help="Search for AI agents: the right tool for a request in plain words.",
@@ -46,10 +50,14 @@ def build_cli(service: Callable[[], ServiceCommands]) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_version_option)
+    find_commands(app, gateway)
+    serve_commands(app, gateway)
+    app.add_typer(config_commands(gateway), name="config")
+    _doctor(app, service, gateway)
     _setup_commands(app, service)
     _write_commands(app, service)
     _read_commands(app, service)
-    app.add_typer(bench_commands(service), name="bench")
+    app.add_typer(bench_commands(service, gateway), name="bench")
     return app
 
 
@@ -146,16 +154,33 @@ def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> 
         """Answer searches over HTTP."""
         service().serve(host=host, port=port)
 
+
+def _doctor(
+    app: typer.Typer, service: Callable[[], ServiceCommands], gateway: Callable[[], GatewayCommands]
+) -> None:
     @app.command()
     def doctor(
+        index: Annotated[bool, typer.Option("--index", help="Compare the service's catalog and index.")] = False,
         repair: Annotated[bool, typer.Option(help="Mark what differs, for the worker to do again.")] = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        model: Model = None,
         as_json: AsJson = False,
     ) -> None:
-        """Compare catalog and index item by item."""
+        """Check config files, servers, model and caches; a finding comes with its fix. Exit code 2: some came."""
         with progress() as on_progress:
-            report = service().doctor(repair=repair, on_progress=on_progress)
-        _show_examination(report, as_json=as_json)
-        if not report.healthy and not repair:
+            if index or repair:
+                report = service().doctor(repair=repair, on_progress=on_progress)
+            else:
+                given = flags(config=config, data_dir=data_dir, model=model)
+                findings = gateway().examine(flags=given, on_progress=on_progress)
+        if index or repair:
+            _show_examination(report, as_json=as_json)
+            healthy = report.healthy or repair
+        else:
+            show_findings(findings, as_json=as_json)
+            healthy = all(one.ok for one in findings)
+        if not healthy:
             raise typer.Exit(2)
 
 

@@ -9,6 +9,8 @@ import typer
 
 from toolscript.model.measurements import Comparison
 from toolscript.model.progress import OnProgress
+from toolscript.surfaces.cli.gateway_commands import GatewayCommands
+from toolscript.surfaces.cli.gateway_options import AsJson, Model
 from toolscript.surfaces.cli.output import progress, show
 
 
@@ -19,7 +21,7 @@ class BenchCommands(Protocol):
     def bench_search(self, *, queries: Path | None, count: int, on_progress: OnProgress) -> Comparison: ...
 
 
-def bench_commands(service: Callable[[], BenchCommands]) -> typer.Typer:
+def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], GatewayCommands]) -> typer.Typer:
     app = typer.Typer(
         help="Measure speed against the bare engines, in the same run.",
         no_args_is_help=True,
@@ -67,7 +69,34 @@ def bench_commands(service: Callable[[], BenchCommands]) -> typer.Typer:
             )
         show({"shapes": rows}, _shapes(rows), as_json=as_json)
 
+    _gateway_benches(app, gateway)
     return app
+
+
+Tools = Annotated[Path, typer.Argument(help="JSON lines: {server, name, description, input_schema}")]
+Queries = Annotated[Path, typer.Argument(help="JSON lines with a `text` each.")]
+Count = Annotated[int, typer.Option("--count", min=20, help="How many queries to run.")]
+
+
+def _gateway_benches(app: typer.Typer, gateway: Callable[[], GatewayCommands]) -> None:
+    @app.command()
+    def tokens(
+        tools: Tools, queries: Queries, count: Count = 1000, model: Model = None, as_json: AsJson = False
+    ) -> None:
+        """What an agent pays: all tools in its context, against three tools that find the others."""
+        with progress() as on_progress:
+            report = gateway().bench_tokens(tools, queries, limit=count, model=model, on_progress=on_progress)
+        show(report, "\n".join(f"{name}: {value}" for name, value in report.items()), as_json=as_json)
+
+    @app.command("gateway")
+    def gateway_(
+        tools: Tools, queries: Queries, count: Count = 500, model: Model = None, as_json: AsJson = False
+    ) -> None:
+        """A gateway's whole search against the one query embedding in it, turn by turn."""
+        with progress() as on_progress:
+            compared = gateway().bench_gateway(tools, queries, limit=count, model=model, on_progress=on_progress)
+        beyond = {"p95_beyond_ms": round(compared.ours.p95_ms - compared.bare.p95_ms, 3)}
+        show({**asdict(compared), **beyond}, _table(compared), as_json=as_json)
 
 
 def _shapes(rows: list[dict[str, object]]) -> str:

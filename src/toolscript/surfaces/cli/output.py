@@ -1,18 +1,35 @@
 """What a command prints: its result on stdout, everything else on stderr."""
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+from typing import TYPE_CHECKING
 
 from toolscript.model.progress import OnProgress, Progress
 
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
 LINE_EVERY_SECONDS = 5.0
+NOT_WORTH_SAYING_SECONDS = 1.0
+
+
+class _Colour:
+    """Set once, when the command line starts."""
+
+    allowed = True
+
+
+def allow_colour(allowed: bool) -> None:
+    _Colour.allowed = allowed
+
+
+def colour_wanted() -> bool:
+    return _Colour.allowed and sys.stdout.isatty()
 
 
 def show(result: Mapping[str, object], text: str, *, as_json: bool) -> None:
@@ -23,21 +40,31 @@ def say(message: str) -> None:
     sys.stderr.write(message + "\n")
 
 
+class _Warnings(logging.Handler):
+    """What the parts of the program warn of, a line each. How servers are doing is told by the commands."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not record.name.startswith("toolscript.adapters.mcp_servers"):
+            facts = [str(vars(record)[name]) for name in ("server", "file", "reason") if name in vars(record)]
+            say(f"{record.levelname.lower()}: {': '.join([record.getMessage(), *facts])}")
+
+
+def show_warnings() -> None:
+    """Until a command that serves sets up logs of its own."""
+    logging.getLogger().handlers[:] = [_Warnings(logging.WARNING)]
+
+
 @contextmanager
 def progress() -> Iterator[OnProgress]:
     """A moving bar on a terminal, a plain line now and then elsewhere; both with rate and time left."""
     if not sys.stderr.isatty():
         yield _Lines().show
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        yield _Bars(bar).show
+    bars = _Bars()
+    try:
+        yield bars.show
+    finally:
+        bars.close()
 
 
 class _Pace:
@@ -51,29 +78,54 @@ class _Pace:
 
 
 class _Bars:
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-        self._tasks: dict[str, tuple[object, _Pace]] = {}
+    """Drawn when there is something to draw: the library takes as long to import as all the rest."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+        self._tasks: dict[str, tuple[TaskID, _Pace]] = {}
         self._heard_at = time.monotonic()
 
     def show(self, at: Progress) -> None:
+        bar = self._bar = self._bar or _started_bar()
         if at.task not in self._tasks:
-            self._tasks[at.task] = (self._bar.add_task(at.task, rate=""), _Pace(self._heard_at))
+            self._tasks[at.task] = (bar.add_task(at.task, rate=""), _Pace(self._heard_at))
         self._heard_at = time.monotonic()
         task, pace = self._tasks[at.task]
-        rate = f"{pace.per_second(at.done):,.0f}/s"
-        self._bar.update(task, completed=at.done, total=at.total, rate=rate)  # type: ignore[arg-type]
+        bar.update(task, completed=at.done, total=at.total, rate=f"{pace.per_second(at.done):,.0f}/s")
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _started_bar() -> "Bar":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar
 
 
 class _Lines:
     def __init__(self) -> None:
         self._paces: dict[str, _Pace] = {}
-        self._said_at = self._heard_at = time.monotonic()
+        self._began_at = self._said_at = self._heard_at = time.monotonic()
 
     def show(self, at: Progress) -> None:
         pace = self._paces.setdefault(at.task, _Pace(self._heard_at))
         self._heard_at = time.monotonic()
         finished = at.total is not None and at.done >= at.total
+        if time.monotonic() - self._began_at < NOT_WORTH_SAYING_SECONDS:
+            return
         if not finished and time.monotonic() - self._said_at < LINE_EVERY_SECONDS:
             return
         self._said_at = time.monotonic()

@@ -51,7 +51,7 @@ class Guard:
 
 def _is_loopback_host(host: str) -> bool:
     found = _HOST.fullmatch(host)
-    return bool(found) and (found["six"] or found["name"]).lower() in LOOPBACK
+    return found is not None and (found["six"] or found["name"]).lower() in LOOPBACK
 
 
 def _is_loopback_origin(origin: str) -> bool:

@@ -6,8 +6,8 @@ from toolscript import __version__
 from toolscript.search.tools import ToolSearch
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.surfaces.http.health import CheckHealth, health_routes
-from toolscript.surfaces.request_context import RequestContext
 from toolscript.surfaces.http.tool_search import tool_search_routes
+from toolscript.surfaces.request_context import RequestContext
 
 
 def create_app(search: ToolSearch, check_health: CheckHealth) -> FastAPI:

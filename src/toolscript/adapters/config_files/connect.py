@@ -1,0 +1,183 @@
+"""Ourselves in a client's config: planned, written with a backup, and taken out again."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from toolscript.adapters.config_files.clients import TITLES, Client, ClientConfig, Layout, Places, client_files
+from toolscript.adapters.config_files.editing import with_members
+from toolscript.adapters.config_files.jsonc import is_strict, parse, read_text
+from toolscript.adapters.config_files.writing import remove, replace_text
+from toolscript.errors import ConfigInvalid, NotFound
+
+NAME = "toolscript"
+ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}
+TOML = '[mcp_servers.toolscript]\ncommand = "toolscript"\nargs = ["mcp"]\n'
+
+
+class Change(StrEnum):
+    """ADD and REMOVE change the file, SAME needs no change, CONFLICT is for a person to decide."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    SAME = "same"
+    CONFLICT = "conflict"
+
+
+@dataclass(frozen=True)
+class ConnectPlan:
+    """What would become of one file. `after` is None when the file goes. Neither text is for showing."""
+
+    client: Client
+    path: Path
+    change: Change
+    before: str | None = field(default=None, repr=False)
+    after: str | None = field(default=None, repr=False)
+
+    @property
+    def backup(self) -> Path:
+        return _backup(self.path)
+
+    def __str__(self) -> str:
+        said = {
+            Change.ADD: f"adds the server {NAME!r} (toolscript mcp) to {self.path}",
+            Change.REMOVE: f"takes the server {NAME!r} out of {self.path}",
+            Change.SAME: f"{self.path} stays as it is",
+            Change.CONFLICT: f"{self.path} has another server called {NAME!r}, which stays",
+        }
+        return f"{TITLES[self.client]}: {said[self.change]}"
+
+
+def connect_client(
+    client_name: str, home: Path, project: Path, platform: str, environment: Mapping[str, str]
+) -> ConnectPlan:
+    """The plan to put ourselves into the file that the client reads."""
+    file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
+    before = read_text(file.path)
+    present = _entry(file, before)
+    if present is not None:
+        same = {key: present.get(key) for key in ENTRY} == ENTRY
+        return ConnectPlan(file.client, file.path, Change.SAME if same else Change.CONFLICT, before, before)
+    if not file.path.parent.is_dir():
+        raise NotFound(
+            f"there is no sign of {TITLES[file.client]}: {file.path.parent} does not exist",
+            hint="start the client once, then connect it",
+        )
+    return ConnectPlan(file.client, file.path, Change.ADD, before, _with_us(file, before))
+
+
+def disconnect_client(
+    client_name: str, home: Path, project: Path, platform: str, environment: Mapping[str, str]
+) -> ConnectPlan:
+    """The plan to undo it: the file as it was before, unless others changed it since; then only our entry goes."""
+    file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
+    now = read_text(file.path)
+    present = _entry(file, now)
+    if now is None or present is None:
+        return ConnectPlan(file.client, file.path, Change.SAME, now, now)
+    if {key: present.get(key) for key in ENTRY} != ENTRY:
+        return ConnectPlan(file.client, file.path, Change.CONFLICT, now, now)
+    for earlier in (read_text(_backup(file.path)), None):
+        if _fits(file, earlier) and _with_us(file, earlier) == now:
+            return ConnectPlan(file.client, file.path, Change.REMOVE, now, earlier)
+    return ConnectPlan(file.client, file.path, Change.REMOVE, now, _without_us(file, now))
+
+
+def apply_connect(plan: ConnectPlan) -> None:
+    """Writes what the plan says. A backup is made when something is added, and is gone when it was put back."""
+    if plan.change is Change.CONFLICT:
+        raise ConfigInvalid(str(plan), hint=f"rename or remove it in {plan.path}, then run this again")
+    if plan.change is Change.ADD and plan.after is not None:
+        replace_text(plan.path, plan.before, plan.after, backup=plan.backup)
+    if plan.change is Change.REMOVE:
+        _put_back(plan)
+
+
+def _put_back(plan: ConnectPlan) -> None:
+    as_it_was = plan.after == read_text(plan.backup)
+    if plan.after is None:
+        remove(plan.path, plan.before)
+    else:
+        replace_text(plan.path, plan.before, plan.after, backup=plan.backup)
+    if as_it_was:
+        remove(plan.backup, read_text(plan.backup))
+
+
+def _file(client_name: str, places: Places) -> ClientConfig:
+    try:
+        files = list(client_files(Client(client_name), places))
+    except ValueError:
+        raise NotFound(f"no client is called {client_name!r}", hint=f"one of: {', '.join(Client)}") from None
+    # ~/.claude.json is the running client's own memory, which it writes all the time: the project's file is not.
+    wanted = [one for one in files if one.of_project == (one.client is Client.CLAUDE_CODE)]
+    return next((one for one in wanted if one.path.parent.is_dir()), wanted[0])
+
+
+def _entry(file: ClientConfig, text: str | None) -> Mapping[str, object] | None:
+    """Our entry in the text, or what stands in its place."""
+    servers = _servers(file, text)
+    if NAME not in servers:
+        return None
+    entry = servers[NAME]
+    return entry if isinstance(entry, Mapping) else {}
+
+
+def _servers(file: ClientConfig, text: str | None) -> Mapping[str, object]:
+    if not (text or "").strip():
+        return {}
+    value = _toml(text or "", file.path) if file.layout is Layout.CODEX else parse(text or "", file.path).value
+    servers = value.get(_section(file)) if isinstance(value, Mapping) else None
+    return servers if isinstance(servers, Mapping) else {}
+
+
+def _fits(file: ClientConfig, text: str | None) -> bool:
+    """Whether a backup can be what was there before."""
+    try:
+        return _entry(file, text) is None
+    except ConfigInvalid:
+        return False
+
+
+def _with_us(file: ClientConfig, text: str | None) -> str:
+    if file.layout is not Layout.CODEX:
+        kind: Mapping[str, object] = {"type": "stdio"} if file.layout is Layout.SERVERS else {}
+        return with_members(text or "", _section(file), {NAME: {**kind, **ENTRY}}, file.path)
+    before = text or ""
+    after = before + ("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + TOML
+    try:
+        added = _servers(file, after)
+    except ConfigInvalid:
+        added = {}
+    if added != {**_servers(file, text), NAME: dict(ENTRY)}:
+        raise ConfigInvalid(f"cannot add to {file.path} without harm", hint=f"add it by hand:\n{TOML}")
+    return after
+
+
+def _without_us(file: ClientConfig, text: str) -> str:
+    if file.layout is Layout.CODEX and text.count(TOML) == 1:
+        return re.sub(r"\n?" + re.escape(TOML), "", text)
+    if file.layout is Layout.CODEX or not is_strict(text):
+        raise ConfigInvalid(f"{file.path} was changed since", hint=f"take the server {NAME!r} out by hand")
+    value = parse(text, file.path).value
+    if isinstance(value, dict):
+        value[_section(file)].pop(NAME)
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _section(file: ClientConfig) -> str:
+    return file.layout.value
+
+
+def _toml(text: str, path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        raise ConfigInvalid(f"{path} is not TOML", hint="correct the file first") from None
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(f"{path.name}.toolscript-backup")

@@ -1,0 +1,228 @@
+"""One entry of `mcpServers`, checked: a server's spec, or what is wrong with it."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from toolscript.adapters.config_files.names import RULE, is_server_name, nearest_name
+from toolscript.adapters.config_files.problems import Finding, Problem, Severity
+from toolscript.adapters.config_files.variables import Surroundings, fill
+from toolscript.model.servers import ServerSpec, Transport
+
+KEYS = (
+    *("command", "args", "env", "cwd", "url", "headers", "type", "includeTools", "excludeTools"),
+    *("disabled", "enabled", "startupTimeout", "callTimeout"),
+)
+TYPES = {
+    "stdio": Transport.STDIO,
+    "http": Transport.HTTP,
+    "streamable-http": Transport.HTTP,
+    "streamableHttp": Transport.HTTP,
+    "sse": Transport.SSE,
+}
+LONGEST_SECONDS = 24 * 3600.0
+
+_OTHER_WORDS = {"serverUrl": "url", "httpUrl": "url", "transport": "type", "transportType": "type"}
+_OTHER_WORDS |= {"timeout": "callTimeout, in seconds,", "allowedTools": "includeTools", "tools": "includeTools"}
+_NO_EFFECT = {True: ("headers",), False: ("args", "env", "cwd")}
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def read_entry(
+    name: str, raw: object, file: Path, environment: Mapping[str, str]
+) -> tuple[ServerSpec | None, list[Problem]]:
+    """The server, unless it is switched off or something about it is an error."""
+    fields = _Fields(raw if isinstance(raw, Mapping) else {}, Surroundings(environment, file.parent))
+    spec = None
+    if not is_server_name(name):
+        fields.refuse("its name cannot be used", f"call it {nearest_name(name)!r}; a name is {RULE}")
+    elif not isinstance(raw, Mapping):
+        fields.refuse("is not an object", 'write {"command": ...} or {"url": ...}')
+    elif not is_switched_off(raw):
+        spec = _spec(name, fields)
+    shown = name if len(name) <= 80 else name[:77] + "..."
+    problems = [Problem(shown, file, one.message, one.fix, one.severity) for one in fields.findings]
+    return None if fields.failed else spec, problems
+
+
+def is_switched_off(raw: Mapping[str, object]) -> bool:
+    return raw.get("disabled") is True or raw.get("enabled") is False
+
+
+def transport_of(type_: str, command: str, url: str) -> Transport | Finding:
+    """What the type says; without one, what the command or the url says."""
+    if bool(command) == bool(url):
+        what = "has both a command and a url" if command else "has neither a command nor a url"
+        return Finding(what, "give it a command (a program to start) or a url (a server that runs)")
+    if type_ and type_ not in TYPES:
+        return Finding("has a type that is unknown", f"use one of: {', '.join(TYPES)}; or leave it out")
+    inferred = Transport.STDIO if command else Transport.SSE if _is_sse(url) else Transport.HTTP
+    given = TYPES.get(type_, inferred)
+    if (given is Transport.STDIO) != bool(command):
+        return Finding(f"is of type {type_} and has a {'command' if command else 'url'}", "leave the type out")
+    return given
+
+
+def _is_sse(url: str) -> bool:
+    return re.split(r"[?#]", url, maxsplit=1)[0].rstrip("/").endswith("/sse")
+
+
+def _spec(name: str, fields: "_Fields") -> ServerSpec:
+    command, url, type_ = fields.path("command"), fields.text("url"), fields.text("type")
+    # A command whose variable is not set is still a command: one mistake, one message.
+    transport = transport_of(type_, command or fields.written("command"), url or fields.written("url"))
+    if isinstance(transport, Finding):
+        fields.findings.append(transport)
+        transport = Transport.STDIO
+    if url:
+        fields.check_url(url)
+    cwd = fields.path("cwd")
+    fields.warn_of_keys_without_effect(transport)
+    return ServerSpec(
+        name=name,
+        transport=transport,
+        command=command,
+        args=fields.texts("args"),
+        env=fields.pairs("env"),
+        cwd=str(fields.surroundings.folder / cwd) if cwd else None,
+        url=url,
+        headers=fields.pairs("headers"),
+        include_tools=fields.patterns("includeTools"),
+        exclude_tools=fields.patterns("excludeTools"),
+        start_seconds=fields.seconds("startupTimeout", ServerSpec.start_seconds),
+        call_seconds=fields.seconds("callTimeout", ServerSpec.call_seconds),
+    )
+
+
+@dataclass
+class _Fields:
+    """Values of an entry by key. What is not as it should be becomes a finding and an empty value."""
+
+    raw: Mapping[str, object]
+    surroundings: Surroundings
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        return any(one.severity is Severity.ERROR for one in self.findings)
+
+    def refuse(self, message: str, fix: str) -> None:
+        self.findings.append(Finding(message, fix))
+
+    def written(self, key: str) -> str:
+        return str(self.raw.get(key) or "")
+
+    def text(self, key: str) -> str:
+        value = self.raw.get(key)
+        if value is not None and not isinstance(value, str):
+            self.refuse(
+                f"{key} is not text", f"write {key} in quotes" + ", its words in args" * (key == "command")
+            )
+        return self._filled(key, value) if isinstance(value, str) else ""
+
+    def path(self, key: str) -> str:
+        text, home = self.text(key), self.surroundings.home
+        if text != "~" and not text.startswith(("~/", "~\\")):
+            return text
+        if home is None:
+            self.refuse(f"{key} begins with ~ and the home folder is unknown", "set HOME, or write the whole path")
+        return f"{home}{text[1:]}"
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.raw.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self.refuse(f"{key} is not a list", f'write {key} as a list: ["...", "..."]')
+            return ()
+        return tuple(self._scalar(f"{key}[{number}]", one) for number, one in enumerate(value))
+
+    def patterns(self, key: str) -> tuple[str, ...]:
+        value = self.raw.get(key)
+        if isinstance(value, list) and not all(isinstance(one, str) for one in value):
+            self.refuse(f"{key} is not a list of texts", f'write names or patterns: {key}: ["read_*"]')
+            return ()
+        return self.texts(key)
+
+    def pairs(self, key: str) -> dict[str, str]:
+        value = self.raw.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            self.refuse(f"{key} is not an object", f'write {key} as an object: {{"NAME": "value"}}')
+            return {}
+        return {name: self._pair(key, name, one) for name, one in value.items()}
+
+    def seconds(self, key: str, default: float) -> float:
+        value = self.raw.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
+            self.refuse(
+                f"{key} is not a time", f"write it in seconds, more than 0 and at most {LONGEST_SECONDS:.0f}"
+            )
+            return default
+        return float(value)
+
+    def check_url(self, url: str) -> None:
+        try:
+            parts = urlsplit(url)
+            sound = parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 1)
+        except ValueError:
+            sound = False
+        if not sound or re.search(r"\s", url):
+            self.refuse("url is not the address of a server", "write it as https://host/path")
+
+    def warn_of_keys_without_effect(self, transport: Transport) -> None:
+        for key in self.raw:
+            if key not in KEYS:
+                self.findings.append(Finding(f"{_shown(key)} is not understood", _instead(key), Severity.WARNING))
+        for key in _NO_EFFECT[transport is Transport.STDIO]:
+            if self.raw.get(key):
+                fix = f"take {key} out; only a server with a {'url' if key == 'headers' else 'command'} has it"
+                self.findings.append(Finding(f"{key} has no effect", fix, Severity.WARNING))
+        for key in ("disabled", "enabled"):
+            if not isinstance(self.raw.get(key), bool | None):
+                self.refuse(f"{key} is neither true nor false", "write true or false, without quotes")
+
+    def _pair(self, key: str, name: str, value: object) -> str:
+        where = f"{key}.{_shown(name)}"
+        named = _HEADER.fullmatch(name) if key == "headers" else name and not re.search("[=\0\ud800-\udfff]", name)
+        if not named:
+            self.refuse(f"{where} has a name that cannot be sent", "correct the name")
+        text = self._scalar(where, value)
+        if key == "headers" and re.search(r"[\r\n]", text):
+            self.refuse(f"{where} has a line break in it", "write it in one line")
+        return text
+
+    def _scalar(self, where: str, value: object) -> str:
+        if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+            return json.dumps(value)
+        if isinstance(value, str):
+            return self._filled(where, value)
+        self.refuse(f"{where} is not text", "write it in quotes")
+        return ""
+
+    def _filled(self, where: str, text: str) -> str:
+        filled, findings = fill(text, self.surroundings)
+        self.findings += [Finding(f"{where} {one.message}", one.fix) for one in findings]
+        if _UNSENDABLE.search(text + filled):
+            self.refuse(f"{where} has a character that cannot be sent", "take it out")
+        return "" if findings else filled
+
+
+def _shown(key: str) -> str:
+    return (key if len(key) <= 40 else key[:37] + "...") if key.isprintable() else ascii(key[:40])
+
+
+def _instead(key: str) -> str:
+    from difflib import get_close_matches
+
+    lower = {one.lower(): one for one in KEYS}
+    near = [_OTHER_WORDS[key]] if key in _OTHER_WORDS else get_close_matches(key.lower()[:80], lower, n=1)
+    return f"did you mean {lower.get(near[0], near[0])}?" if near else f"take it out; known are {', '.join(KEYS)}"

@@ -1,0 +1,159 @@
+"""Servers of other clients into our config file: first a plan that can be shown, then the file."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import count
+from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
+
+from toolscript.adapters.config_files.client_servers import FoundServer, tidy
+from toolscript.adapters.config_files.editing import with_members
+from toolscript.adapters.config_files.jsonc import parse, read_text
+from toolscript.adapters.config_files.masking import printable, shown_start
+from toolscript.adapters.config_files.names import nearest_name, with_suffix
+from toolscript.adapters.config_files.read import server_entries
+from toolscript.adapters.config_files.writing import PRIVATE, replace_text
+
+SECTION = "mcpServers"
+
+
+class Action(StrEnum):
+    """ADD is written, SAME is there already, CONFLICT would change what is there, SKIP is not to be taken."""
+
+    ADD = "add"
+    SAME = "same"
+    CONFLICT = "conflict"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class PlannedServer:
+    name: str
+    found: FoundServer
+    entry: Mapping[str, object] = field(repr=False)
+    action: Action = Action.ADD
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ImportPlan:
+    """What would be written to `target`. It holds values as they are: show `preview_rows` and not the plan."""
+
+    target: Path
+    servers: tuple[PlannedServer, ...]
+    before: str | None = field(default=None, repr=False)
+
+    @property
+    def added(self) -> tuple[PlannedServer, ...]:
+        return tuple(one for one in self.servers if one.action is Action.ADD)
+
+
+class PreviewRow(NamedTuple):
+    """One line of a preview, without secrets and without what could steer a terminal."""
+
+    server: str
+    source: str
+    start: str
+    action: str
+
+
+def plan_import(found: Iterable[FoundServer], existing_target: Path) -> ImportPlan:
+    """What to do with each server, in the order they were found. What the file has is never changed."""
+    target = existing_target.absolute()
+    before = read_text(target)
+    existing = server_entries(parse(before, target), target) if before and before.strip() else {}
+    plan = _Plan(target, {name: tidy(raw) if isinstance(raw, Mapping) else {} for name, raw in existing.items()})
+    return ImportPlan(target, tuple(plan.place(one) for one in found), before)
+
+
+def apply_import(plan: ImportPlan) -> tuple[str, ...]:
+    """Writes what the plan adds, and gives the names. What was there before is kept in a file ending in .bak."""
+    if plan.added:
+        members = {one.name: one.entry for one in plan.added}
+        after = with_members(plan.before or "", SECTION, members, plan.target)
+        replace_text(plan.target, plan.before, after, backup=backup_of(plan.target), mode=PRIVATE)
+    return tuple(one.name for one in plan.added)
+
+
+def backup_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.bak")
+
+
+def preview_rows(plan: ImportPlan) -> list[PreviewRow]:
+    return [
+        PreviewRow(
+            printable(one.name), one.found.source.title, shown_start(one.entry), printable("; ".join(_said(one)))
+        )
+        for one in plan.servers
+    ]
+
+
+def _said(one: PlannedServer) -> Iterator[str]:
+    yield f"{one.action}: {one.reason}" if one.reason else str(one.action)
+    if one.action is Action.ADD:
+        if one.name != one.found.name:
+            yield f"called {one.found.name!r} there"
+        if one.found.secrets:
+            yield f"carries {one.found.secrets} secret{'s' * (one.found.secrets > 1)}"
+        yield from one.found.notes
+
+
+@dataclass
+class _Plan:
+    """`existing` are the entries of the file, `chosen` those that come to it."""
+
+    target: Path
+    existing: Mapping[str, Mapping[str, object]]
+    chosen: dict[str, PlannedServer] = field(default_factory=dict)
+
+    def place(self, found: FoundServer) -> PlannedServer:
+        base = nearest_name(found.name)
+        if found.skip:
+            return PlannedServer(base, found, found.entry, Action.SKIP, found.skip)
+        entry = _at_home(found, self.target.parent)
+        for name in self._names(base, found):
+            if self.existing.get(name) == entry:
+                return PlannedServer(name, found, entry, Action.SAME, f"is in {self.target.name}")
+            if name in self.chosen and self.chosen[name].entry == entry:
+                return PlannedServer(
+                    name, found, entry, Action.SAME, f"as in {self.chosen[name].found.source.title}"
+                )
+            if name not in self.existing and name not in self.chosen:
+                return self._new(name, base, PlannedServer(name, found, entry))
+        raise AssertionError("there is always another name")
+
+    def _names(self, base: str, found: FoundServer) -> Iterator[str]:
+        client = found.source.client.value
+        yield base
+        yield with_suffix(base, client)
+        yield from (with_suffix(base, f"{client}-{number}") for number in count(2))
+
+    def _new(self, name: str, base: str, planned: PlannedServer) -> PlannedServer:
+        if base in self.existing:
+            reason = f"{self.target.name} has another server of this name, which is kept"
+            return replace(planned, name=base, action=Action.CONFLICT, reason=reason)
+        self.chosen[name] = planned
+        return planned
+
+
+def _at_home(found: FoundServer, folder: Path) -> dict[str, object]:
+    """The entry as it means the same in a file of another folder."""
+    project, entry = found.source.project, dict(found.entry)
+    if folder == project:
+        return entry
+    cwd = str(entry.get("cwd", ""))
+    if found.source.of_project and "command" in entry and _is_relative(cwd):
+        entry["cwd"] = str(project / cwd)
+    written = json.dumps(entry)
+    for variable, value in (("workspaceFolder", str(project)), ("workspaceFolderBasename", project.name)):
+        literal = json.dumps(value.replace("${", "$${"))[1:-1]
+        written = re.sub(rf"(?<!\$)\$\{{{variable}\}}", literal.replace("\\", r"\\"), written)
+    moved: dict[str, object] = json.loads(written)
+    return moved
+
+
+def _is_relative(cwd: str) -> bool:
+    return not cwd.startswith(("/", "~", "${")) and not PureWindowsPath(cwd).is_absolute()

@@ -1,0 +1,115 @@
+"""JSON as people write it: comments and trailing commas are let through, and an error names its line."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from toolscript.errors import ConfigInvalid
+
+MAX_BYTES = 32 * 1024 * 1024
+
+# A string or a comment that is never closed runs to the end: so the text is read once, whatever is in it.
+_STRING = r'"(?:\\.|[^"\\])*(?:"|\Z)'
+_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a file says. `repeated` are keys written twice in one object, of which the last one counts."""
+
+    text: str
+    value: object
+    repeated: tuple[str, ...] = ()
+
+
+def read_text(path: Path) -> str | None:
+    """None when there is no such file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigInvalid(
+            f"cannot read {path}: {error.strerror}", hint="check what it is and who may read it"
+        ) from None
+    if len(content) > MAX_BYTES:
+        raise ConfigInvalid(f"{path} is larger than {MAX_BYTES >> 20} MiB", hint="is it a config file?")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigInvalid(f"{path} is not UTF-8: byte {error.start}", hint="save it as UTF-8") from None
+
+
+def is_file(path: Path) -> bool:
+    """False also for a path that cannot be asked about."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def read_document(path: Path) -> Document | None:
+    text = read_text(path)
+    return None if text is None else parse(text, path)
+
+
+def parse(text: str, path: Path) -> Document:
+    # An editor that saves in two steps leaves the file empty for a moment. That is no wish to stop all servers.
+    if not text.strip():
+        raise ConfigInvalid(f"{path} is empty", hint='write {"mcpServers": {}} for no servers')
+    repeated: list[str] = []
+
+    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
+        together = dict(found)
+        if len(together) < len(found):
+            names = [name for name, _ in found]
+            repeated.extend(name for name in together if names.count(name) > 1)
+        return together
+
+    try:
+        value = json.loads(
+            _without_trailing_commas(without_comments(text)), object_pairs_hook=pairs, parse_constant=_no_constant
+        )
+    except json.JSONDecodeError as error:
+        raise _not_json(path, error) from None
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else "a number that is none"
+        raise ConfigInvalid(f"{path} is not JSON: {why}", hint="correct the file") from None
+    return Document(text, value, tuple(repeated))
+
+
+def without_comments(text: str) -> str:
+    """The same text with blanks for comments: every character that is left stays where it was."""
+    return _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else _blank(found[0]), text)
+
+
+def is_strict(text: str) -> bool:
+    """Whether every reader of JSON can read it."""
+    stripped = without_comments(text)
+    return stripped == text and _without_trailing_commas(text) == text
+
+
+def _without_trailing_commas(text: str) -> str:
+    return _TRAILING_COMMA.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
+
+
+def _blank(comment: str) -> str:
+    return re.sub(r"[^\r\n]", " ", comment)
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise ValueError
+
+
+def _not_json(path: Path, error: json.JSONDecodeError) -> ConfigInvalid:
+    where: Mapping[str, object] = {"file": str(path), "line": error.lineno, "column": error.colno}
+    return ConfigInvalid(
+        f"{path} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}",
+        hint=f"correct line {error.lineno} of {path}",
+        details=where,
+    )

@@ -1,0 +1,120 @@
+"""What looks like a secret, and how a server is shown without it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import parse_qsl, urlsplit
+
+MASK = "***"
+MOST_WORDS = 4
+MOST_LETTERS = 60
+
+_SECRET_NAME = re.compile(
+    r"token|secret|passw|passphrase|api[-_]?key|auth|credential|private|cookie|bearer|(^|[-_])(key|pat|pwd)$",
+    re.IGNORECASE,
+)
+_SECRET_START = re.compile(
+    r"(sk|pk|rk)[-_]\w|gh[a-z]_\w|github_pat_|xox[a-z]-|AKIA|eyJ|glpat-|npm_\w|hf_\w|AIza|-----BEGIN "
+)
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
+_SCHEME = re.compile(r"^\s*(Bearer|Basic|Token)(\s+|$)", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(true|false|yes|no|none|null|on|off|\d{1,5}|(~?/|https?://[^@?]*$).*)", re.IGNORECASE | re.DOTALL
+)
+_NAMED = re.compile(
+    r"--?(?P<option>[\w-]+)=(?P<a>.*)|(?P<variable>\w+)=(?P<b>.*)|(?P<header>[\w-]+):(?!//|\\)\s*(?P<c>.*)",
+    re.DOTALL,
+)
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """A literal that is named like a secret or made like one. A reference to a variable is none."""
+    literal = _SCHEME.sub("", _REFERENCE.sub("", value)).strip()
+    if not literal or _PLAIN.fullmatch(literal):
+        return False
+    return bool(_SECRET_NAME.search(name) or _SECRET_START.match(literal) or _is_random(literal))
+
+
+def count_secrets(entry: Mapping[str, object]) -> int:
+    pairs = [pair for key in ("env", "headers") for pair in _pairs(entry.get(key))]
+    found = [looks_secret(name, value) for name, value in pairs]
+    return sum([*found, *secret_words(_words(entry)), _url_has_secret(str(entry.get("url") or ""))])
+
+
+def secret_words(words: Sequence[str]) -> list[bool]:
+    """For each word of a command whether it holds a secret."""
+    before = ["", *words]
+    return [_is_secret_word(previous, word) for previous, word in zip(before, words, strict=False)]
+
+
+def shown_start(entry: Mapping[str, object]) -> str:
+    """How a server is started, in a few words: of a url only where it is, of a command only how it begins."""
+    if url := entry.get("url"):
+        return _shown_host(str(url))
+    words = _words(entry)
+    masked = [MASK if secret else word for word, secret in zip(words, secret_words(words), strict=True)]
+    shown = [_cut(one) for one in [str(entry.get("command") or ""), *masked[:MOST_WORDS]]]
+    return " ".join([*shown, "..."] if len(words) > MOST_WORDS else shown)
+
+
+def printable(text: str) -> str:
+    """Text from a file, for a terminal: what would steer the terminal is made visible."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_secret_word(previous: str, word: str) -> bool:
+    named = _NAMED.fullmatch(word)
+    if named:
+        name = named["option"] or named["variable"] or named["header"]
+        return looks_secret(name, named["a"] or named["b"] or named["c"] or "")
+    option = previous.lstrip("-") if previous.startswith("-") and not word.startswith("-") else ""
+    return looks_secret(option, word) or _url_has_secret(word)
+
+
+def _is_random(text: str) -> bool:
+    digits, letters = sum(map(str.isdigit, text)), sum(map(str.isalpha, text))
+    return re.fullmatch(r"[A-Za-z0-9_+=-]{24,}", text) is not None and digits > 3 and letters > 3
+
+
+def _url_has_secret(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        if not parts.scheme or not parts.netloc:
+            return False
+        named = [("password", parts.password or ""), ("", parts.username or ""), *parse_qsl(parts.query)]
+        secret = any(looks_secret(name, value) for name, value in named)
+    except ValueError:
+        return False
+    return secret or any(looks_secret("", step) for step in parts.path.split("/"))
+
+
+def _shown_host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "a url"
+    if not parts.hostname or "$" in parts.netloc:
+        return "a url with variables" if "${" in url else "a url"
+    return _cut(f"{parts.scheme}://{parts.hostname}{port}")
+
+
+def _words(entry: Mapping[str, object]) -> list[str]:
+    args = entry.get("args")
+    return [str(one) for one in args] if isinstance(args, list) else []
+
+
+def _pairs(value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        yield from ((name, str(one)) for name, one in value.items())
+
+
+def _cut(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= MOST_LETTERS else shown[: MOST_LETTERS - 3] + "..."

@@ -1,0 +1,121 @@
+"""Variables in the texts of a config file.
+
+`${NAME}`               the variable of the environment; an error when it is not set
+`${NAME:-text}`         the same, or the text when it is not set or empty; the text may hold variables itself
+`${env:NAME}`           the same as `${NAME}`, as VS Code and Cursor write it
+`${workspaceFolder}`    the folder of the config file; `${workspaceFolderBasename}` its name
+`${userHome}`           the home folder
+`${pathSeparator}`      the separator of paths, also `${/}`
+`${input:id}`           a question of VS Code; nobody can be asked here, so it is an error
+`$${`                   the two characters `${`
+
+A `$` without a brace is a `$`. What a variable holds is not looked into for further variables.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolscript.adapters.config_files.problems import Finding
+
+DEEPEST = 20
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
+_INPUT = re.compile(r"input:([A-Za-z0-9_.-]{1,64})")
+_BRACE = re.compile(r"[{}]")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What variables stand for: the environment, and the folder of the config file."""
+
+    environment: Mapping[str, str]
+    folder: Path
+
+    @property
+    def home(self) -> str | None:
+        return self.environment.get("HOME") or self.environment.get("USERPROFILE")
+
+    def predefined(self, name: str) -> str | None:
+        values = {
+            "workspaceFolder": str(self.folder),
+            "workspaceFolderBasename": self.folder.name,
+            "userHome": self.home,
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
+        return values.get(name)
+
+
+def fill(text: str, surroundings: Surroundings) -> tuple[str, list[Finding]]:
+    """The text with its variables filled in, and what could not be filled in."""
+    filling = _Filling(surroundings)
+    return filling.text(text, 0), filling.findings
+
+
+def closing_brace(text: str, start: int) -> int:
+    """Where the `${` that was opened before `start` is closed, or -1."""
+    depth = 1
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return brace.start()
+    return -1
+
+
+@dataclass
+class _Filling:
+    surroundings: Surroundings
+    findings: list[Finding] = field(default_factory=list)
+
+    def text(self, text: str, depth: int) -> str:
+        pieces, at = [], 0
+        while (start := text.find("${", at)) >= 0:
+            if start > at and text[start - 1] == "$":
+                pieces.append(text[at : start - 1] + "${")
+                at = start + 2
+                continue
+            end = closing_brace(text, start + 2)
+            if end < 0:
+                return self._cannot("has a `${` that is not closed", "close it with `}`, or write `$${` for `${`")
+            if depth > DEEPEST:
+                return self._cannot("has defaults in defaults without end", f"nest them {DEEPEST} deep at most")
+            pieces += [text[at:start], self._value(text[start + 2 : end], depth)]
+            at = end + 1
+        return "".join([*pieces, text[at:]])
+
+    def _value(self, body: str, depth: int) -> str:
+        name, has_default, default = body.partition(":-")
+        value = self._look_up(name.removeprefix("env:"))
+        if value or (value is not None and not has_default):
+            return value
+        if has_default:
+            return self.text(default, depth + 1)
+        return self._unset(name.removeprefix("env:"))
+
+    def _look_up(self, name: str) -> str | None:
+        predefined = self.surroundings.predefined(name)
+        return self.surroundings.environment.get(name) if predefined is None else predefined
+
+    def _unset(self, name: str) -> str:
+        if asked := _INPUT.fullmatch(name):
+            fix = f"write a variable in its place, such as ${{{_as_variable(asked[1])}}}, and set it"
+            return self._cannot(f"asks for the input {asked[1]!r}, which only VS Code can ask", fix)
+        if not _NAME.fullmatch(name):
+            return self._cannot(
+                "has a `${...}` that is no variable", "write ${NAME} or ${NAME:-default}; `$${` stands for `${`"
+            )
+        return self._cannot(
+            f"needs the variable {name}, which is not set",
+            f"set it (export {name}=...), or give a default: ${{{name}:-...}}",
+        )
+
+    def _cannot(self, message: str, fix: str) -> str:
+        self.findings.append(Finding(message, fix))
+        return ""
+
+
+def _as_variable(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "_", name).upper()

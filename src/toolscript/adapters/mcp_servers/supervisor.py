@@ -1,0 +1,185 @@
+"""Keeps one server connected: starts it, lists it, follows its changes, and starts it again when it falls."""
+
+import asyncio
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import anyio
+
+from toolscript.adapters.mcp_servers.masking import masked
+from toolscript.adapters.mcp_servers.pace import Pace
+from toolscript.adapters.mcp_servers.process_groups import ProcessGroups
+from toolscript.adapters.mcp_servers.signals import Signals
+from toolscript.errors import NotFound, ServerRejected, ServerUnavailable
+from toolscript.model.items import ItemKind, JsonObject
+from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState, ServerStatus, Transport
+
+if TYPE_CHECKING:
+    from toolscript.adapters.mcp_servers.connection import Connection
+    from toolscript.adapters.mcp_servers.entries import Found
+    from toolscript.adapters.mcp_servers.failures import Failure
+    from toolscript.adapters.mcp_servers.negotiation import Habits
+
+log = logging.getLogger(__name__)
+
+_CONNECTION = "toolscript.adapters.mcp_servers.connection"
+
+
+class Supervisor:
+    """One task owns the connection from its beginning to its end, as the SDK demands; calls come from anywhere."""
+
+    def __init__(self, spec: ServerSpec, groups: ProcessGroups, pace: Pace, on_change: Callable[[], None]) -> None:
+        self.spec = spec
+        self.state = ServerState(spec.name, spec.transport, ServerStatus.STARTING)
+        self.offer: Offer | None = None
+        self._groups = groups
+        self._pace = pace
+        self._on_change = on_change
+        self._connection: Connection | None = None
+        self._stopping = asyncio.Event()
+        self._signals = Signals()
+        self._scope: anyio.CancelScope | None = None
+        self._failures = 0
+        self._ready_since = math.inf
+        self._logged = ""
+        self._breath = pace.gather_changes
+
+    def start(self, predecessor: "asyncio.Task[None] | None") -> "asyncio.Task[None]":
+        return asyncio.create_task(self._run(predecessor), name=f"mcp server {self.spec.name}")
+
+    def stop(self) -> None:
+        """A server that is ready is let go in order, for a short while; one that is not is cut off."""
+        self._stopping.set()
+        self._signals.stirred.set()
+        if self._scope is not None and self._connection is None:
+            self._scope.cancel()
+        elif self._scope is not None:
+            self._scope.deadline = anyio.current_time() + self._pace.goodbye
+        self._show(ServerState(self.spec.name, self.spec.transport, ServerStatus.STOPPED), None)
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        if not self.spec.offers(tool):
+            raise NotFound(f"the config file leaves {tool} of {self.spec.name} out")
+        connection = self._connection
+        if connection is None:
+            why = f": {self.state.error}" if self.state.error else ""
+            raise ServerUnavailable(
+                f"{self.spec.name} is {self.state.status}{why}",
+                hint="it is tried again by itself" if self.state.status is ServerStatus.FAILED else "",
+            )
+        try:
+            return await connection.call(tool, arguments)
+        except (ServerRejected, ServerUnavailable) as error:
+            text = masked(f"{self.spec.name}: {error.message}", self.spec)
+            raise type(error)(text, hint=error.hint, details=error.details) from error
+
+    async def _run(self, predecessor: "asyncio.Task[None] | None") -> None:
+        if predecessor is not None:
+            await asyncio.wait([predecessor])
+        # Importing the SDK takes two seconds, which the event loop spends better.
+        await asyncio.to_thread(import_module, _CONNECTION)
+        from toolscript.adapters.mcp_servers.negotiation import Habits
+
+        habits = Habits()
+        while not self._stopping.is_set():
+            failure = await self._attempt(habits)
+            if failure is None or self._stopping.is_set():
+                return
+            settled = anyio.current_time() - self._ready_since > self._pace.settled_after
+            self._failures = 1 if settled else self._failures + 1
+            self._ready_since = math.inf
+            self._fail(failure)
+            with anyio.move_on_after(self._pace.retry_after(self._failures)):
+                await self._stopping.wait()
+
+    async def _attempt(self, habits: "Habits") -> "Failure | None":
+        """One connection, from its first message to its last; answers why it ended, unless that was asked for."""
+        from toolscript.adapters.mcp_servers.connection import Trace, open_connection
+
+        self._signals = Signals()
+        trace = Trace(self._signals)
+        self._scope = scope = anyio.CancelScope(deadline=anyio.current_time() + self.spec.start_seconds)
+        fault: Exception = ServerUnavailable(f"it was not ready within {self.spec.start_seconds:g} seconds")
+        with scope:
+            try:
+                async with open_connection(self.spec, trace, habits, self._groups, self._pace) as opened:
+                    await self._serve(opened, scope)
+                    return None
+            except Exception as error:  # noqa: BLE001 - whatever a server does, it is tried again
+                fault = fault if scope.cancel_called else error
+        return trace.why(fault)
+
+    async def _serve(self, connection: "Connection", scope: anyio.CancelScope) -> None:
+        found = await connection.list_items()
+        scope.deadline = math.inf
+        self._connection, self._ready_since = connection, anyio.current_time()
+        self._ready(connection, found)
+        self._logged = ""
+        log.info("MCP server is ready", extra={"part": self.spec.name, "total": len(found.items)})
+        try:
+            await self._keep(connection)
+        finally:
+            # Said before the connection is cleared away, which may take a while.
+            self._connection = None
+            self._say_failed("the connection was lost")
+
+    async def _keep(self, connection: "Connection") -> None:
+        signals, remote = self._signals, self.spec.transport is not Transport.STDIO
+        while not self._stopping.is_set():
+            with anyio.move_on_after(self._pace.look_after if remote else math.inf) as quiet:
+                await signals.stirred.wait()
+            signals.stirred.clear()
+            if signals.lost:
+                raise ServerUnavailable("the connection was lost")
+            if signals.take_doubted() or quiet.cancelled_caught:
+                await connection.look(self._pace.answer_look)
+            if signals.take_changed():
+                await self._list_again(connection)
+
+    async def _list_again(self, connection: "Connection") -> None:
+        """Changes come in swarms: they are waited for, and the longer a listing takes, the rarer it is."""
+        await anyio.sleep(self._breath)
+        self._signals.take_changed()
+        began = anyio.current_time()
+        try:
+            with anyio.fail_after(self.spec.start_seconds):
+                self._ready(connection, await connection.list_items())
+        except (ServerRejected, TimeoutError) as error:
+            reason = masked(str(error), self.spec)
+            log.warning("MCP server cannot be listed again", extra={"part": self.spec.name, "reason": reason})
+        self._breath = max(self._pace.gather_changes, 2 * (anyio.current_time() - began))
+
+    def _ready(self, connection: "Connection", found: "Found") -> None:
+        kinds = Counter(item.kind for item in found.items)
+        state = ServerState(
+            self.spec.name,
+            self.spec.transport,
+            ServerStatus.READY,
+            protocol=connection.protocol,
+            version=connection.version,
+            tools=kinds[ItemKind.TOOL],
+            prompts=kinds[ItemKind.PROMPT],
+            resources=kinds[ItemKind.RESOURCE],
+        )
+        self._show(state, Offer(self.spec.name, tuple(found.items), tuple(found.refused)))
+
+    def _fail(self, failure: "Failure") -> None:
+        # What the server itself said is for who asks about this server; it may hold anything and is not logged.
+        reason = masked(failure.reason, self.spec)
+        level = logging.DEBUG if reason == self._logged else logging.WARNING
+        log.log(level, "MCP server is not ready", extra={"part": self.spec.name, "reason": reason})
+        self._logged = reason
+        self._say_failed(masked(f"{failure.reason}{failure.details}", self.spec))
+
+    def _say_failed(self, error: str) -> None:
+        if not self._stopping.is_set():
+            self._show(ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error), None)
+
+    def _show(self, state: ServerState, offer: Offer | None) -> None:
+        if (state, offer) != (self.state, self.offer):
+            self.state, self.offer = state, offer
+            self._on_change()

@@ -1,0 +1,149 @@
+"""What an agent pays in tokens: with every tool in its context, and with three tools that find the others."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles
+
+from toolscript.errors import InvalidRequest, SetupError
+from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.model.servers import CallResult
+from toolscript.model.tool_ids import tool_id
+
+SEARCH, DESCRIBE = "search_tools", "describe_tool"
+
+Count = Callable[[str], int]
+Ask = Callable[[str, JsonObject], Awaitable[CallResult]]
+Read = Callable[[CallResult], str]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Tokens over all queries."""
+
+    mean: float
+    p95: float
+
+    @classmethod
+    def of(cls, tokens: Sequence[int]) -> "Spread":
+        p95 = quantiles(tokens, n=100, method="inclusive")[94] if len(tokens) > 1 else tokens[0]
+        return cls(round(fmean(tokens), 1), round(p95, 1))
+
+
+@dataclass(frozen=True)
+class TokenReport:
+    """`all_listed` is paid before the first word; `three_listed` too, and then `search` and `describe` per query.
+
+    A search counts what the model writes and what it reads. `found` says how many queries found something;
+    where nothing was found nothing is described. `total` is the three definitions, the search and the description.
+    """
+
+    tools: int
+    queries: int
+    found: int
+    all_listed: int
+    three_listed: int
+    search: Spread
+    describe: Spread
+    total: Spread
+
+    @property
+    def saved(self) -> float:
+        """The share of tokens that is not paid, for a task that needs one tool."""
+        return round(1 - self.total.mean / self.all_listed, 4)
+
+
+def listed_tokens(definitions: Sequence[JsonObject], count: Count) -> int:
+    """Definitions as a client puts them into a model's context: name, description and arguments of each."""
+    kept = ("name", "description", "inputSchema")
+    return sum(count(_json({key: one[key] for key in kept if key in one})) for one in definitions)
+
+
+def definitions_of(items: Sequence[Item]) -> list[JsonObject]:
+    return [
+        {
+            "name": tool_id(item.server, item.name),
+            "description": item.description,
+            "inputSchema": item.input_schema or {"type": "object"},
+        }
+        for item in items
+        if item.kind is ItemKind.TOOL
+    ]
+
+
+def as_text(result: CallResult) -> str:
+    """What a model reads when its client hands it the content."""
+    return "\n".join(str(block["text"]) for block in result.content if block.get("type") == "text")
+
+
+def as_data(result: CallResult) -> str:
+    """What a model reads when its client hands it the structured content."""
+    return as_text(result) if result.structured_content is None else _json(result.structured_content)
+
+
+async def measure_tokens(
+    items: Sequence[Item],
+    queries: Sequence[str],
+    definitions: Sequence[JsonObject],
+    ask: Ask,
+    count: Count,
+    *,
+    read: Read = as_text,
+    on_progress: OnProgress = silent,
+) -> TokenReport:
+    """`definitions` and `ask` are the three tools: what is listed of them, and how one is called."""
+    if not queries:
+        raise InvalidRequest("there is no query to measure with")
+    every = definitions_of(items)
+    three = listed_tokens(definitions, count)
+    searches, descriptions, found = list[int](), list[int](), 0
+    for done, query in enumerate(queries, 1):
+        answer, spent = await _turn(ask, count, read, SEARCH, {"query": query})
+        searches.append(spent)
+        first = _first_tool(answer)
+        found += first is not None
+        described = (await _turn(ask, count, read, DESCRIBE, {"tool": first}))[1] if first else 0
+        descriptions.append(described)
+        on_progress(Progress("tokens", done, len(queries)))
+    return TokenReport(
+        tools=len(every),
+        queries=len(queries),
+        found=found,
+        all_listed=listed_tokens(every, count),
+        three_listed=three,
+        search=Spread.of(searches),
+        describe=Spread.of(descriptions),
+        total=Spread.of([three + one + other for one, other in zip(searches, descriptions, strict=True)]),
+    )
+
+
+async def _turn(ask: Ask, count: Count, read: Read, name: str, arguments: JsonObject) -> tuple[CallResult, int]:
+    """One call of a tool: what the model writes, and what it reads."""
+    answer = await ask(name, arguments)
+    return answer, count(_json({"name": name, "arguments": arguments})) + count(read(answer))
+
+
+def _first_tool(answer: CallResult) -> str | None:
+    data = answer.structured_content
+    results = data.get("results") if isinstance(data, dict) else None
+    return str(results[0]["tool"]) if results else None
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def o200k_tokens() -> Count:
+    """Counts as the tokenizer of GPT-4o and its successors does; others differ by a few percent."""
+    try:
+        from rs_bpe.bpe import openai  # type: ignore[import-not-found]
+    except ImportError as error:
+        hint = "pip install rs-bpe"
+        raise SetupError("counting tokens needs the package rs-bpe", hint=hint) from error
+    encoding = openai.o200k_base()
+
+    def count(text: str) -> int:
+        return int(encoding.count(text))
+
+    return count

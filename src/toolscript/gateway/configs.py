@@ -1,0 +1,58 @@
+"""Config files of this person: taken over from other clients, and our own entry in theirs."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolscript.adapters.config_files import Problem
+from toolscript.adapters.config_files.client_servers import read_clients
+from toolscript.adapters.config_files.clients import Client, find_clients
+from toolscript.adapters.config_files.connect import (
+    ConnectPlan,
+    apply_connect,
+    connect_client,
+    disconnect_client,
+)
+from toolscript.adapters.config_files.importing import (
+    ImportPlan,
+    PreviewRow,
+    apply_import,
+    preview_rows,
+)
+from toolscript.adapters.config_files.importing import plan_import as plan
+from toolscript.errors import InvalidRequest
+from toolscript.settings import environment
+
+OWN_NAME = ".toolscript.json"
+
+
+def plan_import(
+    *, clients: Sequence[str], target: Path | None
+) -> tuple[ImportPlan, list[PreviewRow], list[Problem]]:
+    """What would be written, how to show it, and which files could not be read."""
+    wanted = {_client(name) for name in clients} or set(Client)
+    configs = [
+        one for one in find_clients(Path.home(), Path.cwd(), sys.platform, environment()) if one.client in wanted
+    ]
+    found, problems = read_clients(configs)
+    planned = plan(found, target or Path.home() / OWN_NAME)
+    return planned, preview_rows(planned), problems
+
+
+def write_import(planned: ImportPlan) -> tuple[str, ...]:
+    return apply_import(planned)
+
+
+def connect(client: str, *, undo: bool, write: bool) -> ConnectPlan:
+    make = disconnect_client if undo else connect_client
+    planned = make(client, Path.home(), Path.cwd(), sys.platform, environment())
+    if write:
+        apply_connect(planned)
+    return planned
+
+
+def _client(name: str) -> Client:
+    try:
+        return Client(name)
+    except ValueError:
+        raise InvalidRequest(f"no client is called {name!r}", hint=f"one of {', '.join(Client)}") from None

@@ -1,0 +1,120 @@
+"""doctor: what is wrong with this gateway's surroundings, and what to do about each thing."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolscript.adapters.config_files import Config, Severity, read_config
+from toolscript.errors import ConfigInvalid, SetupError
+from toolscript.gateway.asking import Need, files_of, find_running, running_file
+from toolscript.gateway.opening import load_embedder, open_alone
+from toolscript.model.progress import OnProgress
+from toolscript.model.servers import ServerState, ServerStatus
+from toolscript.settings import GatewaySettings, environment, load_gateway_settings
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`code` stays the same over versions. `fix` is empty when all is well."""
+
+    code: str
+    ok: bool
+    message: str
+    fix: str = ""
+
+
+def examine(*, flags: Mapping[str, object], on_progress: OnProgress) -> list[Finding]:
+    settings = load_gateway_settings(flags)
+    return [
+        *_files(settings),
+        *_folder(settings.data_folder),
+        *_model(settings),
+        *_running(settings),
+        *asyncio.run(_servers(settings, on_progress)),
+    ]
+
+
+def _files(settings: GatewaySettings) -> Iterator[Finding]:
+    try:
+        config = read_config(files_of(settings), environment())
+    except ConfigInvalid as error:
+        yield Finding("CONFIG_UNREADABLE", False, error.message, error.hint)
+        return
+    yield from _entries(config)
+    if not config.servers and not config.problems:
+        yield Finding(
+            "NO_SERVERS",
+            False,
+            "no config file names a server",
+            "`toolscript config import` takes over those of your other clients",
+        )
+    elif config.servers:
+        names = ", ".join(str(path) for path in config.files)
+        yield Finding("CONFIG", True, f"{len(config.servers)} servers in {names}")
+
+
+def _entries(config: Config) -> Iterator[Finding]:
+    for problem in config.problems:
+        code = "CONFIG_ENTRY" if problem.severity is Severity.ERROR else "CONFIG_WARNING"
+        where = f"{problem.server} in {problem.file}" if problem.server else str(problem.file)
+        yield Finding(code, False, f"{where}: {problem.message}", problem.fix)
+
+
+def _folder(folder: Path) -> Iterator[Finding]:
+    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK):
+        yield Finding("DATA_DIR", True, f"{folder} can be written")
+    else:
+        yield Finding(
+            "DATA_DIR",
+            False,
+            f"{folder} cannot be written: every start embeds all tools again",
+            "choose another with --data-dir or TOOLSCRIPT_DATA_DIR",
+        )
+
+
+def _model(settings: GatewaySettings) -> Iterator[Finding]:
+    try:
+        card = load_embedder(settings).model
+    except SetupError as error:
+        yield Finding("MODEL", False, f"{error.message}; searches use words alone", error.hint)
+    else:
+        yield Finding("MODEL", True, f"{card.name}, {card.dimensions} dimensions")
+
+
+def _running(settings: GatewaySettings) -> Iterator[Finding]:
+    running = running_file(settings).read()
+    if running is None:
+        yield Finding("GATEWAY", True, "not running; commands work alone")
+    elif find_running(settings) is None:
+        yield Finding(
+            "GATEWAY",
+            False,
+            f"process {running.pid} is there, and not used: it does not listen, or has another model",
+            "`toolscript gateway stop`, then start it again",
+        )
+    else:
+        yield Finding("GATEWAY", True, f"running at {running.url}")
+
+
+async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[Finding]:
+    try:
+        async with open_alone(settings, Need(model=False, refresh=True), on_progress) as gateway:
+            states = [one for one in await gateway.servers() if one not in gateway.left_out]
+            return [_server(state) for state in states]
+    except ConfigInvalid:
+        # Found above already.
+        return []
+
+
+def _server(state: ServerState) -> Finding:
+    if state.status is ServerStatus.READY:
+        return Finding("SERVER", True, f"{state.name}: {state.tools} tools, protocol {state.protocol}")
+    return Finding(
+        "SERVER",
+        False,
+        f"{state.name}: {state.status}, {state.error}",
+        "run its command by hand to see what it says",
+    )

@@ -1,0 +1,76 @@
+"""MCP on the gateway's own address. Its SDK takes seconds to load, so it is loaded while searches are answered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib import import_module
+
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolscript import __version__
+from toolscript.model.servers import ServerSpec
+from toolscript.ports import Gateway
+
+
+class McpRoutes:
+    """`/mcp` finds and calls tools; `/mcp/{server}` is one server as it is."""
+
+    def __init__(self, gateway: Gateway, find_server: Callable[[str], ServerSpec | None]) -> None:
+        self._gateway = gateway
+        self._find_server = find_server
+        self._own = _Later()
+        self._of_server = _Later()
+
+    @property
+    def routes(self) -> tuple[BaseRoute, ...]:
+        return Route("/mcp", self._own), Route("/mcp/{server}", self._of_server)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        closing = asyncio.Event()
+        serving = asyncio.create_task(self._serve(closing))
+        try:
+            yield
+        finally:
+            closing.set()
+            await serving
+
+    async def _serve(self, closing: asyncio.Event) -> None:
+        """One task opens and closes what the SDK needs open, as its task groups ask for."""
+        await asyncio.to_thread(_load)
+        from httpx2 import AsyncClient
+
+        from toolscript.surfaces.mcp.endpoint import create_mcp_server, mcp_asgi
+        from toolscript.surfaces.mcp.passthrough import passthrough_asgi
+
+        app, living = mcp_asgi(create_mcp_server(self._gateway, __version__))
+        async with living, AsyncClient(trust_env=False) as client:
+            self._own.become(app)
+            self._of_server.become(passthrough_asgi(self._find_server, client))
+            await closing.wait()
+
+
+class _Later:
+    """An app that is not there yet: whoever asks waits for it."""
+
+    def __init__(self) -> None:
+        self._app: asyncio.Future[ASGIApp] | None = None
+        self._known: ASGIApp | None = None
+
+    def become(self, app: ASGIApp) -> None:
+        self._known = app
+        if self._app is not None and not self._app.done():
+            self._app.set_result(app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._known is None:
+            self._app = self._app or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._app)
+        assert self._known is not None  # noqa: S101
+        await self._known(scope, receive, send)
+
+
+def _load() -> None:
+    import_module("toolscript.surfaces.mcp.endpoint")
+    import_module("toolscript.surfaces.mcp.passthrough")

@@ -1,0 +1,49 @@
+"""What the command line asks of the gateway."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from toolscript.model.items import ItemKind
+from toolscript.model.progress import OnProgress
+
+if TYPE_CHECKING:
+    from toolscript.model.gateway import GatewayHealth, LocalQuery
+    from toolscript.model.measurements import Comparison
+    from toolscript.ports import Gateway
+
+T = TypeVar("T")
+
+
+class MakeNeed(Protocol):
+    def __call__(self, *, model: bool = True, refresh: bool = False, only_server: str | None = None) -> Any: ...
+
+
+class GatewayCommands(Protocol):
+    @property
+    def Need(self) -> MakeNeed: ...  # noqa: N802
+    def ask(
+        self,
+        action: "Callable[[Gateway], Awaitable[T]]",
+        *,
+        flags: Mapping[str, object],
+        need: Any,
+        on_progress: OnProgress,
+    ) -> T: ...
+    def usual_query(
+        self, *, limit: int | None, threshold: float | None, kind: ItemKind | None
+    ) -> "Callable[[str], LocalQuery]": ...
+    def start(self, *, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None: ...
+    def status(self, *, flags: Mapping[str, object]) -> "tuple[Any, GatewayHealth | None]": ...
+    def stop(self, *, flags: Mapping[str, object]) -> Any: ...
+    def serve_stdio(self, *, flags: Mapping[str, object]) -> None: ...
+    def examine(self, *, flags: Mapping[str, object], on_progress: OnProgress) -> Sequence[Any]: ...
+    def plan_import(self, *, clients: Sequence[str], target: Path | None) -> Any: ...
+    def write_import(self, planned: Any) -> tuple[str, ...]: ...
+    def connect(self, client: str, *, undo: bool, write: bool) -> Any: ...
+    def bench_tokens(
+        self, tools: Path, queries: Path, *, limit: int, model: str | None, on_progress: OnProgress
+    ) -> dict[str, object]: ...
+    def bench_gateway(
+        self, tools: Path, queries: Path, *, limit: int, model: str | None, on_progress: OnProgress
+    ) -> "Comparison": ...

@@ -1,0 +1,235 @@
+"""search, list-tools, list-servers, get-types, call: what a person asks a gateway."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.gateway import LocalAnswer, LocalQuery
+from toolscript.model.gateway_json import answer_to_json, call_to_json, item_to_json, states_to_json
+from toolscript.model.items import ItemKind
+from toolscript.model.servers import ServerStatus
+from toolscript.model.tool_ids import split_tool_id
+from toolscript.surfaces.cli.gateway_commands import GatewayCommands
+from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
+from toolscript.surfaces.cli.gateway_tables import show_answer, show_call, show_items, show_servers
+from toolscript.surfaces.cli.many_queries import queries_of
+from toolscript.surfaces.cli.output import progress, say
+
+if TYPE_CHECKING:
+    from toolscript.ports import Gateway
+
+Commands = Callable[[], GatewayCommands]
+
+NOTHING_FOUND = 1
+
+
+class Output(StrEnum):
+    TABLE = "table"
+    TYPES = "types"
+    JSON = "json"
+
+
+class Kind(StrEnum):
+    TOOL = "tool"
+    PROMPT = "prompt"
+    RESOURCE = "resource"
+    ANY = "any"
+
+
+def find_commands(app: typer.Typer, commands: Commands) -> None:
+    _search(app, commands)
+    _lists(app, commands)
+    _types(app, commands)
+    _call(app, commands)
+
+
+def _search(app: typer.Typer, commands: Commands) -> None:
+    @app.command()
+    def search(
+        query: Annotated[
+            str | None, typer.Argument(help="What the tool should do. `-` or none: a query per line of stdin.")
+        ] = None,
+        limit: Annotated[int | None, typer.Option(help="How many tools (TOOLSCRIPT_SEARCH_LIMIT, 3).")] = None,
+        threshold: Annotated[
+            float | None, typer.Option(help="Least confidence, 0 to 1 (TOOLSCRIPT_SEARCH_THRESHOLD, 0.35).")
+        ] = None,
+        model: Model = None,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+        kind: Annotated[Kind, typer.Option(help="What to look for.")] = Kind.TOOL,
+        output: Annotated[Output, typer.Option(help="How to show what was found.")] = Output.TABLE,
+        explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each confidence.")] = False,
+        refresh: Refresh = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Find the right tool for a request in plain words. Exit code 1: nothing found."""
+        given = {**flags(config=config, data_dir=data_dir, model=model)}
+        usual = commands().usual_query(limit=limit, threshold=threshold, kind=_kind(kind))
+        queries = _queries(query, usual)
+        how = Output.JSON if as_json else output
+
+        async def ask(gateway: "Gateway") -> bool:
+            found = [await _one(gateway, one, how, explain=explain) for one in queries]
+            return any(found)
+
+        with progress() as on_progress:
+            needed = commands().Need(refresh=refresh)
+            any_found = commands().ask(ask, flags=given, need=needed, on_progress=on_progress)
+        if not any_found:
+            raise typer.Exit(NOTHING_FOUND)
+
+
+def _queries(query: str | None, usual: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
+    if query not in (None, "-"):
+        return [usual(str(query))]
+    if sys.stdin.isatty():
+        raise InvalidRequest("nothing to search for", hint='write `toolscript search "read a file"`')
+    return list(queries_of(sys.stdin, usual("-")))
+
+
+async def _one(gateway: "Gateway", query: LocalQuery, how: Output, *, explain: bool) -> bool:
+    answer = await gateway.search(query)
+    if how is Output.JSON:
+        _print_json(answer_to_json(answer, explain=explain))
+    elif how is Output.TYPES and answer.hits:
+        await _show_types(gateway, answer)
+    else:
+        show_answer(answer, explain=explain)
+    return bool(answer.hits)
+
+
+async def _show_types(gateway: "Gateway", answer: LocalAnswer) -> None:
+    from toolscript.surfaces.typescript import client_usage, types_document
+
+    items = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
+    rows = [(f"{hit.item.server}__{hit.item.name}", hit.confidence, hit.reason) for hit in answer.hits]
+    module = await gateway.typescript(tuple(f"{item.server}__{item.name}" for item in items))
+    sys.stdout.write(types_document(rows, module, client_usage(items)))
+
+
+def _lists(app: typer.Typer, commands: Commands) -> None:
+    @app.command("list-servers")
+    def list_servers(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """Show every server, how it is doing, and why it failed. Exit code 1: none is ready."""
+
+        async def ask(gateway: "Gateway") -> Any:
+            return await gateway.servers()
+
+        need = commands().Need(model=False, refresh=True)
+        with progress() as on_progress:
+            states = commands().ask(
+                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
+            )
+        _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
+        if not any(state.status is ServerStatus.READY for state in states):
+            raise typer.Exit(NOTHING_FOUND)
+
+    @app.command("list-tools")
+    def list_tools(
+        server: Annotated[str | None, typer.Argument(help="Only this server, or this server__tool.")] = None,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        refresh: Refresh = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """List what the servers offer: tools, prompts and resources. Exit code 1: nothing."""
+
+        async def ask(gateway: "Gateway") -> Any:
+            return await gateway.items((server,) if server else ())
+
+        need = commands().Need(model=False, refresh=refresh)
+        with progress() as on_progress:
+            items = commands().ask(
+                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
+            )
+        _print_json({"tools": [item_to_json(one, schemas=True) for one in items]}) if as_json else show_items(
+            items
+        )
+        if not items:
+            raise typer.Exit(NOTHING_FOUND)
+
+
+def _types(app: typer.Typer, commands: Commands) -> None:
+    @app.command("get-types")
+    def get_types(
+        names: Annotated[
+            list[str] | None, typer.Argument(help="Servers and server__tools; none: all of them.")
+        ] = None,
+        compact: Annotated[bool, typer.Option("--compact", help="Fewer comments and lines.")] = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        refresh: Refresh = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Print a TypeScript module that calls these tools through the gateway."""
+        wanted = tuple(part for name in names or () for part in name.split(",") if part)
+
+        async def ask(gateway: "Gateway") -> str:
+            return await gateway.typescript(wanted, compact=compact)
+
+        need = commands().Need(model=False, refresh=refresh)
+        with progress() as on_progress:
+            module = commands().ask(
+                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
+            )
+        _print_json({"module": module}) if as_json else sys.stdout.write(module)
+
+
+def _call(app: typer.Typer, commands: Commands) -> None:
+    @app.command()
+    def call(
+        tool: Annotated[str, typer.Argument(help="The tool, as server__tool.")],
+        arguments: Annotated[
+            str,
+            typer.Argument(help='Its arguments as a JSON object, `-` for stdin, or `@FILE`: {"path": "a.txt"}'),
+        ] = "{}",
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Call a tool and print what it answers. Exit code 1: the tool says it failed."""
+        given = _arguments(arguments)
+        server, _ = split_tool_id(tool)
+
+        async def ask(gateway: "Gateway") -> Any:
+            return await gateway.call(tool, given)
+
+        need = commands().Need(model=False, only_server=server)
+        with progress() as on_progress:
+            result = commands().ask(
+                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
+            )
+        _print_json(call_to_json(result)) if as_json else show_call(result)
+        if result.is_error:
+            say("the tool says it failed")
+            raise typer.Exit(NOTHING_FOUND)
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text("utf-8")
+        data = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(
+            f"the arguments cannot be read: {error}", hint="give a JSON object, `-` for stdin, or `@FILE`"
+        ) from None
+    if not isinstance(data, dict):
+        raise InvalidRequest("the arguments must be a JSON object", hint='like {"path": "a.txt"}')
+    return data
+
+
+def _kind(kind: Kind) -> ItemKind | None:
+    return None if kind is Kind.ANY else ItemKind(kind.value)
+
+
+def _print_json(data: object) -> None:
+    sys.stdout.write(json.dumps(data, ensure_ascii=False) + "\n")

@@ -1,0 +1,65 @@
+"""gateway start|status|stop, mcp: a gateway that stays."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from toolscript.model.gateway_json import health_to_json
+from toolscript.surfaces.cli.gateway_commands import GatewayCommands
+from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Port, flags
+from toolscript.surfaces.cli.gateway_tables import show_servers
+from toolscript.surfaces.cli.output import show
+
+NOT_RUNNING = 1
+
+
+def serve_commands(app: typer.Typer, commands: Callable[[], GatewayCommands]) -> None:
+    app.add_typer(_gateway(commands), name="gateway")
+
+    @app.command()
+    def mcp(config: ConfigFile = None, data_dir: DataDir = None, model: Model = None) -> None:
+        """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
+        commands().serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model))
+
+
+def _gateway(commands: Callable[[], GatewayCommands]) -> typer.Typer:
+    group = typer.Typer(help="A gateway that stays: HTTP and MCP on this machine.", no_args_is_help=True)
+
+    @group.command()
+    def start(
+        port: Port = None,
+        background: Annotated[bool, typer.Option("--background", "-b", help="Come back once it serves.")] = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        model: Model = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Start the gateway, on loopback only. Ctrl-C or `toolscript gateway stop` ends it."""
+
+        def on_ready(url: str) -> None:
+            show({"url": url, "mcp": f"{url}/mcp"}, f"gateway at {url}, MCP at {url}/mcp", as_json=as_json)
+
+        given = flags(config=config, data_dir=data_dir, model=model, port=port)
+        commands().start(flags=given, on_ready=on_ready, background=background)
+
+    @group.command()
+    def status(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """Show whether a gateway runs for these config files, and how it is doing. Exit code 1: none runs."""
+        running, health = commands().status(flags=flags(config=config, data_dir=data_dir))
+        if health is None:
+            show({"running": False}, "no gateway is running for these config files", as_json=as_json)
+            raise typer.Exit(NOT_RUNNING)
+        data = {"running": True, "url": running and running.url, **health_to_json(health)}
+        by = f"by meaning and words ({health.model})" if health.semantic else f"by words alone: {health.note}"
+        show(data, f"running, {data['status']}: {health.items} items, searched {by}", as_json=as_json)
+        if not as_json:
+            show_servers(health.servers)
+
+    @group.command()
+    def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """Stop the gateway of these config files, and the servers it started."""
+        stopped = commands().stop(flags=flags(config=config, data_dir=data_dir))
+        show({"stopped": stopped.pid}, f"stopped the gateway at {stopped.url}", as_json=as_json)
+
+    return group

@@ -1,0 +1,83 @@
+"""What the gateway's commands show to a person."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from toolscript.model.gateway import LocalAnswer, LocalHit
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.servers import CallResult, ServerState
+from toolscript.model.tool_ids import tool_id
+from toolscript.surfaces.cli.output import colour_wanted, say
+from toolscript.surfaces.cli.tables import printable, table
+
+MOST_DESCRIBED = 80
+
+
+def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
+    if answer.hits:
+        rows = [[_name(hit.item), f"{hit.confidence:.2f}", hit.reason] for hit in answer.hits]
+        sys.stdout.write(table(["Tool", "Confidence", "Reason"], rows, colour=colour_wanted()) + "\n")
+        for hit in answer.hits if explain else ():
+            sys.stdout.write(_explained(hit))
+    else:
+        say(f"No tools found matching query {printable(answer.query)!r}")
+        for miss in answer.near_misses:
+            say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
+    if answer.hint:
+        say(f"hint: {answer.hint}")
+
+
+def _explained(hit: LocalHit) -> str:
+    parts = hit.parts
+    meaning = "no model" if parts.semantic is None else f"{parts.semantic:.2f}"
+    scores = f"meaning {meaning}, words {parts.words:.2f}, name {parts.fuzzy:.2f}, capability {parts.boost:.2f}"
+    matched = ", ".join(f"{match.word} in {match.field}" for match in parts.matched) or "no word"
+    lines = [printable(_name(hit.item)), f"  {printable(hit.item.description)[:MOST_DESCRIBED]}", f"  {scores}"]
+    return "\n" + "\n".join([*lines, f"  matched: {printable(matched)}"]) + "\n"
+
+
+def show_servers(states: Sequence[ServerState]) -> None:
+    if not states:
+        say("no servers\nhint: `toolscript config import` takes over those of your other clients")
+        return
+    rows = [
+        [one.name, one.status, str(one.tools), str(one.prompts), str(one.resources), one.protocol, one.error]
+        for one in states
+    ]
+    head = ["Server", "Status", "Tools", "Prompts", "Resources", "Protocol", "Error"]
+    sys.stdout.write(table(head, rows, colour=colour_wanted()) + "\n")
+
+
+def show_items(items: Sequence[Item]) -> None:
+    if not items:
+        say("nothing is offered\nhint: `toolscript list-servers` shows how the servers are doing")
+        return
+    rows = [[_name(item), item.kind, printable(item.description)[:MOST_DESCRIBED]] for item in items]
+    sys.stdout.write(table(["Tool", "Kind", "Description"], rows, colour=colour_wanted()) + "\n")
+
+
+def show_call(result: CallResult) -> None:
+    """Text as it is; what is no text as JSON. Structured content only where there is nothing else."""
+    for block in result.content:
+        text = block.get("text") if block.get("type") == "text" else None
+        sys.stdout.write((str(text) if text is not None else json.dumps(block, ensure_ascii=False)) + "\n")
+    if not result.content and result.structured_content is not None:
+        sys.stdout.write(json.dumps(result.structured_content, ensure_ascii=False) + "\n")
+
+
+def _name(item: Item) -> str:
+    name = tool_id(item.server, item.name)
+    return name if item.kind is ItemKind.TOOL else f"{name} ({item.kind})"
+
+
+def show_findings(findings: Sequence[Any], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"findings": [asdict(one) for one in findings]}, ensure_ascii=False) + "\n")
+        return
+    for one in findings:
+        sys.stdout.write(f"{'ok  ' if one.ok else 'FIX '} {one.code}: {printable(one.message)}\n")
+        if one.fix:
+            sys.stdout.write(f"      {printable(one.fix)}\n")

@@ -1,0 +1,134 @@
+"""Speaks MCP for the three tools in every version that clients use: over HTTP without sessions, and over stdio."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
+
+import anyio
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.servers import CallResult
+from toolscript.ports import Gateway
+from toolscript.surfaces.error_table import envelope_of
+from toolscript.surfaces.mcp.answers import compact_json, failed
+from toolscript.surfaces.mcp.definitions import CALL, DEFINITIONS, INSTRUCTIONS
+from toolscript.surfaces.mcp.input_lines import InputLines, claimed_input
+from toolscript.surfaces.mcp.meta_tools import MetaTools
+
+# From this version on, what a model can put right is an answer for the model and not an error of the protocol.
+WRONG_ARGUMENTS_ARE_ANSWERS = "2025-11-25"
+BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
+HOUR_MS = 60 * 60 * 1000
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK_ONLY = TransportSecuritySettings(
+    allowed_hosts=[f"{host}{port}" for host in LOOPBACK_HOSTS for port in ("", ":*")],
+    allowed_origins=[f"http://{host}{port}" for host in LOOPBACK_HOSTS for port in ("", ":*")],
+)
+
+Context = ServerRequestContext[Any, Any]
+
+
+def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
+    tools = MetaTools(gateway)
+    listing = ListToolsResult.model_validate({"tools": DEFINITIONS})
+
+    async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return listing
+
+    async def call_tool(context: Context, params: CallToolRequestParams) -> dict[str, Any]:
+        if not tools.has(params.name):
+            message = (
+                f"Unknown tool: {params.name[:200]}. Tools that {DEFINITIONS[0]['name']} finds go through {CALL}."
+            )
+            raise MCPError(INVALID_PARAMS, message)
+        try:
+            result = await tools.call(params.name, params.arguments or {})
+        except InvalidRequest as error:
+            result = _refused(error, context.protocol_version)
+        return wire_result(result, context.protocol_version)
+
+    unchanging = CacheHint(HOUR_MS, "public")
+    server: Server[Any] = Server(
+        "toolscript",
+        version=version,
+        title="Toolscript",
+        description="Finds and calls the right tool among all that your MCP servers have.",
+        instructions=INSTRUCTIONS,
+        cache_hints={"tools/list": unchanging, "server/discover": unchanging},
+        # No argument of ours is mirrored in a header; unasked, the SDK would list all tools again for each call.
+        get_tool_input_schema=lambda _name: None,
+        on_list_tools=list_tools,
+    )
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    return server
+
+
+def _refused(error: InvalidRequest, protocol: str) -> CallResult:
+    if protocol < WRONG_ARGUMENTS_ARE_ANSWERS:
+        said = f"{error.message}. {error.hint}" if error.hint else error.message
+        raise MCPError(INVALID_PARAMS, said, envelope_of(error))
+    return failed(error)
+
+
+def wire_result(result: CallResult, protocol: str) -> dict[str, Any]:
+    """The tool's own answer. Only what a version cannot carry is put differently."""
+    content = [_block(block) for block in result.content]
+    wire: dict[str, Any] = {"content": content, "isError": result.is_error, "resultType": "complete"}
+    data = result.structured_content
+    if isinstance(data, Mapping) or (data is not None and protocol in MODERN_PROTOCOL_VERSIONS):
+        wire["structuredContent"] = data
+    elif data is not None and not content:
+        wire["content"] = [{"type": "text", "text": compact_json(data)}]
+    return wire
+
+
+def _block(block: Mapping[str, Any]) -> dict[str, Any]:
+    if block.get("type") in BLOCKS:
+        return dict(block)
+    return {"type": "text", "text": compact_json(block)}
+
+
+class PostOnly:
+    """An app that a route can hold. Nothing is ever sent unasked and there is no session to end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("method") != "POST":
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+            return
+        # Space around a value is no part of it (RFC 9110, 5.5), and not every HTTP parser takes it off.
+        headers = [(name, value.strip()) for name, value in scope["headers"]]
+        await self._app({**scope, "headers": headers}, receive, send)
+
+
+def mcp_asgi(
+    server: Server[Any], security: TransportSecuritySettings = LOOPBACK_ONLY
+) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
+    """The app to serve at `/mcp`, and what has to be open while it serves.
+
+    Without sessions: the three tools keep nothing between calls, and a client outlives a restart of the gateway.
+    """
+    manager = StreamableHTTPSessionManager(server, stateless=True, security_settings=security)
+    return PostOnly(manager.handle_request), manager.run()
+
+
+async def run_stdio(server: Server[Any]) -> None:
+    """Serves one client until it closes our input. Whatever else prints goes to stderr."""
+    with claimed_input() as wire:
+        lines = cast("anyio.AsyncFile[str]", InputLines(wire))
+        async with stdio_server(stdin=lines) as (read, write):
+            await server.run(read, write, server.create_initialization_options())

@@ -1,0 +1,147 @@
+"""One address for every server that is reached over HTTP: requests go through as they are, and so do answers.
+
+The caller's credentials stay here and the server's own are added. Streams are handed on piece by piece.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+
+import anyio
+import httpx2
+from mcp.server.transport_security import (
+    RequestBodyLimitMiddleware,
+    TransportSecurityMiddleware,
+    TransportSecuritySettings,
+)
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolscript.errors import Forbidden, NotFound, ServerRejected, ServerUnavailable, ToolscriptError
+from toolscript.model.servers import ServerSpec, Transport
+from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
+from toolscript.surfaces.mcp.endpoint import LOOPBACK_ONLY
+
+MOST_BYTES = 4 * 1024 * 1024
+CONNECT_SECONDS = 10.0
+SENT_ON = frozenset({"accept", "content-type", "last-event-id", "traceparent", "tracestate"})
+HANDED_BACK = frozenset({"content-type", "cache-control", "allow", "retry-after", "x-accel-buffering"})
+
+logger = logging.getLogger("toolscript.mcp")
+
+FindServer = Callable[[str], ServerSpec | None]
+
+
+def passthrough_asgi(
+    find: FindServer, client: httpx2.AsyncClient, security: TransportSecuritySettings = LOOPBACK_ONLY
+) -> ASGIApp:
+    """The app to serve at `/mcp/{server}`. `find` gives what is written down about a server now."""
+    return RequestBodyLimitMiddleware(_Passthrough(find, client, security), MOST_BYTES)
+
+
+class _Passthrough:
+    def __init__(self, find: FindServer, client: httpx2.AsyncClient, security: TransportSecuritySettings) -> None:
+        self._find = find
+        self._client = client
+        self._security = TransportSecurityMiddleware(security)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        refused = await self._security.validate_request(request, is_post=request.method == "POST")
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        try:
+            spec = _reachable(self._find, str(request.path_params["server"]))
+            body = await request.body()
+        except ToolscriptError as error:
+            await _failed(error)(scope, receive, send)
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
+            await self._hand_on(spec, request, body, send)
+            tasks.cancel_scope.cancel()
+
+    async def _hand_on(self, spec: ServerSpec, request: Request, body: bytes, send: Send) -> None:
+        asked = self._client.build_request(
+            request.method,
+            spec.url,
+            content=body or None,
+            headers=_headers_for(spec, request.headers.items()),
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+        )
+        started = False
+        try:
+            answer = await self._client.send(asked, stream=True, follow_redirects=False)
+            try:
+                _usable(spec, answer)
+                started = True
+                await _send_answer(answer, send)
+            finally:
+                await answer.aclose()
+        except (httpx2.HTTPError, ToolscriptError) as error:
+            # What has begun cannot become an error any more: the stream ends, and the client asks again.
+            if started:
+                logger.warning("stream ended early", extra={"part": spec.name, "reason": type(error).__name__})
+                raise
+            ours = error if isinstance(error, ToolscriptError) else _unreachable(spec, error)
+            await _failed(ours)(request.scope, request.receive, send)
+
+
+def _reachable(find: FindServer, name: str) -> ServerSpec:
+    spec = find(name)
+    if spec is None:
+        raise NotFound(f"there is no server {name[:100]!r}", hint="`toolscript servers` lists them")
+    if spec.transport is not Transport.HTTP:
+        raise NotFound(f"{name} is not reached over HTTP", hint="its tools are at /mcp")
+    if spec.include_tools or spec.exclude_tools:
+        # A plain passage would offer what the person took out.
+        raise Forbidden(f"{name} has includeTools or excludeTools", hint="the tools that are left are at /mcp")
+    return spec
+
+
+def _headers_for(spec: ServerSpec, given: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Of the caller's headers those of the protocol; never a credential or a cookie."""
+    kept = {name: value.strip() for name, value in given if name in SENT_ON or name.startswith("mcp-")}
+    return {**kept, "accept-encoding": "identity", "user-agent": "toolscript", **spec.headers}
+
+
+def _usable(spec: ServerSpec, answer: httpx2.Response) -> None:
+    """A server's complaint about our credentials is not one about the caller's."""
+    status = answer.status_code
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}:
+        raise ServerRejected(
+            f"{spec.name} refused our credentials", hint="put working `headers` in .toolscript.json"
+        )
+    if 300 <= status < 400:
+        raise ServerRejected(f"{spec.name} has moved", hint="put its new `url` in .toolscript.json")
+
+
+async def _send_answer(answer: httpx2.Response, send: Send) -> None:
+    headers = [
+        (name.lower().encode("latin-1"), value.encode("latin-1"))
+        for name, value in answer.headers.multi_items()
+        if name.lower() in HANDED_BACK or name.lower().startswith("mcp-")
+    ]
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+    async for piece in answer.aiter_raw():
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Closing the stream is how a client cancels: the server has to see it, too."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _unreachable(spec: ServerSpec, error: httpx2.HTTPError) -> ServerUnavailable:
+    return ServerUnavailable(
+        f"{spec.name} did not answer: {type(error).__name__}", hint="`toolscript servers` says how it is doing"
+    )
+
+
+def _failed(error: ToolscriptError) -> JSONResponse:
+    return JSONResponse(envelope_of(error), ERROR_TABLE[type(error)].http_status)

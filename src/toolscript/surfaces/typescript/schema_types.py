@@ -1,0 +1,247 @@
+"""A JSON Schema as types. What it says beyond types is a comment or nothing; what is malformed is `unknown`."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from .comments import notes_of
+from .literals import literal_type, wide_type
+from .names import Names, pascal_case
+from .nodes import (
+    BOOLEAN,
+    NEVER,
+    NULL,
+    NUMBER,
+    STRING,
+    UNDEFINED,
+    UNKNOWN,
+    Declaration,
+    Fields,
+    ListOf,
+    Named,
+    Node,
+    Property,
+    TupleOf,
+    both,
+    either,
+    parts,
+)
+from .references import Target, target_of
+
+MAX_DEPTH = 24
+MAX_NAMED = 500
+MAX_ENUM = 1_000
+MAX_TUPLE = 100
+# A property's type is repeated beside `[key: string]` when it is this small; nesting would double larger ones.
+MAX_REPEATED = 8
+
+_SIMPLE = {"string": STRING, "number": NUMBER, "integer": NUMBER, "boolean": BOOLEAN, "null": NULL}
+# Schemas written by hand use the words of the language at hand.
+_SPELLED = {
+    "str": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "dict": "object",
+    "list": "array",
+}
+_OBJECT_WORDS = ("properties", "patternProperties", "additionalProperties")
+_ARRAY_WORDS = ("items", "prefixItems")
+_COMBINING = ("$ref", "anyOf", "oneOf", "allOf")
+
+Schema = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a schema stands: in which declaration, how deep, and whether that one cannot be known without it.
+
+    TypeScript looks into an object only when it must, and into a list or a tuple too, but not into one in a tuple.
+    """
+
+    declaration: str
+    depth: int = 0
+    is_direct: bool = True
+    in_tuple: bool = False
+    in_object: bool = False
+
+    def beside(self) -> "_Place":
+        return replace(self, depth=self.depth + 1)
+
+    def inside_object(self) -> "_Place":
+        return replace(self, depth=self.depth + 1, is_direct=False, in_object=True)
+
+    def inside_list(self) -> "_Place":
+        return replace(self, depth=self.depth + 1, is_direct=self.in_tuple and not self.in_object)
+
+    def inside_tuple(self) -> "_Place":
+        return replace(self.inside_list(), in_tuple=True)
+
+
+class SchemaTypes:
+    """The types of one document: the root under a given name, what it refers to under names made from that."""
+
+    def __init__(self, document: object, name: str, names: Names) -> None:
+        self._document = document
+        self._name = name
+        self._names = names
+        self._named: dict[tuple[str, ...], str] = {(): name}
+        self._waiting: deque[tuple[str, object]] = deque([(name, document)])
+        self._direct: dict[str, set[str]] = {}
+
+    def declarations(self) -> Iterator[Declaration]:
+        """The root first. A queue rather than recursion: references may form a chain of any length."""
+        while self._waiting:
+            name, schema = self._waiting.popleft()
+            notes = () if name == self._name else notes_of(schema)
+            yield Declaration(name, self._type(schema, _Place(name)), notes)
+
+    def _type(self, schema: object, at: _Place) -> Node:
+        if schema is False or (isinstance(schema, Mapping) and schema.get("not") in (True, {})):
+            return NEVER
+        if not isinstance(schema, Mapping) or at.depth > MAX_DEPTH:
+            return UNKNOWN
+        node = both([*self._referred(schema, at), *self._own(schema, at), *self._combined(schema, at)])
+        return either([node, NULL]) if schema.get("nullable") is True else node
+
+    def _referred(self, schema: Schema, at: _Place) -> Iterator[Node]:
+        if "$ref" not in schema:
+            return
+        target = target_of(schema["$ref"], self._document)
+        name = self._name_of(target) if target else None
+        if name and (not at.is_direct or self._may_need(at.declaration, name)):
+            yield Named(name)
+
+    def _name_of(self, target: Target) -> str | None:
+        if target.path not in self._named and len(self._named) < MAX_NAMED:
+            name = self._names.unique(self._name + (pascal_case(target.path[-1]) or "Part"))
+            self._named[target.path] = name
+            self._waiting.append((name, target.schema))
+        return self._named.get(target.path)
+
+    def _may_need(self, name: str, needed: str) -> bool:
+        """Whether one declaration may need another to be known; in a circle TypeScript could know neither."""
+        open_names, seen = [needed], set[str]()
+        while open_names:
+            one = open_names.pop()
+            if one == name:
+                return False
+            if one not in seen:
+                seen.add(one)
+                open_names += self._direct.get(one, ())
+        self._direct.setdefault(name, set()).add(needed)
+        return True
+
+    def _combined(self, schema: Schema, at: _Place) -> Iterator[Node]:
+        for word in ("anyOf", "oneOf"):
+            if members := _list(schema.get(word)):
+                yield either([self._type(one, at.beside()) for one in members])
+        for one in _list(schema.get("allOf")):
+            yield self._type(one, at.beside())
+
+    def _own(self, schema: Schema, at: _Place) -> Iterator[Node]:
+        """What the schema says by itself: a value, a list of values, or a type."""
+        values, kinds = _values(schema), _kinds(schema)
+        if values:
+            yield either(map(literal_type if len(values) <= MAX_ENUM else wide_type, values))
+        elif kinds:
+            yield either([self._kind(kind, schema, at) for kind in kinds])
+
+    def _kind(self, kind: str, schema: Schema, at: _Place) -> Node:
+        match kind:
+            case "object":
+                return self._object(schema, at.inside_object())
+            case "array":
+                return self._array(schema, at)
+            case _:
+                return _SIMPLE.get(kind, UNKNOWN)
+
+    def _object(self, schema: Schema, inside: _Place) -> Node:
+        declared = _mapping(schema.get("properties"))
+        required = dict.fromkeys(one for one in _list(schema.get("required")) if isinstance(one, str))
+        properties = [
+            Property(name, self._type(one, inside), name not in required, notes_of(one))
+            for name, one in declared.items()
+        ]
+        properties += [Property(name, UNKNOWN) for name in required if name not in declared]
+        return Fields(tuple(properties), self._others(schema, properties, inside))
+
+    def _others(self, schema: Schema, properties: list[Property], inside: _Place) -> Node | None:
+        """An object that names its properties has no others unless it says so; one that names none is open."""
+        additional = schema.get("additionalProperties")
+        others = [self._type(one, inside) for one in _mapping(schema.get("patternProperties")).values()]
+        if additional is True or isinstance(additional, Mapping):
+            others.append(self._type(additional, inside))
+        if not others:
+            return None if properties else NEVER if additional is False else UNKNOWN
+        return _wide_enough(either(others), properties)
+
+    def _array(self, schema: Schema, at: _Place) -> Node:
+        items, prefix = schema.get("items"), schema.get("prefixItems")
+        if isinstance(items, list):
+            items, prefix = schema.get("additionalItems"), items
+        if (first := _list(prefix)) and len(first) <= MAX_TUPLE:
+            return self._tuple(first, items, schema, at.inside_tuple())
+        if items is False and not first:
+            return TupleOf((), 0, None)
+        return ListOf(UNKNOWN if first else self._type(items, at.inside_list()))
+
+    def _tuple(self, first: list[object], items: object, schema: Schema, inside: _Place) -> Node:
+        """Items are required only as far as `minItems` says; others follow unless something forbids it."""
+        most, least = _count(schema.get("maxItems"), MAX_TUPLE + 1), _count(schema.get("minItems"), 0)
+        types = tuple(self._type(one, inside) for one in first[:most])
+        rest = None if items is False or most <= len(first) else self._type(items, inside)
+        return TupleOf(types, min(least, len(types)), rest)
+
+
+def _values(schema: Schema) -> list[object]:
+    """Values for a list that are no lists are meant for its items, and only its server knows how."""
+    if "const" in schema:
+        return [schema["const"]]
+    values = _list(schema.get("enum"))
+    is_for_items = schema.get("type") == "array" and not any(isinstance(one, list) for one in values)
+    return [] if is_for_items else values
+
+
+def _kinds(schema: Schema) -> list[str]:
+    given = schema.get("type")
+    words = [given] if isinstance(given, str) else [one for one in _list(given) if isinstance(one, str)]
+    kinds = [_SPELLED.get(word.lower(), word.lower()) for word in words]
+    if not kinds:
+        return [*_hints(schema, _OBJECT_WORDS, "object"), *_hints(schema, _ARRAY_WORDS, "array")][:1]
+    is_bare = not any(word in schema for word in (*_OBJECT_WORDS, *_ARRAY_WORDS, "required"))
+    if is_bare and len(kinds) == 1 and kinds[0] in {"object", "array"} and any(map(schema.get, _COMBINING)):
+        return []
+    return kinds
+
+
+def _hints(schema: Schema, words: tuple[str, ...], kind: str) -> list[str]:
+    return [kind for word in words if isinstance(schema.get(word), Mapping | list)]
+
+
+def _wide_enough(others: Node, properties: list[Property]) -> Node:
+    """TypeScript wants every named property to fit what the unnamed ones may be."""
+    types = [one.type for one in properties]
+    if any(_size(one) > MAX_REPEATED for one in types):
+        return UNKNOWN
+    return either([others, *types, *([UNDEFINED] if any(one.optional for one in properties) else [])])
+
+
+def _size(node: Node) -> int:
+    return 1 + sum(map(_size, parts(node)))
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _mapping(value: object) -> Schema:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _count(value: object, otherwise: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return otherwise
+    return value

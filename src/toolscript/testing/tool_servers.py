@@ -1,0 +1,96 @@
+"""MCP servers in memory: they have what a test gives them, and fall when a test says so."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from toolscript.errors import NotFound, ServerUnavailable
+from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState, ServerStatus
+
+Answer = Callable[[str, str, JsonObject], CallResult]
+
+
+def echo(_server: str, _tool: str, arguments: JsonObject) -> CallResult:
+    text = json.dumps(dict(arguments), sort_keys=True)
+    return CallResult(({"type": "text", "text": text},), structured_content=dict(arguments))
+
+
+class MemoryToolServers:
+    """A server is ready once it has been given something to have, by `put` or at the start."""
+
+    def __init__(self, has: Mapping[str, Iterable[Item]] | None = None, answer: Answer = echo) -> None:
+        self._has = {server: tuple(items) for server, items in (has or {}).items()}
+        self._fallen: dict[str, str] = {}
+        self._specs: dict[str, ServerSpec] = {}
+        self._answer = answer
+        self._closed = False
+        self._revision = 0
+        self._news = asyncio.Event()
+
+    def put(self, server: str, *items: Item) -> None:
+        """From now on the server has exactly these, and stands again if it had fallen."""
+        self._fallen.pop(server, None)
+        self._has[server] = items
+        self._bump()
+
+    def fall(self, server: str, error: str = "it fell") -> None:
+        self._fallen[server] = error
+        self._bump()
+
+    def use(self, specs: Sequence[ServerSpec]) -> None:
+        wanted = {spec.name: spec for spec in specs}
+        if wanted != self._specs or self._closed:
+            self._specs, self._closed = wanted, False
+            self._bump()
+
+    def states(self) -> Sequence[ServerState]:
+        return [self._state(self._specs[name]) for name in sorted(self._specs)]
+
+    def offers(self) -> Sequence[Offer]:
+        ready = [state.name for state in self.states() if state.status is ServerStatus.READY]
+        return [Offer(name, self._items(self._specs[name])) for name in ready]
+
+    async def changed(self, after: int) -> int:
+        while self._revision <= after:
+            await self._news.wait()
+        return self._revision
+
+    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+        spec = self._specs.get(server)
+        if spec is None:
+            names = ", ".join(sorted(self._specs)) or "none"
+            raise NotFound(f"there is no server {server}", hint=f"the servers are: {names}")
+        if not spec.offers(tool):
+            raise NotFound(f"the config file leaves {tool} of {server} out")
+        state = self._state(spec)
+        if state.status is not ServerStatus.READY:
+            raise ServerUnavailable(f"{server} is {state.status}: {state.error}")
+        return self._answer(server, tool, arguments)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._bump()
+
+    def _state(self, spec: ServerSpec) -> ServerState:
+        state = ServerState(spec.name, spec.transport, ServerStatus.STARTING)
+        if self._closed:
+            return replace(state, status=ServerStatus.STOPPED)
+        if spec.name in self._fallen:
+            return replace(state, status=ServerStatus.FAILED, error=self._fallen[spec.name])
+        if spec.name not in self._has:
+            return state
+        kinds = [item.kind for item in self._items(spec)]
+        tools, prompts, resources = (kinds.count(kind) for kind in ItemKind)
+        return replace(state, status=ServerStatus.READY, tools=tools, prompts=prompts, resources=resources)
+
+    def _items(self, spec: ServerSpec) -> tuple[Item, ...]:
+        return tuple(
+            item for item in self._has[spec.name] if item.kind is not ItemKind.TOOL or spec.offers(item.name)
+        )
+
+    def _bump(self) -> None:
+        self._revision += 1
+        news, self._news = self._news, asyncio.Event()
+        news.set()
