@@ -54,7 +54,7 @@ def kill_at_step(extra: Mapping[str, str], step: Step, times: int = 1) -> None:
 
 
 def examine(extra: Mapping[str, str]) -> dict[str, object]:
-    found: dict[str, object] = json.loads(run(extra, "doctor", "--json").stdout)
+    found: dict[str, object] = json.loads(run(extra, "doctor", "--index", "--json").stdout)
     return found
 
 

@@ -28,7 +28,7 @@ def test_unchanged_items_cost_nothing_and_ten_changed_ones_are_done_again(
     catalog_files.write(tmp_path / "items.jsonl", changed[:100])
     assert json.loads(run(mine, "import", file, "--prune", "--json").stdout)["removed"] == 20
     assert json.loads(run(mine, "worker", "--drain", "--json").stdout)["followed"] == 20
-    assert json.loads(run(mine, "doctor", "--json").stdout)["points"] == 100
+    assert json.loads(run(mine, "doctor", "--index", "--json").stdout)["points"] == 100
 
 
 def test_lines_that_are_no_items_are_named_and_the_others_are_kept(
@@ -42,7 +42,7 @@ def test_lines_that_are_no_items_are_named_and_the_others_are_kept(
     assert "1 added, 0 changed, 0 unchanged, 0 removed, 2 refused" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("worker", "--drain"), ("doctor",), ("import", "/dev/null")])
+@pytest.mark.parametrize("arguments", [("worker", "--drain"), ("doctor", "--index"), ("import", "/dev/null")])
 def test_engines_that_are_down_end_in_a_message_and_what_to_do(
     installation: Installation, arguments: tuple[str, ...]
 ) -> None:
@@ -63,7 +63,7 @@ def test_serving_without_an_index_is_refused_with_the_command_that_builds_it(ins
 
 
 def test_a_setting_that_cannot_be_used_is_named_and_its_value_is_not_shown(installation: Installation) -> None:
-    done = run({**installation.environment, "TOOLSCRIPT_PORT": "hunter2"}, "doctor", code=2)
+    done = run({**installation.environment, "TOOLSCRIPT_PORT": "hunter2"}, "doctor", "--index", code=2)
     assert "TOOLSCRIPT_PORT" in done.stderr
     assert "hunter2" not in done.stderr
     assert "Traceback" not in done.stderr

@@ -87,7 +87,7 @@ def test_reindexing_to_another_model_fails_no_search_and_mixes_no_answer(
     assert [found for _, found in new_answers.values()] != [found for _, found in old_answers.values()]
 
     assert "toolscript reindex" in run(old, "serve", code=2).stderr
-    assert run(new, "doctor", "--json").returncode == 0
+    assert run(new, "doctor", "--index", "--json").returncode == 0
     assert len(json.loads(run(new, "reindex", "--drop-previous", "--json").stdout)["dropped"]) == 1
 
 
@@ -104,4 +104,4 @@ def test_both_generations_follow_what_changes_until_the_old_one_is_dropped(
     run(old, "import", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
     assert json.loads(run(old, "worker", "--drain", "--json").stdout)["followed"] == 1
     assert json.loads(run(new, "worker", "--drain", "--json").stdout)["followed"] == 1
-    assert json.loads(run(new, "doctor", "--json").stdout)["healthy"]
+    assert json.loads(run(new, "doctor", "--index", "--json").stdout)["healthy"]
