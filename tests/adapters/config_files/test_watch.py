@@ -1,0 +1,221 @@
+"""Changes of config files, on a real file system."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import watchfiles
+
+from toolscript.adapters.config_files.watch import config_changes
+
+pytestmark = pytest.mark.requirement("TS-011")
+
+NEVER = 3600.0
+AT_ONCE = 0.01
+
+
+@pytest.fixture
+def stop() -> asyncio.Event:
+    return asyncio.Event()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "folder" / ".toolscript.json"
+    path.parent.mkdir()
+    path.write_text("first")
+    return path
+
+
+async def soon(changes: AsyncIterator[None]) -> bool:
+    """Whether there is one more change; False at the end."""
+    async with asyncio.timeout(20):
+        return await anext(changes, True) is None
+
+
+async def watching(file: Path, stop: asyncio.Event, look: float = NEVER) -> AsyncIterator[None]:
+    """Changes that only the folders can tell: one change has passed, and the folders are watched."""
+    changes = config_changes([file], stop, look_seconds=look)
+    await asyncio.to_thread(file.write_text, "passed")
+    assert await soon(changes)
+    return changes
+
+
+async def told_of(changes: AsyncIterator[None], *steps: Callable[[], object]) -> bool:
+    """Whether a change made while the folders are watched is told."""
+    waiting = asyncio.ensure_future(soon(changes))
+    await asyncio.sleep(0)
+    for step in steps:
+        step()
+    return await waiting
+
+
+def replaced(file: Path) -> None:
+    new = file.with_name("new.tmp")
+    new.write_text("replaced")
+    new.replace(file)
+
+
+def removed_and_made(file: Path) -> None:
+    file.unlink()
+    file.write_text("made again")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file.write_text("changed"),
+        lambda file: file.unlink(),
+        replaced,
+        removed_and_made,
+    ],
+    ids=["changed", "removed", "replaced", "removed and made"],
+)
+async def test_the_folder_tells_of_every_kind_of_change(
+    file: Path, stop: asyncio.Event, change: Callable[[Path], object]
+) -> None:
+    assert await told_of(await watching(file, stop), lambda: change(file))
+
+
+async def test_a_file_that_does_not_exist_yet_is_told_when_it_is_made(file: Path, stop: asyncio.Event) -> None:
+    changes = await watching(file, stop)
+    assert await told_of(changes, file.unlink)
+    assert await told_of(changes, lambda: file.write_text("made"))
+
+
+async def test_a_change_between_the_call_and_the_first_wait_is_not_lost(file: Path, stop: asyncio.Event) -> None:
+    changes = config_changes([file], stop, look_seconds=NEVER)
+    await asyncio.to_thread(file.write_text, "changed")
+    assert await soon(changes)
+
+
+async def test_many_changes_at_once_are_told_a_few_times_at_most(file: Path, stop: asyncio.Event) -> None:
+    changes = await watching(file, stop)
+
+    def burst() -> None:
+        for number in range(5000):
+            file.write_text(f"burst {number}")
+        file.write_text("end")
+
+    writing = asyncio.ensure_future(asyncio.to_thread(burst))
+    told = 0
+    while await soon(changes):
+        told += 1
+        if await asyncio.to_thread(file.read_text) == "end":
+            break
+    await writing
+    assert 1 <= told <= 15
+
+
+async def test_other_files_of_the_folder_and_the_same_content_are_not_told(
+    file: Path, stop: asyncio.Event
+) -> None:
+    changes = await watching(file, stop)
+
+    def noise() -> None:
+        file.with_name("other").write_text("x")
+        os.utime(file)
+        file.write_text(file.read_text())
+
+    assert await told_of(
+        changes, noise, lambda: file.with_name("more").write_text("x"), lambda: file.write_text("y")
+    )
+    assert not await told_of(changes, noise, stop.set)
+
+
+async def test_a_link_to_another_folder_is_looked_through(tmp_path: Path, file: Path, stop: asyncio.Event) -> None:
+    link = tmp_path / ".toolscript.json"
+    link.symlink_to(file)
+    changes = config_changes([link], stop, look_seconds=0.05)
+    assert await told_of(changes, lambda: file.write_text("changed"))
+    assert await told_of(changes, lambda: file.write_text("again"))
+
+
+async def test_a_folder_that_does_not_exist_yet_is_waited_for(tmp_path: Path, stop: asyncio.Event) -> None:
+    path = tmp_path / "later" / ".toolscript.json"
+    changes = config_changes([path], stop, look_seconds=AT_ONCE)
+    assert await told_of(changes, path.parent.mkdir, lambda: path.write_text("made"))
+    assert await told_of(changes, lambda: path.write_text("changed"))
+
+
+async def test_a_folder_that_is_removed_and_made_again_is_followed(file: Path, stop: asyncio.Event) -> None:
+    changes = await watching(file, stop, look=0.05)
+    assert await told_of(changes, file.unlink, file.parent.rmdir)
+    assert await told_of(changes, file.parent.mkdir, lambda: file.write_text("again"))
+    assert await told_of(changes, lambda: file.write_text("changed"))
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no space left for watches"), RuntimeError("broken watcher"), ImportError()]
+)
+async def test_where_nothing_can_be_watched_files_are_looked_at(
+    file: Path, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(watchfiles, "awatch", refuse)
+    changes = config_changes([file], stop, look_seconds=AT_ONCE)
+    assert await told_of(changes, lambda: file.write_text("changed"))
+    assert await told_of(changes, file.unlink)
+
+
+async def test_it_ends_when_it_is_stopped_at_any_time(file: Path, stop: asyncio.Event) -> None:
+    changes = await watching(file, stop)
+    waiting = asyncio.ensure_future(soon(changes))
+    await asyncio.sleep(0)
+    stop.set()
+    assert not await waiting
+    assert not await soon(config_changes([file], stop))
+
+
+async def test_who_gives_up_waiting_does_not_stop_the_others(file: Path, stop: asyncio.Event) -> None:
+    changes = await watching(file, stop)
+    waiting = asyncio.ensure_future(soon(changes))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not stop.is_set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the kernel's watches")
+async def test_nothing_below_the_folders_is_watched(file: Path, stop: asyncio.Event) -> None:
+    for number in range(100):
+        (file.parent / f"sub{number}" / "deep").mkdir(parents=True)
+    before = kernel_watches()
+    changes = await watching(file, stop)
+    waiting = asyncio.ensure_future(soon(changes))
+    await asyncio.sleep(0)
+    assert kernel_watches() - before == 1
+    stop.set()
+    assert not await waiting
+
+
+def kernel_watches() -> int:
+    infos = Path("/proc/self/fdinfo").iterdir()
+    return sum(text.count("inotify wd:") for info in infos if (text := read_if_there(info)))
+
+
+def read_if_there(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("module", "late"),
+    [
+        ("toolscript.adapters.config_files", ["anyio", "asyncio", "difflib", "tempfile", "tomllib", "watchfiles"]),
+        ("toolscript.adapters.config_files.watch", ["anyio", "watchfiles"]),
+    ],
+)
+def test_what_takes_long_to_load_is_loaded_when_it_is_used(module: str, late: list[str]) -> None:
+    code = f"import sys, {module}; print([name for name in {late} if name in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == "[]"

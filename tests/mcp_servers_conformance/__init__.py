@@ -1,0 +1,1 @@
+"""A server that has everything the MCP conformance suite asks for."""

@@ -1,0 +1,87 @@
+"""Tools that need an answer from the client before they can finish: what they ask, and in which order."""
+
+import hashlib
+import hmac
+import secrets
+from typing import Any
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+KEY = secrets.token_bytes(32)
+
+Result = dict[str, Any]
+
+
+def form(message: str, name: str, kind: str = "string") -> Result:
+    schema = {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
+    return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
+
+
+def sampling(question: str) -> Result:
+    message = {"role": "user", "content": {"type": "text", "text": question}}
+    return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": 100}}
+
+
+ROOTS: Result = {"method": "roots/list", "params": {}}
+NAME = form("What is your name?", "name")
+
+# What each tool asks first; those of the second table also hand out a state that has to come back.
+ASKED: dict[str, Result] = {
+    "test_input_required_result_elicitation": {"user_name": NAME},
+    "test_input_required_result_sampling": {"capital_question": sampling("What is the capital of France?")},
+    "test_input_required_result_list_roots": {"client_roots": ROOTS},
+    "test_input_required_result_prompt": {"user_context": form("What context should the prompt use?", "context")},
+}
+ASKED_WITH_STATE: dict[str, Result] = {
+    "test_input_required_result_request_state": {"confirm": form("Please confirm", "ok", "boolean")},
+    "test_input_required_result_tampered_state": {"confirm": form("Please confirm", "ok", "boolean")},
+    "test_input_required_result_multiple_inputs": {
+        "user_name": NAME,
+        "greeting": sampling("Generate a greeting"),
+        "client_roots": ROOTS,
+    },
+}
+ROUNDS: tuple[Result, ...] = (
+    {"step1": form("Step 1: What is your name?", "name")},
+    {"step2": form("Step 2: What is your favorite color?", "color")},
+)
+
+
+def ask(requests: Result, state: str | None = None) -> Result:
+    result = {"resultType": "input_required", "inputRequests": requests}
+    return result if state is None else {**result, "requestState": _sealed(state)}
+
+
+def next_question(name: str, answers: dict[str, Any] | None, state: str | None) -> Result | None:
+    """What the client has to be asked now; None when all is answered."""
+    if name in ASKED:
+        return ask(ASKED[name]) if _missing(ASKED[name], answers) else None
+    known = None if state is None else _opened(state)
+    if name in ASKED_WITH_STATE:
+        requests = ASKED_WITH_STATE[name]
+        return ask(requests, name) if known != name or _missing(requests, answers) else None
+    return _next_round(known, answers)
+
+
+def _next_round(known: str | None, answers: dict[str, Any] | None) -> Result | None:
+    """The state is the number of the round that was asked last."""
+    asked = int(known) if known is not None and known.isdigit() else None
+    if asked is None or _missing(ROUNDS[asked], answers):
+        return ask(ROUNDS[asked or 0], str(asked or 0))
+    return ask(ROUNDS[asked + 1], str(asked + 1)) if asked + 1 < len(ROUNDS) else None
+
+
+def _missing(requests: Result, answers: dict[str, Any] | None) -> bool:
+    return not requests.keys() <= (answers or {}).keys()
+
+
+def _sealed(state: str) -> str:
+    return f"{state}.{hmac.new(KEY, state.encode(), hashlib.sha256).hexdigest()}"
+
+
+def _opened(sealed: str) -> str:
+    state = sealed.rpartition(".")[0]
+    if not hmac.compare_digest(_sealed(state), sealed):
+        raise MCPError(INVALID_PARAMS, "the request state was changed on its way")
+    return state

@@ -1,0 +1,94 @@
+"""What of the conformance suite does not pass, and why. The list is exact: what passes must not be on it."""
+
+from collections.abc import Iterable
+
+NAMED_TOOL = (
+    "calls a tool of the suite's own test server by its name; /mcp has three tools, others go through call_tool"
+)
+TOOLS_ONLY = "asks for prompts, resources, completion or logging; /mcp has tools only"
+TASKS = "an extension of the protocol, which nothing requires; neither endpoint nor test server has tasks"
+
+
+def _each(reason: str, scenarios: Iterable[str]) -> dict[str, str]:
+    return dict.fromkeys(scenarios, reason)
+
+
+_TASKS = _each(
+    TASKS,
+    (
+        "tasks-lifecycle",
+        "tasks-capability-negotiation",
+        "tasks-wire-fields",
+        "tasks-request-state-removal",
+        "tasks-mrtr-input",
+        "tasks-request-headers",
+        "tasks-dispatch-and-envelope",
+        "tasks-required-task-error",
+        "tasks-mrtr-composition",
+    ),
+)
+_NAMED_TOOLS = _each(
+    NAMED_TOOL,
+    (
+        "tools-call-simple-text",
+        "tools-call-image",
+        "tools-call-audio",
+        "tools-call-embedded-resource",
+        "tools-call-mixed-content",
+        "tools-call-error",
+        "tools-call-with-progress",
+    ),
+)
+_NOT_TOOLS = _each(
+    TOOLS_ONLY,
+    (
+        "completion-complete",
+        "resources-list",
+        "resources-read-text",
+        "resources-read-binary",
+        "resources-templates-read",
+        "prompts-list",
+        "prompts-get-simple",
+        "prompts-get-with-args",
+        "prompts-get-embedded-resource",
+        "prompts-get-with-image",
+    ),
+)
+
+# At /mcp/{server}, where every name is the server's own.
+THROUGH_THE_GATEWAY: dict[str, str] = {**_TASKS}
+
+# At /mcp, with the three tools.
+THREE_TOOLS: dict[str, str] = {
+    **_TASKS,
+    **_NAMED_TOOLS,
+    **_NOT_TOOLS,
+    **_each(
+        NAMED_TOOL,
+        (
+            "input-required-result-basic-elicitation",
+            "input-required-result-basic-sampling",
+            "input-required-result-basic-list-roots",
+            "input-required-result-request-state",
+            "input-required-result-multiple-input-requests",
+            "input-required-result-multi-round",
+            "input-required-result-result-type",
+            "input-required-result-tampered-state",
+            "input-required-result-capability-check",
+            "json-schema-2020-12",
+            "http-custom-header-server-validation",
+        ),
+    ),
+    "input-required-result-non-tool-request": TOOLS_ONLY,
+    "caching": TOOLS_ONLY,
+    "server-stateless": "4 of its checks call diagnostic tools of the suite's own test server; the others pass",
+}
+THREE_TOOLS_2025: dict[str, str] = {
+    **_NAMED_TOOLS,
+    **_NOT_TOOLS,
+    **_each(NAMED_TOOL, ("tools-call-sampling", "tools-call-elicitation")),
+    **_each(
+        TOOLS_ONLY,
+        ("logging-set-level", "tools-call-with-logging", "resources-subscribe", "resources-unsubscribe"),
+    ),
+}

@@ -1,0 +1,98 @@
+"""A gateway in memory: a few tools, found by the words they contain, that answer what they were told to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from toolscript.errors import NotFound, ServerUnavailable
+from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalHit, LocalQuery
+from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.servers import CallResult, ServerState
+from toolscript.model.tool_ids import is_wanted, tool_id
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
+EVERY_BLOCK: tuple[JsonObject, ...] = (
+    {"type": "text", "text": "four rows", "annotations": {"audience": ["user"], "priority": 0.5}},
+    {"type": "image", "data": PIXEL, "mimeType": "image/png"},
+    {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
+    {"type": "resource", "resource": {"uri": "memo://rows", "mimeType": "text/plain", "text": "a,b"}},
+    {"type": "resource_link", "uri": "memo://all", "name": "all rows"},
+)
+LONG = "Reads rows from a database. " + "It goes on about every detail of it for very long, " * 10
+
+
+def tool(server: str, name: str, description: str, **properties: str) -> Item:
+    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in properties.items()}}
+    return Item(tool_id(server, name), ItemKind.TOOL, server, name, description, input_schema=schema)
+
+
+ITEMS = (
+    tool("files", "read_file", "Read the contents of a file.", path="string"),
+    tool("files", "write_file", "Write text to a file.", path="string", text="string"),
+    replace(
+        tool("github", "create_issue", "Create an issue in a repository.", title="string"),
+        output_schema={"type": "object", "properties": {"number": {"type": "integer"}}},
+        annotations={"destructiveHint": False},
+    ),
+    tool("database", "query_rows", LONG, sql="string"),
+    Item("files__summary", ItemKind.PROMPT, "files", "summary", "Sum up a file."),
+)
+
+
+@dataclass
+class GatewayDouble:
+    """`replies` are what calls answer, by tool; an exception among them is raised."""
+
+    found: Sequence[Item] = ITEMS
+    replies: dict[str, CallResult | Exception] = field(default_factory=dict)
+    semantic: bool = True
+    broken: Exception | None = None
+    calls: list[tuple[str, JsonObject]] = field(default_factory=list)
+    queries: list[LocalQuery] = field(default_factory=list)
+
+    async def search(self, query: LocalQuery) -> LocalAnswer:
+        self.queries.append(query)
+        if self.broken:
+            raise self.broken
+        scored = sorted((self._hit(item, query.text) for item in self._tools()), key=lambda hit: -hit.confidence)
+        hits = tuple(hit for hit in scored if hit.confidence >= query.threshold)
+        misses = () if hits else tuple(scored[:2])
+        hint = "" if hits else "Say it in other words."
+        return LocalAnswer(
+            query.text, hits[: query.limit], len(hits), query.threshold, self.semantic, hint, misses
+        )
+
+    def _tools(self) -> list[Item]:
+        return [item for item in self.found if item.kind is ItemKind.TOOL]
+
+    @staticmethod
+    def _hit(item: Item, text: str) -> LocalHit:
+        words = text.lower().replace("_", " ").split()
+        there = f"{item.name} {item.description}".lower()
+        matched = [word for word in words if word in there]
+        return LocalHit(item, len(matched) / len(words), f"has {', '.join(matched) or 'nothing'}")
+
+    async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
+        return [item for item in self.found if is_wanted(item.server, item.name, wanted)]
+
+    async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
+        names = [tool_id(item.server, item.name) for item in await self.items(wanted)]
+        return "\n".join(f"{'function' if compact else 'export function'} {name}(): unknown" for name in names)
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        self.calls.append((tool, arguments))
+        if tool not in {tool_id(item.server, item.name) for item in self._tools()}:
+            raise NotFound(f"there is no tool {tool}")
+        reply = self.replies.get(tool, CallResult(({"type": "text", "text": f"called {tool}"},)))
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def servers(self) -> Sequence[ServerState]:
+        return ()
+
+    async def health(self) -> GatewayHealth:
+        return GatewayHealth("0", ready=True, semantic=self.semantic, model="none", items=len(self.found))
+
+
+def down(server: str) -> ServerUnavailable:
+    return ServerUnavailable(f"{server} is not connected", hint="`toolscript servers` says why")
