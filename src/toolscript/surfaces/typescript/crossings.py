@@ -1,13 +1,14 @@
 """Intersections of unions, which TypeScript multiplies out and refuses to compile when there are too many."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .nodes import (
     BOOLEAN,
     UNKNOWN,
     Both,
+    Declaration,
     Either,
     Fields,
     ListOf,
@@ -19,54 +20,58 @@ from .nodes import (
 )
 
 MAX_ALTERNATIVES = 2_000
-MAX_STEPS = 500
 MAX_CHAIN = 40
-
-Declared = Mapping[str, Node]
-
-
-def without_wide_crossings(node: Node, declared: Declared) -> Node:
-    """The type, with `unknown` for every intersection that could become too many alternatives."""
-    match node:
-        case Either(members):
-            return either([without_wide_crossings(one, declared) for one in members])
-        case Both(members):
-            kept = [without_wide_crossings(one, declared) for one in members]
-            return UNKNOWN if _Crossing(declared).is_too_wide(members) else both(kept)
-        case ListOf(item):
-            return ListOf(without_wide_crossings(item, declared))
-        case TupleOf(items, required, rest):
-            kept = [without_wide_crossings(one, declared) for one in items]
-            return TupleOf(tuple(kept), required, rest and without_wide_crossings(rest, declared))
-        case Fields(properties, others):
-            fields = [replace(one, type=without_wide_crossings(one.type, declared)) for one in properties]
-            return Fields(tuple(fields), others and without_wide_crossings(others, declared))
-        case _:
-            return node
+# How many types are looked at for one tool, so that no schema can make this take long.
+MAX_LOOKS = 100_000
 
 
-class _Crossing:
-    """One intersection, looked at together with what its members say of the same property, and so on inward."""
+def without_wide_crossings(made: Sequence[Declaration]) -> tuple[Declaration, ...]:
+    """The types of a tool, with `unknown` for every intersection that could become too many alternatives."""
+    crossings = _Crossings({one.name: one.type for one in made})
+    return tuple(replace(one, type=crossings.narrowed(one.type)) for one in made)
 
-    def __init__(self, declared: Declared) -> None:
+
+class _Crossings:
+    """An intersection is looked at together with what its members say of the same property, and so on inward."""
+
+    def __init__(self, declared: Mapping[str, Node]) -> None:
         self._declared = declared
-        self._seen: set[tuple[Node, ...]] = set()
+        self._looks = 0
 
-    def is_too_wide(self, members: tuple[Node, ...]) -> bool:
-        waiting = [members]
+    def narrowed(self, node: Node) -> Node:
+        match node:
+            case Either(members):
+                return either(map(self.narrowed, members))
+            case Both(members):
+                return UNKNOWN if self._is_too_wide(members) else both(map(self.narrowed, members))
+            case ListOf(item):
+                return ListOf(self.narrowed(item))
+            case TupleOf(items, required, rest):
+                return TupleOf(tuple(map(self.narrowed, items)), required, rest and self.narrowed(rest))
+            case Fields(properties, others):
+                narrowed = tuple(replace(one, type=self.narrowed(one.type)) for one in properties)
+                return Fields(narrowed, others and self.narrowed(others))
+            case _:
+                return node
+
+    def _is_too_wide(self, members: tuple[Node, ...]) -> bool:
+        waiting, seen = [members], set[tuple[Node, ...]]()
         while waiting:
             nodes = waiting.pop()
-            if nodes in self._seen:
+            if nodes in seen:
                 continue
-            self._seen.add(nodes)
-            if len(self._seen) > MAX_STEPS or self._alternatives(Both(nodes)) > MAX_ALTERNATIVES:
+            seen.add(nodes)
+            if self._alternatives(Both(nodes)) > MAX_ALTERNATIVES:
                 return True
             waiting += self._shared_properties(nodes)
+            if self._looks > MAX_LOOKS:
+                return True
         return False
 
     def _alternatives(self, node: Node, chain: int = 0) -> int:
         """How many there are, as far as it matters."""
-        if chain > MAX_CHAIN:
+        self._looks += 1
+        if chain > MAX_CHAIN or self._looks > MAX_LOOKS:
             return MAX_ALTERNATIVES + 1
         match node:
             case Either(members):
@@ -88,13 +93,16 @@ class _Crossing:
 
     def _properties(self, node: Node, chain: int = 0) -> Iterator[tuple[str | None, Node]]:
         """What an object, or an alternative, says of its properties; None stands for those it does not name."""
+        self._looks += 1
+        if chain > MAX_CHAIN or self._looks > MAX_LOOKS:
+            return
         match node:
-            case Either(members) | Both(members) if chain <= MAX_CHAIN:
+            case Either(members) | Both(members):
                 for one in members:
                     yield from self._properties(one, chain + 1)
-            case Named(name) if chain <= MAX_CHAIN:
+            case Named(name):
                 yield from self._properties(self._declared.get(name, UNKNOWN), chain + 1)
             case Fields(properties, others):
+                self._looks += len(properties)
                 yield from ((one.name, one.type) for one in properties)
-                if others is not None:
-                    yield None, others
+                yield from [] if others is None else [(None, others)]

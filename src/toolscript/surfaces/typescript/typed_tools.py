@@ -53,9 +53,8 @@ def _typed(tool: NamedTool, names: Names) -> TypedTool:
         *_declarations(tool.item.input_schema, tool.params_name, names),
         *_declarations(tool.item.output_schema, tool.result_name, names),
     ]
-    declared = {one.name: one.type for one in made}
-    safe = tuple(replace(one, type=without_wide_crossings(one.type, declared)) for one in made)
-    return TypedTool(tool, {one.name: one.type for one in safe}, safe)
+    narrowed = without_wide_crossings(made)
+    return TypedTool(tool, {one.name: one.type for one in narrowed}, narrowed)
 
 
 def _declarations(schema: object, name: str, names: Names) -> list[Declaration]:
