@@ -55,6 +55,7 @@ class Indexing:
         self._model_decided = asyncio.Event()
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
+        self._unkept = False
         self.ready = False
 
     def use(self, specs: Sequence[ServerSpec], remembered: Sequence[Offer] = ()) -> None:
@@ -182,9 +183,11 @@ class Indexing:
             self._on_progress(Progress("embedding tools", done, len(missing)))
             if done % KEEP_EVERY == 0:
                 await asyncio.to_thread(vectors.keep, index.items, hashes)
-        if missing and not self._due.is_set():
+        # What a round embedded that was cut short is kept by the next one, which may find nothing missing.
+        if self._unkept and not self._due.is_set():
             self._search.index = index.with_vectors(vectors.matrix(hashes)).warm()
             await asyncio.to_thread(vectors.keep, index.items, hashes)
+            self._unkept = False
 
     async def _try_to_embed(self, vectors: ItemVectors, batch: dict[str, Item]) -> bool:
         try:
@@ -193,4 +196,5 @@ class Indexing:
             logger.warning("tools without a vector", extra={"part": "model", "reason": error.message})
             return False
         self.embedded += len(batch)
+        self._unkept = True
         return True

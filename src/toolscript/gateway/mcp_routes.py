@@ -72,5 +72,8 @@ class _Later:
 
 
 def _load() -> None:
+    # The whole of the SDK before its parts: its packages import each other, and where two threads begin at
+    # different ends of the circle (the servers' connections begin at `mcp`) both fail.
+    import_module("mcp")
     import_module("toolscript.surfaces.mcp.endpoint")
     import_module("toolscript.surfaces.mcp.passthrough")

@@ -70,6 +70,8 @@ async def open_parts(
     settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True
 ) -> AsyncIterator[Parts]:
     """A gateway at work, with no servers yet."""
+    if model:
+        _require_device(settings)
     from toolscript.adapters.mcp_servers import McpServers
 
     search = LocalSearch(_capabilities(settings), alpha=settings.search_alpha)
@@ -104,6 +106,14 @@ def load_embedder(settings: GatewaySettings) -> Embedder:
         downloads=settings.data_folder / "models",
     )
     return CachedEmbedder(model, size=1024)
+
+
+def _require_device(settings: GatewaySettings) -> None:
+    """A GPU that was asked for by name is not replaced by words alone, as a model that cannot be had is."""
+    if settings.search_device == "gpu":
+        from toolscript.adapters.local_model.engine import Device, providers_for
+
+        providers_for(Device.GPU)
 
 
 def read_settings(settings: GatewaySettings) -> Config:

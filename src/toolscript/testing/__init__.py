@@ -4,5 +4,6 @@ from toolscript.testing.catalog import MemoryCatalog
 from toolscript.testing.dirty_set import MemoryDirtySet
 from toolscript.testing.embedder import HashEmbedder
 from toolscript.testing.index import MemoryIndexes
+from toolscript.testing.tool_servers import MemoryToolServers
 
-__all__ = ["HashEmbedder", "MemoryCatalog", "MemoryDirtySet", "MemoryIndexes"]
+__all__ = ["HashEmbedder", "MemoryCatalog", "MemoryDirtySet", "MemoryIndexes", "MemoryToolServers"]

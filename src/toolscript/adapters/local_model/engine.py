@@ -1,6 +1,7 @@
 """What a loaded model is, whichever way it was loaded, and on which device it may run."""
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,9 @@ PREFIXES = {
     "bge-": ("Represent this sentence for searching relevant passages: ", ""),
     "e5-": ("query: ", "passage: "),
 }
+
+
+logger = logging.getLogger(__name__)
 
 
 class Device(StrEnum):
@@ -53,7 +57,9 @@ def providers_for(device: Device) -> list[str]:
             hint="install onnxruntime-gpu, or set TOOLSCRIPT_SEARCH_DEVICE=auto",
             details={"available": available},
         )
-    return [CPU_PROVIDER] if device is Device.CPU else [*gpus, CPU_PROVIDER]
+    used = [] if device is Device.CPU else gpus
+    logger.debug("GPU is %s for the embedding model", "enabled" if used else "disabled", extra={"part": "model"})
+    return [*used, CPU_PROVIDER]
 
 
 def prefixes_of(name: str) -> tuple[str, str]:

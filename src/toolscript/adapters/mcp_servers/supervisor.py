@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
@@ -80,8 +81,9 @@ class Supervisor:
     async def _run(self, predecessor: "asyncio.Task[None] | None") -> None:
         if predecessor is not None:
             await asyncio.wait([predecessor])
-        # Importing the SDK takes two seconds, which the event loop spends better.
-        await asyncio.to_thread(import_module, _CONNECTION)
+        if _CONNECTION not in sys.modules:
+            # Importing the SDK takes two seconds, which the event loop spends better.
+            await asyncio.to_thread(import_module, _CONNECTION)
         from toolscript.adapters.mcp_servers.negotiation import Habits
 
         habits = Habits()

@@ -81,17 +81,20 @@ def capabilities_of(text: str) -> Capabilities:
         known = {name: _capability(one) for name, one in table["capability"].items()}
         general = tuple(_generals(table["general"]))
         missing = sorted({name for one in general for name in one.does} - set(known))
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigInvalid(f"the table of capabilities cannot be read: {error}") from error
     if missing:
         raise ConfigInvalid(f"the table of capabilities has no [capability.{missing[0]}]")
     return Capabilities(general, known)
 
 
-def _generals(table: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[General]:
+def _generals(table: Mapping[str, Mapping[str, object]]) -> Iterator[General]:
     for kind, one in table.items():
-        names = tuple(frozenset(words_of(name)) for name in one["names"])
-        yield General(kind, names, tuple(one["does"]))
+        names = tuple(frozenset(words_of(name)) for name in _list(one["names"]))
+        if not all(names):
+            # Every tool has all of no words.
+            raise ValueError(f"a name of [general.{kind}] has no word in it")
+        yield General(kind, names, tuple(_list(one["does"])))
 
 
 def _capability(one: Mapping[str, object]) -> Capability:
@@ -99,6 +102,10 @@ def _capability(one: Mapping[str, object]) -> Capability:
 
 
 def _stems(words: object) -> frozenset[int]:
+    return frozenset(terms_of_word(part)[0] for word in _list(words) for part in words_of(word))
+
+
+def _list(words: object) -> list[str]:
     if not isinstance(words, list):
-        raise TypeError("words must be a list")
-    return frozenset(terms_of_word(part)[0] for word in words for part in words_of(str(word)))
+        raise TypeError(f"{words!r} must be a list")
+    return [str(word) for word in words]

@@ -71,11 +71,13 @@ class LocalSearch:
         if self.embedder is None or not index.model_is_used:
             return None
         try:
-            return await self.embedder.embed_query(text)
+            vector = await self.embedder.embed_query(text)
         except ToolscriptError as error:
             self.why_words_alone = error.message
             logger.warning("search by words alone", extra={"part": "embedding", "reason": error.message})
             return None
+        self.why_words_alone = ""
+        return vector
 
     def _score(self, query: LocalQuery, asked: Wanted, vector: Vector | None, index: LocalIndex) -> _Scored:
         rows = index.rows(query.kind)
@@ -103,9 +105,9 @@ class LocalSearch:
             worth = min(inferred.confidence, most)
             of_kind = [at for at, row in enumerate(ranking.rows) if general.includes(index.name_words[row])]
             of_kind.sort(key=lambda at: -ranking.standing[at])
-            found |= {
-                at: replace(inferred, confidence=worth) for at in of_kind[:MOST_GENERAL] if confidence[at] < worth
-            }
+            for at in of_kind[:MOST_GENERAL]:
+                if worth > max(confidence[at], found[at].confidence if at in found else 0.0):
+                    found[at] = replace(inferred, confidence=worth)
         return found
 
     def _hint(self, query: LocalQuery, index: LocalIndex, *, found: bool, semantic: bool) -> str:
