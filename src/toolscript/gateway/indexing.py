@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from toolscript.adapters.gateway_files import EmbeddingFile, OfferFile
+from toolscript.adapters.gateway_files import AnalysisFile, EmbeddingFile, OfferFile
 from toolscript.errors import ToolscriptError
 from toolscript.model.items import Item
 from toolscript.model.models import IndexCard
@@ -56,6 +56,7 @@ class Indexing:
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
         self._unkept = False
+        self._words_changed = False
         self.ready = False
 
     def use(self, specs: Sequence[ServerSpec], remembered: Sequence[Offer] = ()) -> None:
@@ -158,12 +159,20 @@ class Indexing:
         if self._cache is not None and news != self._kept and any(news):
             await asyncio.to_thread(OfferFile(self._cache / "tools", self.specs).remember, *news)
             self._kept = news
+        if self._cache is not None and self._words_changed:
+            self._words_changed = False
+            await asyncio.to_thread(self._analysis_file(self._cache).remember, dict(self._analysed))
+
+    def _analysis_file(self, cache: Path) -> AnalysisFile:
+        return AnalysisFile(cache / "words", [spec.name for spec in self.specs])
 
     def _build(self, items: Sequence[Item]) -> tuple[LocalIndex, list[str]]:
         """Runs on a thread. Only items that are new or changed are taken apart."""
-        self._analysed = {
-            item.fingerprint: self._analysed.get(item.fingerprint) or analyse(item) for item in items
-        }
+        if not self._analysed and self._cache:
+            self._analysed = self._analysis_file(self._cache).recall()
+        known = self._analysed
+        self._analysed = {item.fingerprint: known.get(item.fingerprint) or analyse(item) for item in items}
+        self._words_changed = self._words_changed or not self._analysed.keys() <= known.keys()
         analysed = [self._analysed[item.fingerprint] for item in items]
         if self._vectors is None:
             return LocalIndex(items, analysed).warm(), []

@@ -18,6 +18,7 @@ from toolscript.surfaces.typescript import typescript_module
 
 MOST_SUGGESTED = 3
 MOST_OF_A_REASON = 80
+MOST_OF_A_REFUSAL = 200
 
 
 class LocalGateway:
@@ -67,7 +68,11 @@ class LocalGateway:
         return await self._servers.call(server, name, arguments)
 
     async def servers(self) -> Sequence[ServerState]:
-        return sorted([*self._servers.states(), *self.left_out], key=lambda state: state.name)
+        refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
+        states = [
+            replace(one, error=one.error or _refusal(refused.get(one.name))) for one in self._servers.states()
+        ]
+        return sorted([*states, *self.left_out], key=lambda state: state.name)
 
     async def health(self) -> GatewayHealth:
         return GatewayHealth(
@@ -110,3 +115,8 @@ class LocalGateway:
             hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
             details={"nearest": nearest},
         )
+
+
+def _refusal(refused: Sequence[str] | None) -> str:
+    """A tool that cannot be used must not look like one that its server does not have."""
+    return f"{len(refused)} left out; {refused[0][:MOST_OF_A_REFUSAL]}" if refused else ""

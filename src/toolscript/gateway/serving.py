@@ -29,7 +29,7 @@ from toolscript.gateway.opening import (
 from toolscript.model.gateway import GatewayHealth
 from toolscript.model.progress import silent
 from toolscript.settings import GatewaySettings, load_gateway_settings
-from toolscript.surfaces.logs import configure_logs
+from toolscript.surfaces.plain_logs import configure_plain_logs
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 20.0
@@ -45,7 +45,7 @@ def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], backg
     if background:
         on_ready(_start_in_background(settings))
         return
-    configure_logs(settings.gateway_log_level, "text")
+    configure_plain_logs(settings.gateway_log_level)
     asyncio.run(_serve(settings, on_ready))
 
 
@@ -81,7 +81,7 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
     from toolscript.surfaces.mcp.endpoint import create_mcp_server, run_stdio
 
     settings = load_gateway_settings(flags)
-    configure_logs(settings.gateway_log_level, "text")
+    configure_plain_logs(settings.gateway_log_level)
     running = find_running(settings)
 
     async def run() -> None:

@@ -5,6 +5,8 @@ import sys
 
 import structlog
 
+from toolscript.surfaces.request_context import current_request_id
+
 # Facts that the core attaches to its records; anything else a library adds stays out.
 _FACTS = structlog.stdlib.ExtraAdder(
     allow=(
@@ -24,9 +26,15 @@ _FACTS = structlog.stdlib.ExtraAdder(
 )
 
 
+def _with_request_id(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    if request_id := current_request_id.get():
+        event["request_id"] = request_id
+    return event
+
+
 def configure_logs(level: str, style: str) -> None:
     shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
+        _with_request_id,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         _FACTS,

@@ -5,13 +5,15 @@ import logging
 import re
 import time
 import uuid
+from contextvars import ContextVar
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from structlog.contextvars import bound_contextvars
 
 from toolscript.surfaces.error_table import envelope
 
 HEADER = b"x-request-id"
+# For the logs of whatever runs on behalf of a request.
+current_request_id: ContextVar[str] = ContextVar("request_id", default="")
 MOST_BYTES = 64 * 1024
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -28,8 +30,11 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(scope)
-        with bound_contextvars(request_id=request_id):
+        before = current_request_id.set(request_id)
+        try:
             await self._answer(scope, _Body(receive, self._most_bytes).receive, _Response(send, request_id))
+        finally:
+            current_request_id.reset(before)
 
     async def _answer(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         started = time.perf_counter()
