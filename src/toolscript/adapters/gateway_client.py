@@ -48,9 +48,10 @@ class GatewayClient:
         self._call_seconds = call_seconds
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold, "explain": "true"}
+        asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
         kind = {"kind": query.kind.value if query.kind else "any"}
-        return answer_from_json(await self._json("GET", f"/search?{urlencode({**asked, **kind})}"))
+        more = {"explain": "true", "schemas": "true"}
+        return answer_from_json(await self._json("GET", f"/search?{urlencode({**asked, **kind, **more})}"))
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         items: list[Item] = []

@@ -51,7 +51,7 @@ class Indexing:
         self._vectors: ItemVectors | None = None
         self._due = asyncio.Event()
         self._caught_up = asyncio.Event()
-        self._indexed_once = asyncio.Event()
+        self._begun = asyncio.Event()
         self._model_decided = asyncio.Event()
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
@@ -67,15 +67,22 @@ class Indexing:
         self._mark_due()
 
     async def run(self) -> None:
+        """What is remembered comes before anything else is loaded: that takes seconds."""
+        if self._remembered:
+            await self._index()
+        self._begun.set()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow_servers())
             tasks.create_task(self._load_model())
             tasks.create_task(self._keep_up())
 
-    async def started(self) -> None:
-        """Waits for the first index where something is remembered: then the very first search has an answer."""
-        if self._remembered:
-            await self._indexed_once.wait()
+    async def has_begun(self) -> None:
+        """Waits until what is remembered can be found: then the very first search has an answer."""
+        await self._begun.wait()
+
+    async def model_is_decided(self) -> None:
+        """Waits until the model has been loaded, or cannot be."""
+        await self._model_decided.wait()
 
     async def settled(self, *, servers: bool = True) -> None:
         """Waits until every server has answered or failed, the model has come or not, and all of it is indexed."""
@@ -115,7 +122,8 @@ class Indexing:
         names = [spec.name for spec in self.specs]
         card = IndexCard(self._embedder.model)
         memory = EmbeddingFile(self._cache / "embeddings", names, card) if self._cache else None
-        self._vectors = ItemVectors(self._embedder, memory)
+        known = self._vectors.known if self._vectors is not None else {}
+        self._vectors = ItemVectors(self._embedder, memory, known)
 
     def _mark_due(self) -> None:
         self._caught_up.clear()
@@ -133,14 +141,15 @@ class Indexing:
         states = {state.name: state.status for state in self._servers.states()}
         all_said = ServerStatus.STARTING not in states.values()
         items = [item for offer in self._current_offers(states) for item in offer.items]
-        index, hashes = await asyncio.to_thread(self._build, items)
+        # The model may come while the index is built: this round has none then, and the next one does.
+        vectors = self._vectors
+        index, hashes = await asyncio.to_thread(self._build, items, vectors)
         self._search.index = index
         self.ready = self.ready or all_said or bool(items)
-        self._indexed_once.set()
         if all_said:
             await self._remember()
-        if self._vectors is not None:
-            await self._embed(self._vectors, index, hashes)
+        if vectors is not None:
+            await self._embed(vectors, index, hashes)
 
     def _current_offers(self, states: Mapping[str, ServerStatus]) -> list[Offer]:
         """What the servers offer, and what is remembered of those that have not answered for the first time."""
@@ -166,7 +175,7 @@ class Indexing:
     def _analysis_file(self, cache: Path) -> AnalysisFile:
         return AnalysisFile(cache / "words", [spec.name for spec in self.specs])
 
-    def _build(self, items: Sequence[Item]) -> tuple[LocalIndex, list[str]]:
+    def _build(self, items: Sequence[Item], vectors: ItemVectors | None) -> tuple[LocalIndex, list[str]]:
         """Runs on a thread. Only items that are new or changed are taken apart."""
         if not self._analysed and self._cache:
             self._analysed = self._analysis_file(self._cache).recall()
@@ -174,11 +183,11 @@ class Indexing:
         self._analysed = {item.fingerprint: known.get(item.fingerprint) or analyse(item) for item in items}
         self._words_changed = self._words_changed or not self._analysed.keys() <= known.keys()
         analysed = [self._analysed[item.fingerprint] for item in items]
-        if self._vectors is None:
+        if vectors is None:
             return LocalIndex(items, analysed).warm(), []
         hashes = [vector_hash(item) for item in items]
-        self._vectors.recall(hashes)
-        return LocalIndex(items, analysed, self._vectors.matrix(hashes)).warm(), hashes
+        vectors.recall(hashes)
+        return LocalIndex(items, analysed, vectors.matrix(hashes)).warm(), hashes
 
     async def _embed(self, vectors: ItemVectors, index: LocalIndex, hashes: list[str]) -> None:
         """A batch at a time; a change that comes meanwhile goes first, and the rest goes on from there."""
@@ -202,8 +211,10 @@ class Indexing:
         try:
             await vectors.embed(batch)
         except ToolscriptError as error:
+            self._search.why_words_alone = error.message
             logger.warning("tools without a vector", extra={"part": "model", "reason": error.message})
             return False
+        self._search.why_words_alone = ""
         self.embedded += len(batch)
         self._unkept = True
         return True

@@ -65,12 +65,17 @@ class LocalGateway:
         await self._has_started(server)
         if not self._offers(server, name):
             raise self._unknown(server, name)
-        return await self._servers.call(server, name, arguments)
+        try:
+            return await self._servers.call(server, name, arguments)
+        except ServerUnavailable as error:
+            error.details.setdefault("server", server)
+            raise
 
     async def servers(self) -> Sequence[ServerState]:
         refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
         states = [
-            replace(one, error=one.error or _refusal(refused.get(one.name))) for one in self._servers.states()
+            replace(one, error=one.error or _refusal(refused[one.name])) if one.name in refused else one
+            for one in self._servers.states()
         ]
         return sorted([*states, *self.left_out], key=lambda state: state.name)
 
@@ -105,6 +110,7 @@ class LocalGateway:
                 return ServerUnavailable(
                     f"the server {server} is {state.status}: {state.error or 'no reason known'}",
                     hint="`toolscript list-servers` shows how the servers are doing",
+                    details={"server": server},
                 )
         known = [
             tool_id(item.server, item.name) for item in self._search.index.items if item.kind is ItemKind.TOOL
@@ -117,6 +123,6 @@ class LocalGateway:
         )
 
 
-def _refusal(refused: Sequence[str] | None) -> str:
+def _refusal(refused: Sequence[str]) -> str:
     """A tool that cannot be used must not look like one that its server does not have."""
-    return f"{len(refused)} left out; {refused[0][:MOST_OF_A_REFUSAL]}" if refused else ""
+    return f"{len(refused)} left out; {refused[0][:MOST_OF_A_REFUSAL]}"

@@ -1,7 +1,7 @@
 """MCP on the gateway's own address. Its SDK takes seconds to load, so it is loaded while searches are answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
 
@@ -16,11 +16,18 @@ from toolscript.ports import Gateway
 class McpRoutes:
     """`/mcp` finds and calls tools; `/mcp/{server}` is one server as it is."""
 
-    def __init__(self, gateway: Gateway, find_server: Callable[[str], ServerSpec | None]) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        find_server: Callable[[str], ServerSpec | None],
+        until_quiet: Callable[[], Awaitable[None]],
+    ) -> None:
         self._gateway = gateway
         self._find_server = find_server
-        self._own = _Later()
-        self._of_server = _Later()
+        self._until_quiet = until_quiet
+        self._asked = asyncio.Event()
+        self._own = _Later(self._asked)
+        self._of_server = _Later(self._asked)
 
     @property
     def routes(self) -> tuple[BaseRoute, ...]:
@@ -38,6 +45,7 @@ class McpRoutes:
 
     async def _serve(self, closing: asyncio.Event) -> None:
         """One task opens and closes what the SDK needs open, as its task groups ask for."""
+        await self._until_wanted()
         await asyncio.to_thread(_load)
         from httpx2 import AsyncClient
 
@@ -50,11 +58,19 @@ class McpRoutes:
             self._of_server.become(passthrough_asgi(self._find_server, client))
             await closing.wait()
 
+    async def _until_wanted(self) -> None:
+        """Loaded when somebody asks for it, and else when what matters more has been loaded."""
+        waits = {asyncio.ensure_future(self._until_quiet()), asyncio.ensure_future(self._asked.wait())}
+        _, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for one in left:
+            one.cancel()
+
 
 class _Later:
     """An app that is not there yet: whoever asks waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: asyncio.Event) -> None:
+        self._asked = asked
         self._app: asyncio.Future[ASGIApp] | None = None
         self._known: ASGIApp | None = None
 
@@ -65,6 +81,7 @@ class _Later:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._known is None:
+            self._asked.set()
             self._app = self._app or asyncio.get_running_loop().create_future()
             await asyncio.shield(self._app)
         assert self._known is not None  # noqa: S101

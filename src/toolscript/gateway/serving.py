@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from subprocess import DEVNULL, Popen
 
 from toolscript import __version__
-from toolscript.adapters.config_files import config_changes
+from toolscript.adapters.config_files import Config, config_changes
 from toolscript.adapters.gateway_files import OfferFile
 from toolscript.adapters.running_gateway import RunningGateway
 from toolscript.errors import ConfigInvalid, NotFound, SetupError, Unavailable
@@ -103,13 +103,14 @@ async def open_following(settings: GatewaySettings) -> AsyncIterator[Parts]:
         stack.callback(stop_watching.set)
         # Looked at before they are read, so that no change falls between the two.
         changes = config_changes(files_of(settings), stop_watching)
-        _use_config(settings, parts)
-        watching = asyncio.create_task(_follow_config(settings, parts, changes))
-        stack.callback(watching.cancel)
+        config = _use_config(settings, parts)
+        await parts.indexing.has_begun()
+        following = asyncio.create_task(_follow(settings, parts, config, changes))
+        stack.callback(following.cancel)
         yield parts
 
 
-def _use_config(settings: GatewaySettings, parts: Parts) -> None:
+def _use_config(settings: GatewaySettings, parts: Parts) -> Config:
     config = read_settings(settings)
     most_seconds = 0.0 if settings.search_no_cache else REMEMBERED_SECONDS
     remembered = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
@@ -117,13 +118,17 @@ def _use_config(settings: GatewaySettings, parts: Parts) -> None:
     for state in parts.gateway.left_out:
         logger.error("a server cannot be started", extra={"server": state.name, "reason": state.error})
     parts.indexing.use(config.servers, remembered.offers)
+    return config
+
+
+async def _follow(settings: GatewaySettings, parts: Parts, config: Config, changes: AsyncIterator[None]) -> None:
+    """The model first where tools are remembered: it makes answers better, and servers take longer."""
+    if parts.indexing.ready:
+        await parts.indexing.model_is_decided()
     parts.servers.use(config.servers)
-
-
-async def _follow_config(settings: GatewaySettings, parts: Parts, changes: AsyncIterator[None]) -> None:
     async for _ in changes:
         try:
-            _use_config(settings, parts)
+            parts.servers.use(_use_config(settings, parts).servers)
         except ConfigInvalid as error:
             logger.error("the config file cannot be used; the servers stay as they were: %s", error.message)
         else:
@@ -138,7 +143,7 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
     with _listening(settings.gateway_port) as listener:
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         async with open_following(settings) as parts:
-            mcp = McpRoutes(parts.gateway, parts.spec_named)
+            mcp = McpRoutes(parts.gateway, parts.spec_named, parts.indexing.model_is_decided)
             app = create_gateway_app(
                 parts.gateway,
                 limit=settings.search_limit,
@@ -147,7 +152,6 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
                 more_routes=mcp.routes,
                 lifespan=mcp.open,
             )
-            await parts.indexing.started()
             running_file(settings).write(url, __version__, settings.search_model)
             on_ready(url)
             config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=3)

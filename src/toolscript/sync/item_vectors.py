@@ -20,12 +20,21 @@ def vector_hash(item: Item) -> str:
 
 
 class ItemVectors:
-    """What is known for the items in use; `memory` knows it at the next start too, or is None."""
+    """What is known for the items in use; `memory` knows it at the next start too, or is None.
 
-    def __init__(self, embedder: Embedder, memory: VectorMemory | None) -> None:
+    `known` is what another memory's vectors knew already.
+    """
+
+    def __init__(
+        self, embedder: Embedder, memory: VectorMemory | None, known: Mapping[str, Vector] | None = None
+    ) -> None:
         self._embedder = embedder
         self._memory = memory
-        self._known: dict[str, Vector] = {}
+        self._known: dict[str, Vector] = dict(known or {})
+
+    @property
+    def known(self) -> Mapping[str, Vector]:
+        return self._known
 
     def recall(self, hashes: Sequence[str]) -> None:
         missing = [key for key in hashes if key not in self._known]

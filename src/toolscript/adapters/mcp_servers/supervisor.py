@@ -178,10 +178,11 @@ class Supervisor:
         self._say_failed(masked(f"{failure.reason}{failure.details}", self.spec))
 
     def _say_failed(self, error: str) -> None:
-        if not self._stopping.is_set():
-            self._show(ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error), None)
+        self._show(ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error), None)
 
     def _show(self, state: ServerState, offer: Offer | None) -> None:
-        if (state, offer) != (self.state, self.offer):
+        """What a server that is let go still does is nobody's concern any more."""
+        is_late = self._stopping.is_set() and state.status is not ServerStatus.STOPPED
+        if not is_late and (state, offer) != (self.state, self.offer):
             self.state, self.offer = state, offer
             self._on_change()

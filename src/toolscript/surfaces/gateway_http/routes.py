@@ -3,13 +3,14 @@
 import json
 import math
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolscript.errors import InvalidRequest
-from toolscript.model.gateway import LocalQuery
+from toolscript.model.gateway import LocalAnswer, LocalQuery
 from toolscript.model.gateway_json import (
     answer_to_json,
     call_to_json,
@@ -36,7 +37,8 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
             kind=_kind(request),
         )
         answer = await gateway.search(query)
-        return JSONResponse(answer_to_json(answer, explain=_flag(request, "explain")))
+        data = answer_to_json(answer, explain=_flag(request, "explain"))
+        return JSONResponse(_with_schemas(data, answer) if _flag(request, "schemas") else data)
 
     async def health(_: Request) -> Response:
         return JSONResponse(health_to_json(await gateway.health()))
@@ -71,6 +73,13 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         Route("/runtime/tools.ts", types),
         Route("/tools/{tool:path}", call, methods=["POST"]),
     ]
+
+
+def _with_schemas(data: dict[str, Any], answer: LocalAnswer) -> dict[str, Any]:
+    shown = [*data["results"], *data.get("nearMisses", ())]
+    for one, hit in zip(shown, (*answer.hits, *answer.near_misses), strict=True):
+        one |= item_to_json(hit.item, schemas=True)
+    return data
 
 
 def _filter(request: Request) -> tuple[str, ...]:
