@@ -1,0 +1,107 @@
+"""Servers that other people made, as people run them."""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.mcp_servers.scenes import QUICK, Watched, items_of, state_of, text, until_failed, until_ready
+from tests.npm_servers_installed import entry_point, npm_servers
+from toolscript.adapters.mcp_servers import McpServers
+from toolscript.model.servers import ServerSpec, Transport
+
+pytestmark = pytest.mark.requirement("TS-001", "TS-010", "TS-011")
+
+
+def node(name: str, package: str, *args: str, **env: str) -> ServerSpec:
+    return ServerSpec(name, Transport.STDIO, "node", (entry_point(package), *args), env)
+
+
+async def test_four_servers_of_others_are_listed_and_called(servers: McpServers, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("hello from a file")
+    servers.use(
+        [
+            node("everything", "server-everything", "stdio"),
+            node("files", "server-filesystem", str(tmp_path)),
+            node("memory", "server-memory", MEMORY_FILE_PATH=str(tmp_path / "memory.json")),
+            node("thinking", "server-sequential-thinking"),
+        ]
+    )
+    await until_ready(servers, "everything", "files", "memory", "thinking")
+    assert state_of(servers, "everything").prompts >= 3
+    assert state_of(servers, "everything").resources >= 1
+    assert {"read_text_file", "write_file", "search_files"} <= set(items_of(servers, "files"))
+    assert "sequentialthinking" in items_of(servers, "thinking")
+    assert [offer.refused for offer in servers.offers()] == [()] * 4
+    read = await servers.call("files", "read_text_file", {"path": str(tmp_path / "note.txt")})
+    assert text(read) == "hello from a file"
+    outside = await servers.call("files", "read_text_file", {"path": "/etc/hostname"})
+    assert outside.is_error
+    entity = {"name": "Ada", "entityType": "person", "observations": ["writes programs"]}
+    await servers.call("memory", "create_entities", {"entities": [entity]})
+    graph = await servers.call("memory", "read_graph", {})
+    assert json.loads(text(graph))["entities"][0]["name"] == "Ada"
+
+
+@contextmanager
+def everything_over_http(port: int) -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(
+        ["node", entry_point("server-everything"), "streamableHttp"],
+        env={**os.environ, "PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+async def test_a_server_of_others_over_http_is_called_and_its_end_is_noticed_and_its_return() -> None:
+    servers = McpServers(replace(QUICK, look_after=600.0))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    servers.use([ServerSpec("everything", Transport.HTTP, url=f"http://127.0.0.1:{port}/mcp")])
+    await until_failed(servers, "everything", "cannot be reached")
+    with everything_over_http(port) as process:
+        await until_ready(servers, "everything")
+        assert state_of(servers, "everything").protocol == "2025-11-25"
+        assert text(await servers.call("everything", "echo", {"message": "hi"})) == "Echo: hi"
+        process.kill()
+        await until_failed(servers, "everything")
+    with everything_over_http(port):
+        await until_ready(servers, "everything")
+        assert text(await servers.call("everything", "echo", {"message": "again"})) == "Echo: again"
+        await servers.close()
+
+
+async def test_a_server_that_npx_starts_ends_with_all_that_npx_started(
+    servers: McpServers, tmp_path: Path
+) -> None:
+    (tmp_path / "node_modules").symlink_to(npm_servers())
+    folder, env = str(tmp_path), {"MEMORY_FILE_PATH": str(tmp_path / "memory.json")}
+    spec = ServerSpec("npx", Transport.STDIO, "npx", ("--no-install", "mcp-server-memory"), env, cwd=folder)
+    servers.use([spec])
+    await until_ready(servers, "npx")
+    processes = Watched(_started_in(folder))
+    await servers.close()
+    assert processes.still_there(0) == []
+
+
+def _started_in(folder: str) -> list[int]:
+    """The processes that work in a folder: npx, and what it started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if str((entry / "cwd").readlink()) == folder:
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    assert len(found) >= 2
+    return found
