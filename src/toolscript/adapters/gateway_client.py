@@ -3,9 +3,9 @@
 import asyncio
 import http.client
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from toolscript import errors
 from toolscript.errors import InvalidRequest, ServerUnavailable, ToolscriptError, Unavailable
@@ -19,6 +19,9 @@ from toolscript.model.gateway_json import (
 )
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.servers import CallResult, ServerState
+from toolscript.model.text import readable
+
+T = TypeVar("T")
 
 PAGE = 1_000
 MOST_PAGES = 1_000
@@ -39,10 +42,7 @@ class GatewayClient:
     """Implements the port `Gateway`. `seconds` bounds every request but a call, which has its server's time."""
 
     def __init__(self, url: str, *, token: str = "", seconds: float = 30.0, call_seconds: float = 600.0) -> None:
-        address = urlsplit(url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise InvalidRequest(f"{url!r} is not the address of a gateway", hint="write http://127.0.0.1:7355")
-        self._address = address
+        self._address, self._host, self._port = _address(url)
         self._token = token
         self._seconds = seconds
         self._call_seconds = call_seconds
@@ -51,34 +51,49 @@ class GatewayClient:
         asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
         kind = {"kind": query.kind.value if query.kind else "any"}
         more = {"explain": "true", "schemas": "true"}
-        return answer_from_json(await self._json("GET", f"/search?{urlencode({**asked, **kind, **more})}"))
+        return await self._read(answer_from_json, "GET", f"/search?{urlencode({**asked, **kind, **more})}")
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         items: list[Item] = []
         for _ in range(MOST_PAGES):
-            asked = {"filter": ",".join(wanted), "schemas": "true", "offset": len(items), "limit": PAGE}
-            page = await self._json("GET", f"/tools?{urlencode(asked)}")
-            items += [item_of_json(one) for one in page["tools"]]
-            if not page["tools"] or len(items) >= page["total"]:
+            asked = {"filter": _filter(wanted), "schemas": "true", "offset": len(items), "limit": PAGE}
+            page, total = await self._read(_page, "GET", f"/tools?{urlencode(asked)}")
+            items += page
+            if not page or len(items) >= total:
                 break
         return items
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
-        asked = urlencode({"filter": ",".join(wanted), "compact": str(compact).lower()})
+        asked = urlencode({"filter": _filter(wanted), "compact": str(compact).lower()})
         return (await self._ask("GET", f"/runtime/tools.ts?{asked}")).decode()
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        path = f"/tools/{quote(tool, safe='')}"
-        return call_from_json(await self._json("POST", path, arguments, seconds=self._call_seconds))
+        path = f"/tools/{quote(readable(tool), safe='')}"
+        return await self._read(call_from_json, "POST", path, arguments, seconds=self._call_seconds)
 
     async def servers(self) -> Sequence[ServerState]:
-        return states_from_json((await self._json("GET", "/servers"))["servers"])
+        return await self._read(lambda data: states_from_json(data["servers"]), "GET", "/servers")
 
     async def health(self) -> GatewayHealth:
-        return health_from_json(await self._json("GET", "/health"))
+        return await self._read(health_from_json, "GET", "/health")
 
-    async def _json(self, method: str, path: str, body: object = None, *, seconds: float | None = None) -> Any:
-        return json.loads(await self._ask(method, path, body, seconds=seconds))
+    async def _read(
+        self,
+        read: Callable[[Any], T],
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        seconds: float | None = None,
+    ) -> T:
+        answer = await self._ask(method, path, body, seconds=seconds)
+        try:
+            return read(json.loads(answer))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidRequest) as error:
+            raise Unavailable(
+                f"what answers at {self._host} is no gateway, or one of another version",
+                hint="`toolscript gateway status` shows what is known of it",
+            ) from error
 
     async def _ask(self, method: str, path: str, body: object = None, *, seconds: float | None = None) -> bytes:
         return await asyncio.to_thread(self._request, method, path, body, seconds or self._seconds)
@@ -95,7 +110,7 @@ class GatewayClient:
             answer = response.read()
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
-                f"the gateway at {self._address.netloc} does not answer: {error}",
+                f"the gateway at {self._host} does not answer: {error}",
                 hint="`toolscript gateway status` shows what is known of it",
             ) from error
         finally:
@@ -106,8 +121,27 @@ class GatewayClient:
 
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
-        assert self._address.hostname is not None  # noqa: S101
-        return kind(self._address.hostname, self._address.port, timeout=seconds)
+        return kind(self._host, self._port, timeout=seconds)
+
+
+def _address(url: str) -> tuple[SplitResult, str, int | None]:
+    """The address, its host and its port. What it may hold besides, a password say, is not for messages."""
+    try:
+        address = urlsplit(url)
+        host, port = address.hostname, address.port
+    except ValueError:
+        address, host, port = urlsplit(""), None, None
+    if not host or address.scheme not in ("http", "https"):
+        raise InvalidRequest("this is not the address of a gateway", hint="write http://127.0.0.1:7355")
+    return address, host, port
+
+
+def _filter(wanted: Sequence[str]) -> str:
+    return readable(",".join(wanted))
+
+
+def _page(data: Mapping[str, Any]) -> tuple[list[Item], int]:
+    return [item_of_json(one) for one in data["tools"]], int(data["total"])
 
 
 def _error(status: int, answer: bytes) -> ToolscriptError:

@@ -1,6 +1,7 @@
 """Names of tools across servers: `server__tool`, split at the first `__`."""
 
 from toolscript.errors import InvalidRequest
+from toolscript.model.text import readable
 
 SEPARATOR = "__"
 CLIENT_PREFIX = "mcp__toolscript__"
@@ -12,7 +13,7 @@ def tool_id(server: str, name: str) -> str:
 
 def split_tool_id(text: str) -> tuple[str, str]:
     """Server and tool. The prefix a client puts before the names of our own endpoint is taken off."""
-    server, separator, name = text.removeprefix(CLIENT_PREFIX).partition(SEPARATOR)
+    server, separator, name = readable(text).removeprefix(CLIENT_PREFIX).partition(SEPARATOR)
     if not (server and separator and name):
         raise InvalidRequest(
             f"{text[:200]!r} is not the name of a tool",

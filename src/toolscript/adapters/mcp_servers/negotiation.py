@@ -35,10 +35,9 @@ async def _discovered(session: ClientSession, habits: Habits, patience: float) -
         with anyio.fail_after(patience):
             await session.discover()
     except MCPError as error:
-        if error.code == CONNECTION_CLOSED:
-            # There are servers that a request before the handshake kills.
-            habits.shakes_hands = True
-            raise
+        # There are servers that a request before the handshake kills, and others that say so with the same code
+        # and go on: the handshake finds out which.
+        habits.shakes_hands = habits.shakes_hands or error.code == CONNECTION_CLOSED
         return False
     except (TimeoutError, ValidationError, RuntimeError):
         return False

@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Awaitable, Callable
 from typing import Any
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -23,7 +23,20 @@ from toolscript.ports import Gateway
 
 MOST_TOOLS = 1_000
 
-Handler = Callable[[Request], Awaitable[Response]]
+
+class _Anything(Convertor[str]):
+    """All that is left of a path, whatever is in it; `path` stops at the end of a line."""
+
+    regex = r"(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
 
 
 def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]:
@@ -71,7 +84,7 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         Route("/servers", servers),
         Route("/tools", tools),
         Route("/runtime/tools.ts", types),
-        Route("/tools/{tool:path}", call, methods=["POST"]),
+        Route("/tools/{tool:anything}", call, methods=["POST"]),
     ]
 
 
@@ -124,6 +137,8 @@ def _object(body: bytes) -> dict[str, object]:
     """The arguments of a call; none at all are no arguments."""
     try:
         arguments = json.loads(body) if body.strip() else {}
+        # NaN and half a surrogate pair pass Python's reader and are no JSON: nobody could be sent them.
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise InvalidRequest("the body is not JSON", hint="send the arguments as a JSON object") from None
     if not isinstance(arguments, dict):
