@@ -1,5 +1,6 @@
 """Servers that other people made, as people run them."""
 
+import asyncio
 import json
 import os
 import socket
@@ -11,10 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.mcp_servers.scenes import QUICK, Watched, items_of, state_of, text, until_failed, until_ready
+from tests.adapters.mcp_servers.scenes import (
+    QUICK,
+    Watched,
+    items_of,
+    state_of,
+    text,
+    until,
+    until_failed,
+    until_ready,
+)
 from tests.npm_servers_installed import entry_point, npm_servers
 from toolscript.adapters.mcp_servers import McpServers
-from toolscript.model.servers import ServerSpec, Transport
+from toolscript.model.servers import ServerSpec, ServerStatus, Transport
 
 pytestmark = pytest.mark.requirement("TS-001", "TS-010", "TS-011")
 
@@ -79,6 +89,30 @@ async def test_a_server_of_others_over_http_is_called_and_its_end_is_noticed_and
         await until_ready(servers, "everything")
         assert text(await servers.call("everything", "echo", {"message": "again"})) == "Echo: again"
         await servers.close()
+
+
+async def test_a_server_that_refuses_the_newer_protocol_is_ready_at_the_first_try(servers: McpServers) -> None:
+    """It refuses the question with the very code that the SDK has for a connection that was closed."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with everything_over_http(port):
+        await _until_listening(port)
+        servers.use([ServerSpec("everything", Transport.HTTP, url=f"http://127.0.0.1:{port}/mcp")])
+        await until(servers, lambda: state_of(servers, "everything").status is not ServerStatus.STARTING)
+        assert state_of(servers, "everything").error == ""
+        await servers.close()
+
+
+async def _until_listening(port: int) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.02)
+            else:
+                writer.close()
+                return
 
 
 async def test_a_server_that_npx_starts_ends_with_all_that_npx_started(
