@@ -1,7 +1,11 @@
 """The server of everything by itself, and the same one behind a gateway."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from tempfile import TemporaryDirectory
 
 import httpx2
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
@@ -9,7 +13,7 @@ from starlette.routing import Route
 
 from tests.mcp_servers_conformance.everything import everything_server
 from tests.surfaces.mcp.serving import serve
-from toolscript.model.servers import ServerSpec, Transport
+from tests.whole.commands import command, environment
 from toolscript.surfaces.mcp.endpoint import LOOPBACK_ONLY
 from toolscript.surfaces.mcp.passthrough import FindServer, passthrough_asgi
 
@@ -33,7 +37,27 @@ async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def serve_everything_through_the_gateway() -> AsyncIterator[str]:
+    """A gateway as people run it, with the server of everything in its config file."""
     async with serve_everything() as upstream:
-        spec = ServerSpec("everything", Transport.HTTP, url=upstream)
-        async with serve_passthrough({"everything": spec}.get) as address:
+        with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
             yield f"{address}/mcp/everything"
+
+
+@contextmanager
+def _gateway(home: Path, servers: dict[str, object]) -> Iterator[str]:
+    (home / ".toolscript.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    # No model is needed to hand requests on.
+    own = {"HOME": str(home), "TOOLSCRIPT_SEARCH_MODEL": "no-such-model"}
+    process = Popen(
+        command("gateway", "start", "--port", "0", "--json"),
+        env=environment(own),
+        cwd=home,
+        stdout=PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            yield str(json.loads(process.stdout.readline())["url"])
+        finally:
+            process.terminate()
