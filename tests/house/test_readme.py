@@ -1,4 +1,4 @@
-"""The README's first search is run as it stands, top to bottom, in one shell."""
+"""The README's commands are run as they stand: the gateway's in one shell, the service's in another."""
 
 import asyncio
 import json
@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Installation
+from tests.npm_servers_installed import entry_point
+from toolscript.adapters.config_files import read_config
+from toolscript.adapters.config_files.connect import ENTRY
 from toolscript.surfaces.error_table import ERROR_TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -20,18 +23,31 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]+ -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+NPM_SERVERS = ("filesystem", "memory")
 
 # A command of the README that fails must not leave its server behind.
+GATEWAY_PRELUDE = """
+trap 'toolscript gateway stop >/dev/null 2>&1 || true' EXIT
+"""
 PRELUDE = """
 trap 'test -z "${SERVER:-}" || kill "$SERVER" 2>/dev/null || true' EXIT
 toolscript migrate --down-to base
 """
 
 
-def first_search(language: str) -> list[str]:
-    section = README.split("## A first search\n")[1].split("\n## ")[0]
-    found = [block for block in BLOCK.finditer(section) if block["language"] == language]
+def blocks(start: str, end: str, language: str) -> list[str]:
+    """The code of a part of the README that is not marked as not run."""
+    part = README.split(f"\n{start}\n")[1].split(f"\n{end}\n")[0]
+    found = [block for block in BLOCK.finditer(part) if block["language"] == language]
     return [block["text"] for block in found if not block["skip"]]
+
+
+def gateway_part(language: str) -> list[str]:
+    return blocks("## Your own tools", "## The service", language)
+
+
+def first_search(language: str) -> list[str]:
+    return blocks("### A first search", "### Your own catalog", language)
 
 
 def free_port() -> int:
@@ -40,12 +56,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def run(script: str, environment: dict[str, str], output: Path) -> int:
+async def run(script: str, environment: dict[str, str], output: Path, cwd: Path = ROOT) -> int:
     """The exit code of the script; its output goes to a file, which a server left behind cannot hold open."""
     with output.open("wb") as file, output.with_suffix(".err").open("wb") as errors:
         shell = await asyncio.create_subprocess_exec(
             *("bash", "-e", "-o", "pipefail", "-c", script),
-            cwd=ROOT,
+            cwd=cwd,
             env=environment,
             stdout=file,
             stderr=errors,
@@ -62,8 +78,12 @@ def json_values(text: str) -> list[Any]:
     """The JSON values of an output that has other lines between them."""
     values, at, decoder = list[Any](), 0, json.JSONDecoder()
     while found := re.compile(r"[\[{]").search(text, at):
-        value, at = decoder.raw_decode(text, found.start())
-        values.append(value)
+        try:
+            value, at = decoder.raw_decode(text, found.start())
+        except ValueError:
+            at = found.end()
+        else:
+            values.append(value)
     return values
 
 
@@ -74,6 +94,56 @@ def contains(whole: Any, part: Any) -> bool:
     if isinstance(part, list):
         return len(whole) == len(part) and all(map(contains, whole, part))
     return bool(whole == part)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Of somebody who uses Cursor with servers from npm."""
+    home = tmp_path / "home"
+    (home / ".cursor").mkdir(parents=True)
+    args = {name: [entry_point(f"server-{name}")] for name in NPM_SERVERS}
+    args["filesystem"].append(str(home))
+    servers = {name: {"command": "node", "args": given} for name, given in args.items()}
+    (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return home
+
+
+async def test_the_gateway_works_as_written(home: Path, model_folder: str, tmp_path: Path) -> None:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("TOOLSCRIPT_", "XDG_"))},
+        "HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "TOOLSCRIPT_GATEWAY_PORT": str(free_port()),
+        "TOOLSCRIPT_SEARCH_MODEL": model_folder,
+    }
+    code = await run(GATEWAY_PRELUDE + "\n".join(gateway_part("sh")), environment, tmp_path / "readme.out", home)
+    output = (tmp_path / "readme.out").read_text("utf-8")
+    assert code == 0, output + (tmp_path / "readme.err").read_text("utf-8")
+    found = re.findall(r"^(\w+__\w+) +0\.\d\d +(\w+)", output, re.MULTILINE)
+    assert ("filesystem__read_text_file", "Semantic") in found
+    assert ("filesystem__read_file", "Fuzzy") in found
+    answers = [one for one in json_values(output) if isinstance(one, dict) and "results" in one]
+    assert [one["query"] for one in answers] == ["read a file", "read a file", "remember a fact"]
+    assert "export const tools" in (home / "tools.ts").read_text("utf-8")
+    assert "toolscript" in json.loads((home / ".cursor" / "mcp.json").read_text("utf-8"))["mcpServers"]
+
+
+def test_the_config_file_of_the_readme_can_be_used(tmp_path: Path) -> None:
+    example = next(text for text in gateway_part("json") if "includeTools" in text)
+    path = tmp_path / ".toolscript.json"
+    path.write_text(example, "utf-8")
+    config = read_config([path], {"HOME": "h", "TICKETS_TOKEN": "t"})
+    assert config.problems == ()
+    filesystem, tickets = config.servers
+    assert filesystem.args[-1] == "h/docs"
+    assert not filesystem.offers("write_file")
+    assert (tickets.url, tickets.headers["Authorization"]) == ("https://tickets.example.com/mcp", "Bearer t")
+    assert tickets.offers("search_all")
+    assert not tickets.offers("delete_ticket")
+
+
+def test_the_entry_of_the_readme_is_the_one_that_connect_writes() -> None:
+    assert json.loads(gateway_part("json")[0]) == {"mcpServers": {"toolscript": dict(ENTRY)}}
 
 
 async def test_the_first_search_works_as_written(installation: Installation, tmp_path: Path) -> None:
