@@ -34,7 +34,7 @@ class RunningFile:
             running = RunningGateway(
                 int(data["pid"]), str(data["url"]), str(data["version"]), str(data["model"]), self._files
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
         return running if _lives(running.pid) else None
 
@@ -51,9 +51,12 @@ class RunningFile:
 
 
 def _lives(pid: int) -> bool:
+    # 0 and less are groups of processes, ours among them, and whoever reads this may go on to end it.
+    if pid < 1:
+        return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

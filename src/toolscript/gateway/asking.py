@@ -28,9 +28,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Need:
-    """What a command needs of a gateway: its model, tools as they are now, one server alone."""
+    """What a command needs of a gateway: its model; tools as they are now, not as they are remembered; one server.
+
+    `refresh` asks the servers again even when a gateway is running.
+    """
 
     model: bool = True
+    remembers: bool = True
     refresh: bool = False
     only_server: str | None = None
 
@@ -68,7 +72,8 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
 
 
 def running_file(settings: GatewaySettings) -> RunningFile:
-    return RunningFile(settings.data_folder / "run", files_of(settings))
+    """Of the config files that are there: without a project's own, a gateway serves from every folder."""
+    return RunningFile(settings.data_folder / "run", [path for path in files_of(settings) if path.exists()])
 
 
 def files_of(settings: GatewaySettings) -> Sequence[Path]:

@@ -56,6 +56,7 @@ class Indexing:
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
         self._unkept = False
+        self._in_file: frozenset[str] | None = None
         self._words_changed = False
         self.ready = False
 
@@ -65,6 +66,10 @@ class Indexing:
         self._remembered = {offer.server: offer for offer in remembered}
         self._open_vectors()
         self._mark_due()
+
+    @property
+    def remembers(self) -> bool:
+        return bool(self._remembered)
 
     async def run(self) -> None:
         """What is remembered comes before anything else is loaded: that takes seconds."""
@@ -124,6 +129,7 @@ class Indexing:
         memory = EmbeddingFile(self._cache / "embeddings", names, card) if self._cache else None
         known = self._vectors.known if self._vectors is not None else {}
         self._vectors = ItemVectors(self._embedder, memory, known)
+        self._in_file = None
 
     def _mark_due(self) -> None:
         self._caught_up.clear()
@@ -201,11 +207,13 @@ class Indexing:
             self._on_progress(Progress("embedding tools", done, len(missing)))
             if done % KEEP_EVERY == 0:
                 await asyncio.to_thread(vectors.keep, index.items, hashes)
-        # What a round embedded that was cut short is kept by the next one, which may find nothing missing.
-        if self._unkept and not self._due.is_set():
+        # What a round embedded that was cut short is kept by the next one, which may find nothing missing. And a
+        # file that was written when only some servers had answered lacks the others, known as their vectors are.
+        grown = self._in_file is not None and not self._in_file.issuperset(hashes)
+        if (self._unkept or grown) and not self._due.is_set():
             self._search.index = index.with_vectors(vectors.matrix(hashes)).warm()
             await asyncio.to_thread(vectors.keep, index.items, hashes)
-            self._unkept = False
+            self._unkept, self._in_file = False, frozenset(hashes)
 
     async def _try_to_embed(self, vectors: ItemVectors, batch: dict[str, Item]) -> bool:
         try:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -40,7 +40,7 @@ async def open_alone(
     """Starts the servers that have to be asked, and has everything ready before it hands the gateway over."""
     config = read_settings(settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
-    asks_again = need.refresh or need.only_server or settings.search_no_cache
+    asks_again = need.refresh or not need.remembers or need.only_server or settings.search_no_cache
     most_seconds = 0.0 if asks_again else REMEMBERED_SECONDS
     remembered = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
     known = {*remembered.failures, *(offer.server for offer in remembered.offers)}
@@ -49,7 +49,7 @@ async def open_alone(
         parts.gateway.note = _age_note(remembered.age) if remembered.offers else ""
         parts.servers.use([spec for spec in specs if spec.name not in known])
         parts.indexing.use(config.servers, remembered.offers)
-        await parts.indexing.settled()
+        await parts.settled()
         if isinstance(parts.indexing.model_error, ModelUnknown):
             raise parts.indexing.model_error
         yield parts.gateway
@@ -60,6 +60,15 @@ class Parts:
     servers: ToolServers
     indexing: Indexing
     gateway: LocalGateway
+    working: asyncio.Task[None]
+
+    async def settled(self) -> None:
+        """Waits for all that is on its way; what ends the work ends the wait."""
+        settled = asyncio.ensure_future(self.indexing.settled())
+        await asyncio.wait({settled, self.working}, return_when=asyncio.FIRST_COMPLETED)
+        if self.working.done():
+            settled.cancel()
+            self.working.result()
 
     def spec_named(self, name: str) -> ServerSpec | None:
         return next((spec for spec in self.indexing.specs if spec.name == name), None)
@@ -87,13 +96,12 @@ async def open_parts(
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
         stack.push_async_callback(_end, working)
-        yield Parts(servers, indexing, LocalGateway(servers, search, indexing, settings.search_model))
+        yield Parts(servers, indexing, LocalGateway(servers, search, indexing, settings.search_model), working)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
 
 
 def load_embedder(settings: GatewaySettings) -> Embedder:
@@ -150,7 +158,7 @@ def _capabilities(settings: GatewaySettings) -> Capabilities:
     own = settings.data_folder / "capabilities.toml"
     try:
         return capabilities_of(own.read_text("utf-8")) if own.is_file() else default_capabilities()
-    except (OSError, ConfigInvalid) as error:
+    except (OSError, ValueError, ConfigInvalid) as error:
         raise ConfigInvalid(f"{own}: {error}", hint="mend the file or remove it") from error
 
 

@@ -104,6 +104,9 @@ async def open_following(settings: GatewaySettings) -> AsyncIterator[Parts]:
         # Looked at before they are read, so that no change falls between the two.
         changes = config_changes(files_of(settings), stop_watching)
         config = _use_config(settings, parts)
+        if not parts.indexing.remembers:
+            # From here on they are known to be starting: an index without tools is then no answer yet.
+            parts.servers.use(config.servers)
         await parts.indexing.has_begun()
         following = asyncio.create_task(_follow(settings, parts, config, changes))
         stack.callback(following.cancel)

@@ -55,6 +55,13 @@ def _yes_or_no(text: str) -> bool:
     return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
 
 
+def _token(text: str) -> str:
+    """It has to fit into a header. The value stays out of the message."""
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("must be printable ASCII")
+    return text
+
+
 @dataclass(frozen=True)
 class GatewaySettings:
     search_limit: int = _setting(
@@ -95,7 +102,7 @@ class GatewaySettings:
         default="",
         repr=False,
         metadata={
-            "read": str,
+            "read": _token,
             "accepts": "secret text",
             "description": "When set, every request must carry it as a bearer token.",
         },

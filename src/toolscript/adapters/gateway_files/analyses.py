@@ -1,14 +1,13 @@
 """Items taken apart into words, so that a second start need not do it again: it is most of the work of one."""
 
 import base64
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from toolscript.adapters.gateway_files.atomic import write_whole
+from toolscript.adapters.gateway_files.atomic import read_whole, write_whole
 from toolscript.adapters.gateway_files.embeddings import server_list_hash
 from toolscript.model.item_text import ITEM_TEXT_VERSION
 from toolscript.model.words import WORDS_VERSION
@@ -27,7 +26,7 @@ class AnalysisFile:
 
     def recall(self) -> dict[str, Analysed]:
         try:
-            data = json.loads(self._path.read_text("utf-8"))
+            data = read_whole(self._path)
             if data["version"] != VERSION:
                 return {}
             return {key: _unpacked(*parts) for key, parts in data["items"].items()}

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 
 def write_whole(path: Path, data: object) -> None:
@@ -19,6 +20,14 @@ def write_whole(path: Path, data: object) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_whole(path: Path) -> Any:
+    """What `write_whole` wrote; ValueError when it is something else."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except RecursionError:
+        raise ValueError("nested without end") from None
 
 
 def set_aside(path: Path, label: str) -> None:

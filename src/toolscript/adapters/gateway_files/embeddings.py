@@ -10,17 +10,19 @@ import binascii
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from toolscript.adapters.gateway_files.atomic import set_aside, write_whole
+from toolscript.adapters.gateway_files.atomic import read_whole, set_aside, write_whole
 from toolscript.model.models import IndexCard, Vector
 
 FORMAT = 1
 MOST_SIBLINGS = 20
+FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +45,12 @@ class EmbeddingFile:
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
         """Vectors by the hash of what they were made from; what this file lacks its siblings may have."""
         if self._known is None:
-            self._known = dict(self._own())
+            self._known = self._own()
         wanted = set(hashes)
         for sibling in self._siblings():
             if wanted <= self._known.keys():
                 break
-            self._known |= {key: vector for key, vector in self._readable(sibling) if key in wanted}
+            self._known |= {key: vector for key, vector in self._readable(sibling).items() if key in wanted}
         return {key: self._known[key] for key in wanted & self._known.keys()}
 
     def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
@@ -69,17 +71,18 @@ class EmbeddingFile:
                 extra={"file": str(self._path), "reason": str(error)},
             )
 
-    def _own(self) -> Iterator[tuple[str, Vector]]:
+    def _own(self) -> dict[str, Vector]:
         if not self._path.is_file():
-            return
+            return {}
         try:
-            yield from _entries(self._path, self._card)
+            return _entries(self._path, self._card)
         except OSError as error:
             logger.warning("the embeddings cannot be read", extra={"file": str(self._path), "reason": str(error)})
         except _Foreign as error:
             self._put_away(f"of-{error.model}", "made by another model")
         except ValueError as error:
             self._put_away("broken", str(error))
+        return {}
 
     def _put_away(self, label: str, reason: str) -> None:
         logger.warning(
@@ -98,29 +101,34 @@ class EmbeddingFile:
         except OSError:
             return []
 
-    def _readable(self, path: Path) -> Iterator[tuple[str, Vector]]:
+    def _readable(self, path: Path) -> dict[str, Vector]:
         try:
-            yield from _entries(path, self._card)
+            return _entries(path, self._card)
         except (OSError, ValueError):
-            return
+            return {}
 
 
 class _Foreign(ValueError):
     def __init__(self, model: str) -> None:
         super().__init__(f"made by model {model}")
-        self.model = model
+        # It becomes part of a file's name.
+        self.model = model if FINGERPRINT.fullmatch(model) else "unknown"
 
 
-def _entries(path: Path, card: IndexCard) -> Iterator[tuple[str, Vector]]:
-    data = json.loads(path.read_text("utf-8"))
+def _entries(path: Path, card: IndexCard) -> dict[str, Vector]:
+    """All of a file or nothing: where one entry is wrong, nobody knows what became of the others."""
+    data = read_whole(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tools"), dict):
         raise ValueError("not a file of embeddings")
     if data.get("model") != card.fingerprint:
-        raise _Foreign(str(data.get("model"))[:12])
-    for entry in data["tools"].values():
-        if not isinstance(entry, dict) or not isinstance(entry.get("hash"), str):
-            raise ValueError("an entry without a hash")
-        yield entry["hash"], _unpacked(entry.get("vector"), card.model.dimensions)
+        raise _Foreign(str(data.get("model")))
+    return dict(_entry(entry, card.model.dimensions) for entry in data["tools"].values())
+
+
+def _entry(entry: object, dimensions: int) -> tuple[str, Vector]:
+    if not isinstance(entry, dict) or not isinstance(entry.get("hash"), str):
+        raise ValueError("an entry without a hash")
+    return entry["hash"], _unpacked(entry.get("vector"), dimensions)
 
 
 def _packed(vector: Vector) -> str:
@@ -132,6 +140,6 @@ def _unpacked(text: object, dimensions: int) -> Vector:
         vector = np.frombuffer(base64.b64decode(str(text), validate=True), dtype="<f4").astype(np.float32)
     except binascii.Error as error:
         raise ValueError("a vector that is not base64") from error
-    if len(vector) != dimensions or not abs(float(np.linalg.norm(vector)) - 1) < 1e-3:
+    if len(vector) != dimensions or not abs(float(np.linalg.norm(vector.astype(np.float64))) - 1) < 1e-3:
         raise ValueError("a vector of the wrong size or length")
     return vector

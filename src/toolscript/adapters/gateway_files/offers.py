@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolscript.adapters.gateway_files.atomic import write_whole
+from toolscript.adapters.gateway_files.atomic import read_whole, write_whole
 from toolscript.adapters.gateway_files.embeddings import server_list_hash
 from toolscript.errors import InvalidRequest
 from toolscript.model.item_json import item_from_json
@@ -41,7 +41,7 @@ class OfferFile:
         """Of servers whose entry has not changed, and nothing older than this."""
         try:
             return self._recall(most_seconds)
-        except (ValueError, KeyError, TypeError, InvalidRequest) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, InvalidRequest) as error:
             self._warn("what the servers offered last is not known", error)
             return Remembered()
 
@@ -75,7 +75,7 @@ class OfferFile:
     def _stored(self) -> dict[str, Mapping[str, Any]]:
         """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""
         try:
-            data = json.loads(self._path.read_text("utf-8"))
+            data = read_whole(self._path)
             servers = data["servers"] if data["format"] == FORMAT else {}
             return {name: one for name, one in servers.items() if one["print"] == self._prints.get(name)}
         except FileNotFoundError:

@@ -19,7 +19,7 @@ from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, Wanted, name_li
 NEAR_MISSES = 3
 # The least an exact name is worth, and a name as far off as names may be.
 EXACT_NAME, FARTHEST_NAME = 0.99, 0.5
-FARTHEST_LIKENESS = 0.79
+FARTHEST_LIKENESS = 0.85
 # When a tool is this likely, general ones stand behind it.
 LIKELY_ENOUGH, BEHIND_THE_BEST = 0.5, 0.9
 MOST_GENERAL = 2

@@ -16,7 +16,9 @@ T = TypeVar("T")
 
 
 class MakeNeed(Protocol):
-    def __call__(self, *, model: bool = True, refresh: bool = False, only_server: str | None = None) -> Any: ...
+    def __call__(
+        self, *, model: bool = True, remembers: bool = True, refresh: bool = False, only_server: str | None = None
+    ) -> Any: ...
 
 
 class GatewayCommands(Protocol):

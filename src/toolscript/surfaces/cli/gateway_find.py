@@ -97,7 +97,7 @@ async def _one(gateway: "Gateway", query: LocalQuery, how: Output, *, explain: b
     answer = await gateway.search(query)
     if how is Output.JSON:
         _print_json(answer_to_json(answer, explain=explain))
-    elif how is Output.TYPES and answer.hits:
+    elif how is Output.TYPES and any(hit.item.kind is ItemKind.TOOL for hit in answer.hits):
         await _show_types(gateway, answer)
     else:
         show_answer(answer, explain=explain)
@@ -121,7 +121,7 @@ def _lists(app: typer.Typer, commands: Commands) -> None:
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.servers()
 
-        need = commands().Need(model=False, refresh=True)
+        need = commands().Need(model=False, remembers=False)
         with progress() as on_progress:
             states = commands().ask(
                 ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress

@@ -13,7 +13,10 @@ ConfigFile = Annotated[
 DataDir = Annotated[Path | None, typer.Option(help="Folder for models and caches (TOOLSCRIPT_DATA_DIR).")]
 Model = Annotated[str | None, typer.Option(help="Embedding model: a name or a folder (TOOLSCRIPT_SEARCH_MODEL).")]
 Refresh = Annotated[bool, typer.Option("--refresh", help="Ask the servers again instead of remembering.")]
-Port = Annotated[int | None, typer.Option(help="Port to listen on, 0 for a free one (TOOLSCRIPT_GATEWAY_PORT).")]
+Port = Annotated[
+    int | None,
+    typer.Option(help="Port to listen on, 0 for a free one (TOOLSCRIPT_GATEWAY_PORT).", min=0, max=65535),
+]
 
 
 def flags(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.gateway import LocalQuery
@@ -13,19 +14,24 @@ def queries_of(lines: Iterable[str], usual: LocalQuery) -> Iterator[LocalQuery]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text:
-            yield _from_json(text, number, usual) if text.startswith("{") else replace(usual, text=text)
+            yield _query(text, number, usual)
 
 
-def _from_json(text: str, number: int, usual: LocalQuery) -> LocalQuery:
+def _query(text: str, number: int, usual: LocalQuery) -> LocalQuery:
     try:
-        data = json.loads(text)
-        return replace(
-            usual,
-            text=str(data["query"]),
-            limit=int(data.get("limit", usual.limit)),
-            threshold=float(data.get("threshold", usual.threshold)),
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        return _from_json(json.loads(text), usual) if text.startswith("{") else replace(usual, text=text)
+    except (ValueError, TypeError, OverflowError, RecursionError, InvalidRequest) as error:
         raise InvalidRequest(
             f"line {number} is no query: {error}", hint='write a line of text, or {"query": "read a file"}'
         ) from None
+
+
+def _from_json(data: dict[str, Any], usual: LocalQuery) -> LocalQuery:
+    if not isinstance(data.get("query"), str):
+        raise TypeError("it has no text under `query`")
+    return replace(
+        usual,
+        text=data["query"],
+        limit=int(data.get("limit", usual.limit)),
+        threshold=float(data.get("threshold", usual.threshold)),
+    )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolscript.model.progress import OnProgress, Progress
+from toolscript.surfaces.cli.tables import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -33,11 +34,13 @@ def colour_wanted() -> bool:
 
 
 def show(result: Mapping[str, object], text: str, *, as_json: bool) -> None:
-    sys.stdout.write((json.dumps(result, ensure_ascii=False, default=str) if as_json else text) + "\n")
+    shown = json.dumps(result, ensure_ascii=False, default=str) if as_json else harmless(text)
+    sys.stdout.write(shown + "\n")
 
 
 def say(message: str) -> None:
-    sys.stderr.write(message + "\n")
+    """Messages hold what servers said, and a terminal obeys what it is shown."""
+    sys.stderr.write(harmless(message) + "\n")
 
 
 class _Warnings(logging.Handler):

@@ -18,8 +18,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool) -
 
 def printable(text: str) -> str:
     """One line without what moves a cursor, changes a colour or turns the direction of writing."""
-    kept = "".join(char if _is_harmless(char) else " " for char in text)
-    return " ".join(kept.split())
+    return " ".join(harmless(text).split())
+
+
+def harmless(text: str) -> str:
+    """The same lines, each as it is but for that."""
+    return "".join(char if char == "\n" or _is_harmless(char) else " " for char in text)
 
 
 def _is_harmless(char: str) -> bool:
@@ -27,7 +31,14 @@ def _is_harmless(char: str) -> bool:
 
 
 def width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+    """Columns of a terminal: two for a wide letter, none for a mark on the letter before it."""
+    return sum(_columns(char) for char in text)
+
+
+def _columns(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

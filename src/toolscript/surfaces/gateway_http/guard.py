@@ -2,7 +2,6 @@
 
 import hmac
 import re
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -13,6 +12,8 @@ from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _HOST = re.compile(r"\[(?P<six>[0-9a-fA-F:]+)\](?::\d{1,5})?|(?P<name>[^:\[\]/@\s]+)(?::\d{1,5})?")
+
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>.+)")
 
 
 class Guard:
@@ -55,7 +56,6 @@ def _is_loopback_host(host: str) -> bool:
 
 
 def _is_loopback_origin(origin: str) -> bool:
-    try:
-        return urlsplit(origin).hostname in LOOPBACK
-    except ValueError:
-        return False
+    """An origin is a scheme and a host and nothing else: what is more is there to be misread."""
+    found = _ORIGIN.fullmatch(origin)
+    return found is not None and _is_loopback_host(found["host"])

@@ -91,7 +91,7 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
 def _with_schemas(data: dict[str, Any], answer: LocalAnswer) -> dict[str, Any]:
     shown = [*data["results"], *data.get("nearMisses", ())]
     for one, hit in zip(shown, (*answer.hits, *answer.near_misses), strict=True):
-        one |= item_to_json(hit.item, schemas=True)
+        one.update(item_to_json(hit.item, schemas=True))
     return data
 
 

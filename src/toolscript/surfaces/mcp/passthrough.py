@@ -92,7 +92,7 @@ class _Passthrough:
 def _reachable(find: FindServer, name: str) -> ServerSpec:
     spec = find(name)
     if spec is None:
-        raise NotFound(f"there is no server {name[:100]!r}", hint="`toolscript servers` lists them")
+        raise NotFound(f"there is no server {name[:100]!r}", hint="`toolscript list-servers` lists them")
     if spec.transport is not Transport.HTTP:
         raise NotFound(f"{name} is not reached over HTTP", hint="its tools are at /mcp")
     if spec.include_tools or spec.exclude_tools:
@@ -139,7 +139,8 @@ async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
 
 def _unreachable(spec: ServerSpec, error: httpx2.HTTPError) -> ServerUnavailable:
     return ServerUnavailable(
-        f"{spec.name} did not answer: {type(error).__name__}", hint="`toolscript servers` says how it is doing"
+        f"{spec.name} did not answer: {type(error).__name__}",
+        hint="`toolscript list-servers` says how it is doing",
     )
 
 
