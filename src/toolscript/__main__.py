@@ -1,6 +1,6 @@
 """argv -> the command line."""
 
-from toolscript.settings import colour_is_unwanted
+from toolscript.settings import colour_is_unwanted, keep_libraries_quiet
 from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
 from toolscript.surfaces.cli.app import run
 from toolscript.surfaces.cli.output import allow_colour, show_warnings
@@ -23,6 +23,7 @@ app = build_cli(_service, _gateway)
 
 
 def main() -> None:
+    keep_libraries_quiet()
     allow_colour(not colour_is_unwanted())
     show_warnings()
     run(app)

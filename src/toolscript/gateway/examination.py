@@ -11,7 +11,7 @@ from toolscript.errors import ConfigInvalid, SetupError
 from toolscript.gateway.asking import Need, files_of, find_running, running_file
 from toolscript.gateway.opening import load_embedder, open_alone
 from toolscript.model.progress import OnProgress
-from toolscript.model.servers import ServerState, ServerStatus
+from toolscript.model.servers import ServerState, ServerStatus, Transport
 from toolscript.settings import GatewaySettings, environment, load_gateway_settings
 
 
@@ -112,9 +112,7 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
 def _server(state: ServerState) -> Finding:
     if state.status is ServerStatus.READY:
         return Finding("SERVER", True, f"{state.name}: {state.tools} tools, protocol {state.protocol}")
-    return Finding(
-        "SERVER",
-        False,
-        f"{state.name}: {state.status}, {state.error}",
-        "run its command by hand to see what it says",
-    )
+    fix = "run its command by hand to see what it says"
+    if state.transport is not Transport.STDIO:
+        fix = "check that its address answers, and the headers it wants"
+    return Finding("SERVER", False, f"{state.name}: {state.status}, {state.error}", fix)

@@ -158,6 +158,9 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
             running_file(settings).write(url, __version__, settings.search_model)
             on_ready(url)
             config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=3)
+            # It raises the signal that stopped it once more when it has stopped, which would end this process
+            # before its servers are ended and its file is removed.
+            signal.signal(signal.SIGTERM, lambda *_: None)
             try:
                 await uvicorn.Server(config).serve(sockets=[listener])
             finally:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolscript.settings.gateway import GatewaySettings, environment, load_gateway_settings
     from toolscript.settings.service import Settings, load_settings
-    from toolscript.settings.terminal import colour_is_unwanted
+    from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
 
 __all__ = [
     "GatewaySettings",
     "Settings",
     "colour_is_unwanted",
     "environment",
+    "keep_libraries_quiet",
     "load_gateway_settings",
     "load_settings",
 ]
@@ -22,6 +23,7 @@ _HOMES = {
     "Settings": "service",
     "colour_is_unwanted": "terminal",
     "environment": "gateway",
+    "keep_libraries_quiet": "terminal",
     "load_gateway_settings": "gateway",
     "load_settings": "service",
 }
