@@ -1,18 +1,27 @@
 """What is generated is fresh, and what should start fast imports little."""
 
+import asyncio
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from tests.gateway.serving import serving
 from tests.house.sources import ROOT
+from tests.surfaces.mcp.gateway_double import GatewayDouble
+from toolscript.surfaces.gateway_http import create_gateway_app
 
 SLOW_TO_IMPORT = {
-    *("fastapi", "fastembed", "grpc", "numpy", "onnxruntime", "openai", "psycopg"),
-    *("pydantic", "qdrant_client", "sqlalchemy"),
+    *("fastapi", "fastembed", "grpc", "numpy", "onnxruntime", "openai", "psycopg", "qdrant_client", "sqlalchemy"),
+    *("httpx2", "mcp", "pydantic", "rapidfuzz", "rich", "starlette", "structlog", "tokenizers", "uvicorn"),
+    *("py_rust_stemmers", "watchfiles"),
 }
-SHOW_HELP = """
+RUN = """
 import sys
 from toolscript.__main__ import main
-sys.argv = ["toolscript", "--help"]
+sys.argv = ["toolscript", *sys.argv[1:]]
 try:
     main()
 except SystemExit as done:
@@ -28,7 +37,21 @@ def test_the_generated_pages_are_fresh() -> None:
 
 
 def test_help_imports_no_driver_and_no_model() -> None:
-    command = [sys.executable, "-c", SHOW_HELP]
+    command = [sys.executable, "-c", RUN, "--help"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "Usage: toolscript" in shown.stdout
-    assert SLOW_TO_IMPORT & set(shown.stderr.splitlines()) == set()
+    assert (SLOW_TO_IMPORT | {"asyncio"}) & set(shown.stderr.splitlines()) == set()
+
+
+@pytest.mark.requirement("TS-002")
+async def test_a_command_that_asks_a_running_gateway_imports_nothing_heavy(tmp_path: Path) -> None:
+    async with serving(create_gateway_app(GatewayDouble(), limit=3, threshold=0.0)) as url:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", RUN, "search", "read a file"),
+            env={**os.environ, "HOME": str(tmp_path), "TOOLSCRIPT_GATEWAY_URL": url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        shown, imported = await asyncio.wait_for(child.communicate(), 60)
+    assert "files__read_file" in shown.decode(), imported.decode()
+    assert SLOW_TO_IMPORT & set(imported.decode().splitlines()) == set()

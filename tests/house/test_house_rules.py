@@ -65,7 +65,8 @@ def test_the_environment_is_read_in_settings_only() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute | ast.Name) and _reads_environment(node)
     ]
-    assert readers == []
+    assert [reader for reader in readers if not reader.startswith("src/toolscript/settings/")] == []
+    assert readers, "the settings themselves do, or this test looks for the wrong thing"
 
 
 def _reads_environment(node: ast.Attribute | ast.Name) -> bool:

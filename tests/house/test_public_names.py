@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import typer.main
@@ -12,7 +13,7 @@ from tests.house.sources import ROOT
 from toolscript import errors
 from toolscript.__main__ import app
 from toolscript.errors import ToolscriptError
-from toolscript.settings import Settings
+from toolscript.settings import GatewaySettings, Settings
 from toolscript.surfaces.error_table import ERROR_TABLE
 
 CODES = {
@@ -50,7 +51,7 @@ def test_the_package_exports_exactly_these_names() -> None:
 
 
 def test_the_doubles_are_exactly_these() -> None:
-    expected = {"HashEmbedder", "MemoryCatalog", "MemoryDirtySet", "MemoryIndexes"}
+    expected = {"HashEmbedder", "MemoryCatalog", "MemoryDirtySet", "MemoryIndexes", "MemoryToolServers"}
     assert set(toolscript.testing.__all__) == expected
 
 
@@ -80,9 +81,15 @@ def _drawn(drawing: str) -> dict[str, str | None]:
 
 def test_every_setting_is_described_and_documented() -> None:
     page = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    fields = Settings.model_fields
-    assert [name for name, field in fields.items() if not field.description] == []
-    assert [name for name in fields if f"`TOOLSCRIPT_{name.upper()}`" not in page] == []
+    described = {name: field.description for name, field in Settings.model_fields.items()}
+    described |= {one.name: one.metadata.get("description") for one in fields(GatewaySettings)}
+    assert [name for name, description in described.items() if not description] == []
+    assert [name for name in described if f"`TOOLSCRIPT_{name.upper()}`" not in page] == []
+
+
+def test_every_setting_of_the_gateway_says_what_it_accepts_and_how_it_is_read() -> None:
+    silent = [one.name for one in fields(GatewaySettings) if not {"accepts", "read"} <= one.metadata.keys()]
+    assert silent == []
 
 
 def test_every_command_and_every_parameter_has_help() -> None:

@@ -43,6 +43,7 @@ class GatewayClient:
 
     def __init__(self, url: str, *, token: str = "", seconds: float = 30.0, call_seconds: float = 600.0) -> None:
         self._address, self._host, self._port = _address(url)
+        self._place = self._address.netloc.rpartition("@")[2]
         self._token = token
         self._seconds = seconds
         self._call_seconds = call_seconds
@@ -91,7 +92,7 @@ class GatewayClient:
             return read(json.loads(answer))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidRequest) as error:
             raise Unavailable(
-                f"what answers at {self._host} is no gateway, or one of another version",
+                f"what answers at {self._place} is no gateway, or one of another version",
                 hint="`toolscript gateway status` shows what is known of it",
             ) from error
 
@@ -110,7 +111,7 @@ class GatewayClient:
             answer = response.read()
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
-                f"the gateway at {self._host} does not answer: {error}",
+                f"the gateway at {self._place} does not answer: {error}",
                 hint="`toolscript gateway status` shows what is known of it",
             ) from error
         finally:
@@ -125,7 +126,7 @@ class GatewayClient:
 
 
 def _address(url: str) -> tuple[SplitResult, str, int | None]:
-    """The address, its host and its port. What it may hold besides, a password say, is not for messages."""
+    """The address, its host and its port. It stays out of the message: a password may stand in it."""
     try:
         address = urlsplit(url)
         host, port = address.hostname, address.port

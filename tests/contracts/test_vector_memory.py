@@ -1,0 +1,85 @@
+"""What every VectorMemory promises."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.contracts.scenes import CARD, axis
+from toolscript.adapters.gateway_files import EmbeddingFile
+from toolscript.model.models import Vector
+from toolscript.ports import VectorMemory
+
+pytestmark = pytest.mark.requirement("TS-007")
+
+
+class DictMemory:
+    """A dict that outlives whoever opens it."""
+
+    def __init__(self, kept: dict[str, Vector]) -> None:
+        self._kept = kept
+
+    def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
+        return {key: self._kept[key] for key in hashes if key in self._kept}
+
+    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
+        self._kept.clear()
+        self._kept.update(dict(tools.values()))
+
+
+Open = Callable[[], VectorMemory]
+
+
+@pytest.fixture(params=["dict", "file"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Opens the same memory again and again."""
+    kept: dict[str, Vector] = {}
+    if request.param == "dict":
+        return lambda: DictMemory(kept)
+    return lambda: EmbeddingFile(tmp_path / "embeddings", ["files", "mail"], CARD)
+
+
+def same(found: Mapping[str, Vector], expected: Mapping[str, Vector]) -> bool:
+    return found.keys() == expected.keys() and all(np.array_equal(found[key], expected[key]) for key in expected)
+
+
+def test_nothing_is_recalled_of_what_was_never_remembered(memory: Open) -> None:
+    assert memory().recall(["a", "b"]) == {}
+    assert memory().recall([]) == {}
+
+
+def test_what_was_remembered_is_recalled_at_once_and_later(memory: Open) -> None:
+    opened = memory()
+    opened.remember({"s__one": ("a", axis(1)), "s__two": ("b", axis(2))})
+    for one in (opened, memory(), memory()):
+        assert same(one.recall(["a", "b"]), {"a": axis(1), "b": axis(2)})
+
+
+def test_only_what_is_asked_for_and_known_is_recalled(memory: Open) -> None:
+    memory().remember({"s__one": ("a", axis(1)), "s__two": ("b", axis(2))})
+    assert same(memory().recall(["b", "c", "b"]), {"b": axis(2)})
+
+
+def test_only_the_tools_remembered_last_are_kept(memory: Open) -> None:
+    opened = memory()
+    opened.remember({"s__one": ("a", axis(1)), "s__two": ("b", axis(2))})
+    opened.remember({"s__two": ("b2", axis(3))})
+    for one in (opened, memory()):
+        assert same(one.recall(["a", "b", "b2"]), {"b2": axis(3)})
+
+
+def test_two_tools_may_have_the_same_hash(memory: Open) -> None:
+    memory().remember({"s__one": ("a", axis(1)), "t__one": ("a", axis(1))})
+    assert same(memory().recall(["a"]), {"a": axis(1)})
+
+
+def test_names_may_be_anything(memory: Open) -> None:
+    memory().remember({'"\n/..\\ \x00 日本 💥': ("a", axis(1)), "": ("b", axis(2))})
+    assert same(memory().recall(["a", "b"]), {"a": axis(1), "b": axis(2)})
+
+
+def test_to_forget_everything_is_no_error(memory: Open) -> None:
+    memory().remember({"s__one": ("a", axis(1))})
+    memory().remember({})
+    assert memory().recall(["a"]) == {}

@@ -1,0 +1,35 @@
+"""A gateway's HTTP on a free port of this machine, with a client that talks to it."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.ports import Gateway
+from toolscript.surfaces.gateway_http import create_gateway_app
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp) -> AsyncIterator[str]:
+    """The socket listens from the start, so that nobody has to wait for the server behind it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await running
+
+
+@asynccontextmanager
+async def client_of(gateway: Gateway, *, token: str = "") -> AsyncIterator[GatewayClient]:
+    async with serving(create_gateway_app(gateway, limit=3, threshold=0.35, token=token)) as url:
+        yield GatewayClient(url, token=token)

@@ -1,0 +1,35 @@
+"""What a person may put beside the gateway's data."""
+
+from pathlib import Path
+
+import pytest
+
+from toolscript.errors import ConfigInvalid
+from toolscript.gateway.opening import _capabilities
+from toolscript.search.local import default_capabilities
+from toolscript.settings import GatewaySettings
+
+pytestmark = pytest.mark.requirement("TS-004")
+
+
+def settings_in(folder: Path) -> GatewaySettings:
+    return GatewaySettings(data_dir=str(folder))
+
+
+def test_without_a_table_of_their_own_the_one_that_ships_is_used(tmp_path: Path) -> None:
+    assert _capabilities(settings_in(tmp_path)) is default_capabilities()
+
+
+def test_a_table_in_the_data_folder_takes_its_place(tmp_path: Path) -> None:
+    (tmp_path / "capabilities.toml").write_text("[general]\n[capability]\n")
+    assert _capabilities(settings_in(tmp_path)).general == ()
+
+
+@pytest.mark.parametrize("content", [b"[general", b"\xff\xfe", b""])
+def test_a_table_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    own = tmp_path / "capabilities.toml"
+    own.write_bytes(content)
+    with pytest.raises(ConfigInvalid) as refused:
+        _capabilities(settings_in(tmp_path))
+    assert str(own) in refused.value.message
+    assert refused.value.hint

@@ -1,0 +1,53 @@
+"""Names of tools across servers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.text import readable
+from toolscript.model.tool_ids import is_wanted, split_tool_id, tool_id
+
+pytestmark = pytest.mark.requirement("TS-010")
+
+Servers = st.from_regex(r"(?!.*__)[A-Za-z0-9_.-]{0,10}[A-Za-z0-9.-]", fullmatch=True)
+
+
+@given(Servers, st.text(min_size=1))
+def test_a_name_is_split_into_what_it_was_made_of(server: str, name: str) -> None:
+    assert split_tool_id(tool_id(server, name)) == (server, readable(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("files__read_file", ("files", "read_file")),
+        ("a__b__c", ("a", "b__c")),
+        ("a____b", ("a", "__b")),
+        ("mcp__toolscript__files__read", ("files", "read")),
+        ("mcp__other__files__read", ("mcp", "other__files__read")),
+        ("a__\ud800", ("a", "\ufffd")),
+    ],
+)
+def test_it_is_split_at_the_first_separator(text: str, parts: tuple[str, str]) -> None:
+    assert split_tool_id(text) == parts
+
+
+@pytest.mark.parametrize("text", ["", "read_file", "a_b", "__", "__tool", "server__", "mcp__toolscript__read"])
+def test_what_is_no_name_is_refused_with_how_to_write_one(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="not the name of a tool") as refused:
+        split_tool_id(text)
+    assert "server__tool" in refused.value.hint
+
+
+def test_a_long_name_is_cut_in_the_message() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        split_tool_id("x" * 10_000)
+    assert len(refused.value.message) < 300
+
+
+def test_a_filter_names_servers_and_tools() -> None:
+    assert is_wanted("files", "read", ())
+    assert is_wanted("files", "read", ("files",))
+    assert is_wanted("files", "read", ("mail", "files__read"))
+    assert not is_wanted("files", "read", ("mail", "files__write", "read", "file"))

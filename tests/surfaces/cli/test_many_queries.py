@@ -1,0 +1,66 @@
+"""Many queries at once: lines of text, lines of JSON, and which line is wrong."""
+
+import pytest
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.gateway import LocalQuery
+from toolscript.model.items import ItemKind
+from toolscript.surfaces.cli.many_queries import queries_of
+
+pytestmark = pytest.mark.requirement("TS-002")
+
+USUAL = LocalQuery("-", 7, 0.4, ItemKind.PROMPT)
+
+
+def read(*lines: str) -> list[LocalQuery]:
+    return list(queries_of(lines, USUAL))
+
+
+def test_each_line_is_a_query_with_the_usual_limits() -> None:
+    assert read("read a file\n", "  send mail \n") == [
+        LocalQuery("read a file", 7, 0.4, ItemKind.PROMPT),
+        LocalQuery("send mail", 7, 0.4, ItemKind.PROMPT),
+    ]
+
+
+def test_blank_lines_are_skipped() -> None:
+    assert [query.text for query in read("", "\n", " \t\n", "x\n", "\r\n")] == ["x"]
+
+
+def test_a_line_of_json_may_say_more() -> None:
+    assert read('{"query": "a", "limit": 2, "threshold": 0}', '{"query": "b"}') == [
+        LocalQuery("a", 2, 0.0, ItemKind.PROMPT),
+        LocalQuery("b", 7, 0.4, ItemKind.PROMPT),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "{}",
+        '{"limit": 3}',
+        '{"query": null}',
+        '{"query": 5}',
+        '{"query": ["x"]}',
+        '{"query": " "}',
+        '{"query": "x", "limit": "many"}',
+        '{"query": "x", "limit": 0}',
+        '{"query": "x", "limit": null}',
+        '{"query": "x", "limit": 1e999}',
+        '{"query": "x", "threshold": 2}',
+        '{"query": "x", "threshold": NaN}',
+        '{"query": "x", "threshold": []}',
+        '{"a":' * 50_000,
+        "x" * 1001,
+    ],
+    ids=lambda line: line[:24],
+)
+def test_a_line_that_is_no_query_is_refused_with_its_number(line: str) -> None:
+    with pytest.raises(InvalidRequest, match="line 3") as refused:
+        read("fine", "", line)
+    assert '{"query"' in refused.value.hint
+
+
+def test_text_in_brackets_of_another_kind_is_text() -> None:
+    assert [query.text for query in read("[1]", '"quoted"')] == ["[1]", '"quoted"']

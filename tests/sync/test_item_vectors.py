@@ -1,0 +1,160 @@
+"""Vectors of items: each text embedded once, none kept for longer than its item."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from toolscript.model.item_text import embedded_text
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.models import Vector
+from toolscript.sync.item_vectors import ItemVectors, vector_hash
+from toolscript.testing import HashEmbedder
+
+pytestmark = pytest.mark.requirement("TS-007")
+
+ITEM = Item("k", ItemKind.TOOL, "files", "read", "Read it", "About", {"a": 1}, {"b": 2}, {"c": 3})
+OTHER = Item("o", ItemKind.TOOL, "mail", "send", "Send it")
+PROMPT = replace(ITEM, kind=ItemKind.PROMPT, description="Another")
+
+
+class Memory:
+    """Remembers, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, tuple[str, Vector]] = {}
+        self.asked: list[list[str]] = []
+
+    def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
+        self.asked.append(list(hashes))
+        known = dict(self.kept.values())
+        return {key: known[key] for key in hashes if key in known}
+
+    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
+        self.kept = dict(tools)
+
+
+def hashes_of(items: Sequence[Item]) -> list[str]:
+    return [vector_hash(item) for item in items]
+
+
+async def embedded(vectors: ItemVectors, items: Sequence[Item]) -> list[str]:
+    hashes = hashes_of(items)
+    vectors.recall(hashes)
+    await vectors.embed(vectors.missing(items, hashes))
+    return hashes
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(ITEM, name="other"),
+        replace(ITEM, description="other"),
+        replace(ITEM, input_schema={"a": 2}),
+        replace(ITEM, input_schema=None),
+        replace(ITEM, output_schema={"b": 3}),
+    ],
+)
+def test_a_hash_changes_with_the_name_the_description_and_the_schemas(changed: Item) -> None:
+    assert vector_hash(changed) != vector_hash(ITEM)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        replace(ITEM, key="other"),
+        replace(ITEM, server="other"),
+        replace(ITEM, server_description="other"),
+        replace(ITEM, annotations=None),
+        replace(ITEM, input_schema=dict(reversed({"a": 1}.items()))),
+    ],
+)
+def test_a_hash_stays_when_nothing_that_is_hashed_changes(same: Item) -> None:
+    assert vector_hash(same) == vector_hash(ITEM)
+
+
+def test_the_order_of_keys_in_a_schema_means_nothing() -> None:
+    one, other = replace(ITEM, input_schema={"a": 1, "b": 2}), replace(ITEM, input_schema={"b": 2, "a": 1})
+    assert vector_hash(one) == vector_hash(other)
+
+
+async def test_rows_are_the_vectors_of_the_items_and_zeros_until_then() -> None:
+    embedder = HashEmbedder()
+    vectors = ItemVectors(embedder, None)
+    hashes = hashes_of([ITEM, OTHER])
+    assert not vectors.matrix(hashes).any()
+    await vectors.embed({hashes[1]: OTHER})
+    rows = vectors.matrix(hashes)
+    assert rows.shape == (2, embedder.model.dimensions)
+    assert rows.dtype == np.float32
+    assert not rows[0].any()
+    np.testing.assert_array_equal(rows[1], (await embedder.embed_passages([embedded_text(OTHER)]))[0])
+
+
+async def test_only_what_is_missing_is_embedded() -> None:
+    embedder = HashEmbedder()
+    vectors = ItemVectors(embedder, None)
+    await embedded(vectors, [ITEM])
+    hashes = hashes_of([ITEM, OTHER])
+    assert vectors.missing([ITEM, OTHER], hashes) == {hashes[1]: OTHER}
+    await embedded(vectors, [ITEM, OTHER])
+    assert embedder.passages_embedded == 2
+
+
+async def test_twins_are_embedded_once() -> None:
+    embedder = HashEmbedder()
+    vectors = ItemVectors(embedder, None)
+    twins = [ITEM, replace(ITEM, server="elsewhere")]
+    hashes = await embedded(vectors, twins)
+    assert embedder.passages_embedded == 1
+    assert vectors.matrix(hashes).any(axis=1).all()
+
+
+async def test_what_is_kept_is_recalled_at_the_next_start() -> None:
+    memory, embedder = Memory(), HashEmbedder()
+    first = ItemVectors(embedder, memory)
+    hashes = await embedded(first, [ITEM, OTHER, PROMPT])
+    first.keep([ITEM, OTHER, PROMPT], hashes)
+    assert sorted(memory.kept) == ["files__read", "mail__send", "prompt:files__read"]
+    second = ItemVectors(embedder, memory)
+    second.recall(hashes)
+    np.testing.assert_array_equal(second.matrix(hashes), first.matrix(hashes))
+    assert embedder.passages_embedded == 3
+
+
+async def test_a_memory_is_asked_only_for_what_is_not_known() -> None:
+    memory = Memory()
+    vectors = ItemVectors(HashEmbedder(), memory)
+    hashes = await embedded(vectors, [ITEM])
+    vectors.recall(hashes)
+    assert memory.asked == [hashes]
+    vectors.recall([*hashes, "new"])
+    assert memory.asked[1:] == [["new"]]
+
+
+async def test_what_belongs_to_no_item_any_more_is_forgotten() -> None:
+    memory = Memory()
+    vectors = ItemVectors(HashEmbedder(), memory)
+    both = await embedded(vectors, [ITEM, OTHER])
+    vectors.keep([OTHER], both[1:])
+    assert list(memory.kept) == ["mail__send"]
+    assert not vectors.matrix(both)[0].any()
+    assert vectors.matrix(both)[1].any()
+
+
+async def test_what_is_not_embedded_yet_is_not_kept() -> None:
+    memory = Memory()
+    vectors = ItemVectors(HashEmbedder(), memory)
+    both = hashes_of([ITEM, OTHER])
+    await vectors.embed({both[0]: ITEM})
+    vectors.keep([ITEM, OTHER], both)
+    assert list(memory.kept) == ["files__read"]
+
+
+async def test_what_other_vectors_knew_can_be_taken_along() -> None:
+    embedder = HashEmbedder()
+    first = ItemVectors(embedder, None)
+    hashes = await embedded(first, [ITEM])
+    second = ItemVectors(embedder, Memory(), first.known)
+    assert second.missing([ITEM], hashes) == {}
