@@ -1,6 +1,6 @@
 """What the core asks of the world, in our own words. Every port has a contract suite in tests/contracts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -120,8 +120,8 @@ class VectorMemory(Protocol):
     """Vectors that were made once, by the hash of what they were made from. Failing to remember is no error."""
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]: ...
-    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
-        """These tools, by name with hash and vector, and none but these."""
+    def remember(self, tools: Mapping[str, tuple[str, Vector]], absent: Collection[str] = ()) -> None:
+        """These tools, by name with hash and vector; of other tools, only those of absent servers stay."""
 
 
 class ToolServers(Protocol):

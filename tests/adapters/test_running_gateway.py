@@ -1,95 +1,135 @@
-"""Which gateway runs: written down by it, believed only while its process lives."""
+"""Which gateway runs: written down by it, believed only while it lives."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from toolscript.adapters.running_gateway import RunningFile
+from toolscript.errors import SetupError
 
 pytestmark = pytest.mark.requirement("TS-002")
 
-URL, VERSION, MODEL = "http://127.0.0.1:7355", "1.2.3", "some/model"
+URL, VERSION, CHOICES = "http://127.0.0.1:7355", "1.2.3", {"search_model": "some/model", "search_alpha": 0.7}
+GATEWAY = """
+import sys
+from pathlib import Path
+from toolscript.adapters.running_gateway import RunningFile
+with RunningFile(Path(sys.argv[1]), [Path("a.json")]).held("http://127.0.0.1:1", "1", {}):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
 
 
 def file_in(folder: Path, *configs: str) -> RunningFile:
     return RunningFile(folder / "run", [Path(one) for one in configs or ("a.json",)])
 
 
-def written(folder: Path, **changes: object) -> RunningFile:
-    file = file_in(folder)
-    file.write(URL, VERSION, MODEL)
-    data = json.loads(file.path.read_text("utf-8"))
-    file.path.write_text(json.dumps({**data, **changes}))
-    return file
-
-
-def dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait(30)
-    return process.pid
+@contextmanager
+def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A gateway in a process of its own."""
+    command = [sys.executable, "-c", GATEWAY, str(folder / "run")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_gateway_that_lives_is_known_with_all_it_wrote(tmp_path: Path) -> None:
-    running = written(tmp_path).read()
-    assert running is not None
-    assert (running.pid, running.url, running.version, running.model) == (os.getpid(), URL, VERSION, MODEL)
-    assert running.files == ("a.json",)
+    with file_in(tmp_path).held(URL, VERSION, CHOICES):
+        running = file_in(tmp_path).read()
+        assert running is not None
+        assert (running.pid, running.url, running.version) == (os.getpid(), URL, VERSION)
+        assert running.choices == CHOICES
+    assert file_in(tmp_path).read() is None
+    assert not file_in(tmp_path).path.exists()
 
 
 def test_nothing_runs_where_nothing_is_written(tmp_path: Path) -> None:
     assert file_in(tmp_path).read() is None
 
 
-def test_a_gateway_whose_process_is_gone_does_not_run(tmp_path: Path) -> None:
-    file = written(tmp_path, pid=dead_pid())
-    assert file.read() is None
-    file.remove()
-    assert not file.path.exists()
+def test_a_gateway_of_another_process_is_known(tmp_path: Path) -> None:
+    with another(tmp_path) as process:
+        running = file_in(tmp_path).read()
+        assert running is not None
+        assert running.pid == process.pid
+
+
+def test_a_gateway_that_was_killed_does_not_run_and_another_may(tmp_path: Path) -> None:
+    with another(tmp_path) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        assert file_in(tmp_path).path.exists()
+        assert file_in(tmp_path).read() is None
+    with file_in(tmp_path).held(URL, VERSION, CHOICES):
+        assert file_in(tmp_path).read() is not None
+
+
+def test_a_number_that_is_a_strangers_process_by_now_is_not_believed(tmp_path: Path) -> None:
+    with file_in(tmp_path).held(URL, VERSION, CHOICES):
+        written = file_in(tmp_path).path.read_text("utf-8")
+    file_in(tmp_path).path.write_text(written)
+    assert json.loads(written)["pid"] == os.getpid()
+    assert file_in(tmp_path).read() is None
+
+
+def test_a_second_gateway_is_refused(tmp_path: Path) -> None:
+    with another(tmp_path) as process:
+        with pytest.raises(SetupError, match="already running"), file_in(tmp_path).held(URL, VERSION, CHOICES):
+            pass
+        running = file_in(tmp_path).read()
+        assert running is not None
+        assert running.pid == process.pid
 
 
 def test_other_config_files_have_another_gateway(tmp_path: Path) -> None:
-    written(tmp_path)
-    assert file_in(tmp_path, "b.json").read() is None
-    assert file_in(tmp_path, "a.json", "b.json").read() is None
+    with file_in(tmp_path).held(URL, VERSION, CHOICES), file_in(tmp_path, "b.json").held(URL, VERSION, CHOICES):
+        assert file_in(tmp_path, "a.json", "b.json").read() is None
+        assert file_in(tmp_path, "b.json").read() is not None
 
 
-@pytest.mark.parametrize("pid", [0, -1, -os.getpid(), 10**30, "x", None, [], float("inf")])
+@pytest.mark.parametrize("pid", [0, -1, -os.getpid(), "x", None, [], float("inf")])
 def test_what_is_no_process_is_never_believed(tmp_path: Path, pid: object) -> None:
     """0 and -1 mean whole groups of processes to whoever ends them."""
-    assert written(tmp_path, pid=pid).read() is None
+    file = file_in(tmp_path)
+    with file.held(URL, VERSION, CHOICES):
+        data = json.loads(file.path.read_text("utf-8"))
+        file.path.write_text(json.dumps({**data, "pid": pid}))
+        assert file.read() is None
 
 
 def test_a_file_cut_short_anywhere_is_as_good_as_none(tmp_path: Path) -> None:
-    file = written(tmp_path)
-    whole = file.path.read_bytes()
-    for length in range(len(whole)):
-        file.path.write_bytes(whole[:length])
-        assert file.read() is None, length
+    file = file_in(tmp_path)
+    with file.held(URL, VERSION, CHOICES):
+        whole = file.path.read_bytes()
+        for length in range(len(whole)):
+            file.path.write_bytes(whole[:length])
+            assert file.read() is None, length
 
 
 @pytest.mark.parametrize("content", ["[]", "3", "null", "{}", "[" * 99_999, "\x00"])
 def test_whatever_is_in_the_file_it_is_not_fatal(tmp_path: Path, content: str) -> None:
-    file = written(tmp_path)
-    file.path.write_text(content)
-    assert file.read() is None
+    file = file_in(tmp_path)
+    with file.held(URL, VERSION, CHOICES):
+        file.path.write_text(content)
+        assert file.read() is None
 
 
-def test_a_gateway_removes_its_own_file_and_no_other(tmp_path: Path) -> None:
-    own = written(tmp_path)
-    own.remove()
-    assert not own.path.exists()
-    own.remove()
-    other = written(tmp_path, pid=os.getppid())
-    other.remove()
-    assert other.path.exists()
-
-
-def test_writing_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
-    file = written(tmp_path, pid=dead_pid())
-    file.write(URL, VERSION, MODEL)
-    assert file.read() is not None
-    assert [path.name for path in file.path.parent.iterdir()] == [file.path.name]
+def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file where the folder should be")
+    with (
+        pytest.raises(SetupError, match="cannot be written") as refused,
+        file_in(tmp_path).held(URL, VERSION, CHOICES),
+    ):
+        pass
+    assert "--data-dir" in refused.value.hint

@@ -1,6 +1,6 @@
 """What every VectorMemory promises."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +17,18 @@ pytestmark = pytest.mark.requirement("TS-007")
 class DictMemory:
     """A dict that outlives whoever opens it."""
 
-    def __init__(self, kept: dict[str, Vector]) -> None:
+    def __init__(self, kept: dict[str, tuple[str, Vector]]) -> None:
         self._kept = kept
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
-        return {key: self._kept[key] for key in hashes if key in self._kept}
+        known = dict(self._kept.values())
+        return {key: known[key] for key in hashes if key in known}
 
-    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
-        self._kept.clear()
-        self._kept.update(dict(tools.values()))
+    def remember(self, tools: Mapping[str, tuple[str, Vector]], absent: Collection[str] = ()) -> None:
+        for name in [*self._kept]:
+            if name.partition("__")[0].rpartition(":")[2] not in absent:
+                del self._kept[name]
+        self._kept.update(tools)
 
 
 Open = Callable[[], VectorMemory]
@@ -34,7 +37,7 @@ Open = Callable[[], VectorMemory]
 @pytest.fixture(params=["dict", "file"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Opens the same memory again and again."""
-    kept: dict[str, Vector] = {}
+    kept: dict[str, tuple[str, Vector]] = {}
     if request.param == "dict":
         return lambda: DictMemory(kept)
     return lambda: EmbeddingFile(tmp_path / "embeddings", ["files", "mail"], CARD)
@@ -65,8 +68,15 @@ def test_only_the_tools_remembered_last_are_kept(memory: Open) -> None:
     opened = memory()
     opened.remember({"s__one": ("a", axis(1)), "s__two": ("b", axis(2))})
     opened.remember({"s__two": ("b2", axis(3))})
-    for one in (opened, memory()):
-        assert same(one.recall(["a", "b", "b2"]), {"b2": axis(3)})
+    assert same(memory().recall(["a", "b", "b2"]), {"b2": axis(3)})
+
+
+def test_tools_of_servers_that_are_absent_stay(memory: Open) -> None:
+    memory().remember({"s__one": ("a", axis(1)), "t__one": ("b", axis(2)), "prompt:t__two": ("c", axis(3))})
+    memory().remember({"s__new": ("d", axis(4))}, absent={"t"})
+    assert same(memory().recall(["a", "b", "c", "d"]), {"b": axis(2), "c": axis(3), "d": axis(4)})
+    memory().remember({"t__one": ("b2", axis(5))}, absent={"s"})
+    assert same(memory().recall(["b", "b2", "c", "d"]), {"b2": axis(5), "d": axis(4)})
 
 
 def test_two_tools_may_have_the_same_hash(memory: Open) -> None:

@@ -44,19 +44,19 @@ MAIL = (tool("mail", "send_mail", "Send an electronic letter"),)
 
 
 class GatedEmbedder(HashEmbedder):
-    """Remembers each text it embeds, and stops before a batch while the gate is shut."""
+    """Remembers each text it embeds. With `permits`, a batch takes one, and waits while there is none."""
 
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []
-        self.gate = asyncio.Event()
-        self.gate.set()
+        self.permits: asyncio.Semaphore | None = None
         self.waiting = asyncio.Event()
         self.failure: ToolscriptError | None = None
 
     async def embed_passages(self, texts: Sequence[str]) -> Matrix:
         self.waiting.set()
-        await self.gate.wait()
+        if self.permits is not None:
+            await self.permits.acquire()
         if self.failure is not None:
             raise self.failure
         self.texts += texts

@@ -58,6 +58,20 @@ async def test_without_a_cache_a_server_more_costs_the_others_nothing_either() -
         assert len(world.embedder.texts) == 3
 
 
+async def test_a_server_that_falls_and_comes_back_costs_nothing(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        world.use("files", "mail")
+        world.servers.put("files", *FILES)
+        world.servers.put("mail", *MAIL)
+        await world.settled()
+        world.servers.fall("mail")
+        await world.settled()
+        world.servers.put("mail", *MAIL)
+        await world.settled()
+        assert len(world.embedder.texts) == 3
+        assert world.search.index.model_is_used
+
+
 async def test_vectors_of_tools_that_are_gone_are_forgotten(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         world.use("files")
@@ -69,7 +83,7 @@ async def test_vectors_of_tools_that_are_gone_are_forgotten(tmp_path: Path) -> N
     assert sorted(json.loads(file.read_text("utf-8"))["tools"]) == ["files__new", "files__read_file"]
 
 
-async def test_offers_and_failures_are_remembered_once_every_server_has_said_something(tmp_path: Path) -> None:
+async def test_offers_are_remembered_once_every_server_has_said_something(tmp_path: Path) -> None:
     specs = [spec("files"), spec("mail")]
     async with open_world(tmp_path) as world:
         world.use("files", "mail")
@@ -80,7 +94,6 @@ async def test_offers_and_failures_are_remembered_once_every_server_has_said_som
         await world.settled()
     remembered = OfferFile(tmp_path / "tools", specs).recall(60)
     assert [offer.items for offer in remembered.offers] == [FILES]
-    assert remembered.failures == {"mail": "no such command"}
 
 
 async def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

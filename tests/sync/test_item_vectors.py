@@ -1,6 +1,6 @@
 """Vectors of items: each text embedded once, none kept for longer than its item."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,14 +25,16 @@ class Memory:
     def __init__(self) -> None:
         self.kept: dict[str, tuple[str, Vector]] = {}
         self.asked: list[list[str]] = []
+        self.absent: Collection[str] = ()
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
         self.asked.append(list(hashes))
         known = dict(self.kept.values())
         return {key: known[key] for key in hashes if key in known}
 
-    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
+    def remember(self, tools: Mapping[str, tuple[str, Vector]], absent: Collection[str] = ()) -> None:
         self.kept = dict(tools)
+        self.absent = absent
 
 
 def hashes_of(items: Sequence[Item]) -> list[str]:
@@ -137,8 +139,8 @@ async def test_what_belongs_to_no_item_any_more_is_forgotten() -> None:
     memory = Memory()
     vectors = ItemVectors(HashEmbedder(), memory)
     both = await embedded(vectors, [ITEM, OTHER])
-    vectors.keep([OTHER], both[1:])
-    assert list(memory.kept) == ["mail__send"]
+    vectors.keep([OTHER], both[1:], absent=["away"])
+    assert (list(memory.kept), memory.absent) == (["mail__send"], ["away"])
     assert not vectors.matrix(both)[0].any()
     assert vectors.matrix(both)[1].any()
 

@@ -1,6 +1,5 @@
 """A gateway in another process, over HTTP, with the standard library's client: others take longer to import."""
 
-import asyncio
 import http.client
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from toolscript.model.gateway_json import (
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.servers import CallResult, ServerState
 from toolscript.model.text import readable
+from toolscript.search.abandonable import abandonable
 
 T = TypeVar("T")
 
@@ -97,7 +97,8 @@ class GatewayClient:
             ) from error
 
     async def _ask(self, method: str, path: str, body: object = None, *, seconds: float | None = None) -> bytes:
-        return await asyncio.to_thread(self._request, method, path, body, seconds or self._seconds)
+        # Whoever gives up while a tool is at work need not wait for it.
+        return await abandonable(lambda: self._request(method, path, body, seconds or self._seconds))
 
     def _request(self, method: str, path: str, body: object, seconds: float) -> bytes:
         connection = self._connection(seconds)

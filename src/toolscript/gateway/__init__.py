@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from toolscript.gateway.benches import bench_gateway, bench_tokens
     from toolscript.gateway.configs import connect, plan_import, write_import
     from toolscript.gateway.examination import examine
-    from toolscript.gateway.serving import serve_stdio, start, status, stop
+    from toolscript.gateway.lifecycle import start, status, stop
+    from toolscript.gateway.serving import serve_stdio
 
 __all__ = [
     "Need",
@@ -35,9 +36,9 @@ _HOMES = {
     "examine": "examination",
     "plan_import": "configs",
     "serve_stdio": "serving",
-    "start": "serving",
-    "status": "serving",
-    "stop": "serving",
+    "start": "lifecycle",
+    "status": "lifecycle",
+    "stop": "lifecycle",
     "usual_query": "asking",
     "write_import": "configs",
 }

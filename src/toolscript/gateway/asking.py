@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FIND_SECONDS = 1.0
 # What a running gateway decided when it started: a command that is told otherwise works alone.
-NEEDS_ITS_OWN = ("search_model", "search_alpha", "search_device", "search_no_cache", "data_dir")
+CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
 
 T = TypeVar("T")
 
@@ -48,8 +48,7 @@ def ask(
 ) -> T:
     """Runs an action against a gateway. Flag beats environment beats default."""
     settings = load_gateway_settings(flags)
-    wants_its_own = need.refresh or any(flags.get(name) is not None for name in NEEDS_ITS_OWN)
-    running = None if wants_its_own and not settings.gateway_url else find_running(settings)
+    running = None if need.refresh and not settings.gateway_url else find_running(settings)
     if running is not None:
         return asyncio.run(_run(action, running))
     from toolscript.gateway.opening import run_alone
@@ -62,18 +61,25 @@ async def _run(action: "Callable[[Gateway], Awaitable[T]]", gateway: "Gateway") 
 
 
 def find_running(settings: GatewaySettings) -> GatewayClient | None:
-    """The gateway of this address, else the one that runs for these config files with this model."""
+    """The gateway of this address, else the one that runs for these config files as these settings say."""
     if settings.gateway_url:
         return GatewayClient(settings.gateway_url, token=settings.gateway_token)
     running = running_file(settings).read()
-    if running is None or running.model != settings.search_model or not _listens(running.url):
+    if running is None or running.choices != choices_of(settings) or not listens(running.url):
         return None
     return GatewayClient(running.url, token=settings.gateway_token)
 
 
+def choices_of(settings: GatewaySettings) -> dict[str, object]:
+    return {name: getattr(settings, name) for name in CHOICES}
+
+
 def running_file(settings: GatewaySettings) -> RunningFile:
-    """Of the config files that are there: without a project's own, a gateway serves from every folder."""
-    return RunningFile(settings.data_folder / "run", [path for path in files_of(settings) if path.exists()])
+    """A person's own config file is always one of them; a project's where there is one."""
+    if settings.config:
+        return RunningFile(settings.data_folder / "run", [Path(settings.config).expanduser().absolute()])
+    own, *projects = files_of(settings)
+    return RunningFile(settings.data_folder / "run", [own, *(path for path in projects if path.exists())])
 
 
 def files_of(settings: GatewaySettings) -> Sequence[Path]:
@@ -81,7 +87,7 @@ def files_of(settings: GatewaySettings) -> Sequence[Path]:
     return config_paths(Path.home(), Path.cwd(), explicit)
 
 
-def _listens(url: str) -> bool:
+def listens(url: str) -> bool:
     address = urlsplit(url)
     try:
         socket.create_connection((address.hostname or "", address.port or 80), FIND_SECONDS).close()

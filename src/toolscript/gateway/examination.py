@@ -104,9 +104,10 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
         async with open_alone(settings, Need(model=False, refresh=True), on_progress) as gateway:
             states = [one for one in await gateway.servers() if one not in gateway.left_out]
             return [_server(state) for state in states]
-    except ConfigInvalid:
-        # Found above already.
-        return []
+    except ConfigInvalid as error:
+        # A config file that cannot be read was found above already.
+        found_above = any(not one.ok and one.code == "CONFIG_UNREADABLE" for one in _files(settings))
+        return [] if found_above else [Finding("CAPABILITIES", False, error.message, error.hint)]
 
 
 def _server(state: ServerState) -> Finding:

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -13,11 +15,13 @@ from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.servers import Offer, ServerSpec, ServerStatus
 from toolscript.ports import Embedder, ToolServers
+from toolscript.search.abandonable import abandonable
 from toolscript.search.local import Analysed, LocalIndex, LocalSearch, analyse
 from toolscript.sync.item_vectors import ItemVectors, vector_hash
 
 BATCH = 64
-KEEP_EVERY = 1_024
+SHOW_EVERY = 512
+EMBEDDING = "the tools are still being embedded"
 
 logger = logging.getLogger(__name__)
 
@@ -43,27 +47,25 @@ class Indexing:
         self._load_embedder = load_embedder
         self._cache = cache
         self._on_progress = on_progress
-        self.specs: Sequence[ServerSpec] = ()
         self._remembered: dict[str, Offer] = {}
-        self._kept: tuple[list[Offer], dict[str, str]] = ([], {})
         self._analysed: dict[str, Analysed] = {}
         self._embedder: Embedder | None = None
         self._vectors: ItemVectors | None = None
+        self._files: _Files | None = None
         self._due = asyncio.Event()
         self._caught_up = asyncio.Event()
         self._begun = asyncio.Event()
         self._model_decided = asyncio.Event()
+        self.specs: Sequence[ServerSpec] = ()
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
-        self._unkept = False
-        self._in_file: frozenset[str] | None = None
-        self._words_changed = False
         self.ready = False
 
     def use(self, specs: Sequence[ServerSpec], remembered: Sequence[Offer] = ()) -> None:
         """These servers from now on; until one has answered for the first time, what is remembered of it."""
         self.specs = specs
         self._remembered = {offer.server: offer for offer in remembered}
+        self._files = _Files.of(self._cache, specs) if self._cache else None
         self._open_vectors()
         self._mark_due()
 
@@ -89,14 +91,27 @@ class Indexing:
         """Waits until the model has been loaded, or cannot be."""
         await self._model_decided.wait()
 
-    async def settled(self, *, servers: bool = True) -> None:
-        """Waits until every server has answered or failed, the model has come or not, and all of it is indexed."""
-        revision = -1
-        while servers and any(state.status is ServerStatus.STARTING for state in self._servers.states()):
-            revision = await self._servers.changed(revision)
+    async def settled(self, patience: float = math.inf) -> None:
+        """Waits until every server has answered or failed, the model has come or not, and all of it is indexed.
+
+        Once one server has answered, the others have `patience` seconds more.
+        """
+        await self._servers_settled(patience)
         await self._model_decided.wait()
         self._mark_due()
         await self._caught_up.wait()
+
+    async def _servers_settled(self, patience: float) -> None:
+        revision, ends_at = -1, math.inf
+        while any(state.status is ServerStatus.STARTING for state in self._servers.states()):
+            now = asyncio.get_running_loop().time()
+            if self._remembered or self._servers.offers():
+                ends_at = min(ends_at, now + patience)
+            try:
+                async with asyncio.timeout_at(None if math.isinf(ends_at) else ends_at):
+                    revision = await self._servers.changed(revision)
+            except TimeoutError:
+                return
 
     async def _follow_servers(self) -> None:
         revision = -1
@@ -109,14 +124,14 @@ class Indexing:
 
     async def _load_model(self) -> None:
         try:
-            self._embedder = await asyncio.to_thread(self._load_embedder) if self._load_embedder else None
+            self._embedder = await abandonable(self._load_embedder) if self._load_embedder else None
         except ToolscriptError as error:
             self.model_error = error
             self._search.why_words_alone = f"{error.message}" + (f" ({error.hint})" if error.hint else "")
             logger.warning("search by words alone", extra={"part": "model", "reason": error.message})
         if self._embedder is not None:
             self._search.embedder = self._embedder
-            self._search.why_words_alone = ""
+            self._search.why_words_alone = EMBEDDING
             self._open_vectors()
             self._mark_due()
         self._model_decided.set()
@@ -124,12 +139,9 @@ class Indexing:
     def _open_vectors(self) -> None:
         if self._embedder is None:
             return
-        names = [spec.name for spec in self.specs]
-        card = IndexCard(self._embedder.model)
-        memory = EmbeddingFile(self._cache / "embeddings", names, card) if self._cache else None
+        memory = self._files.embeddings(self._embedder) if self._files else None
         known = self._vectors.known if self._vectors is not None else {}
         self._vectors = ItemVectors(self._embedder, memory, known)
-        self._in_file = None
 
     def _mark_due(self) -> None:
         self._caught_up.clear()
@@ -146,16 +158,18 @@ class Indexing:
     async def _index(self) -> None:
         states = {state.name: state.status for state in self._servers.states()}
         all_said = ServerStatus.STARTING not in states.values()
-        items = [item for offer in self._current_offers(states) for item in offer.items]
-        # The model may come while the index is built: this round has none then, and the next one does.
-        vectors = self._vectors
-        index, hashes = await asyncio.to_thread(self._build, items, vectors)
+        offers = self._current_offers(states)
+        items = [item for offer in offers for item in offer.items]
+        # The model and the config may change while the index is built: the next round follows.
+        vectors, files = self._vectors, self._files
+        index, hashes = await asyncio.to_thread(self._build, items, vectors, files)
         self._search.index = index
         self.ready = self.ready or all_said or bool(items)
-        if all_said:
-            await self._remember()
+        if all_said and files is not None:
+            await asyncio.to_thread(files.remember, self._servers.offers(), dict(self._analysed))
         if vectors is not None:
-            await self._embed(vectors, index, hashes)
+            absent = {spec.name for spec in self.specs} - {offer.server for offer in self._servers.offers()}
+            await self._embed(vectors, index, hashes, absent)
 
     def _current_offers(self, states: Mapping[str, ServerStatus]) -> list[Offer]:
         """What the servers offer, and what is remembered of those that have not answered for the first time."""
@@ -167,27 +181,12 @@ class Indexing:
                 del self._remembered[name]
         return [offers[name] for name in sorted(offers)]
 
-    async def _remember(self) -> None:
-        states = self._servers.states()
-        failures = {one.name: one.error for one in states if one.status is ServerStatus.FAILED}
-        news = (list(self._servers.offers()), failures)
-        if self._cache is not None and news != self._kept and any(news):
-            await asyncio.to_thread(OfferFile(self._cache / "tools", self.specs).remember, *news)
-            self._kept = news
-        if self._cache is not None and self._words_changed:
-            self._words_changed = False
-            await asyncio.to_thread(self._analysis_file(self._cache).remember, dict(self._analysed))
-
-    def _analysis_file(self, cache: Path) -> AnalysisFile:
-        return AnalysisFile(cache / "words", [spec.name for spec in self.specs])
-
-    def _build(self, items: Sequence[Item], vectors: ItemVectors | None) -> tuple[LocalIndex, list[str]]:
+    def _build(
+        self, items: Sequence[Item], vectors: ItemVectors | None, files: "_Files | None"
+    ) -> tuple[LocalIndex, list[str]]:
         """Runs on a thread. Only items that are new or changed are taken apart."""
-        if not self._analysed and self._cache:
-            self._analysed = self._analysis_file(self._cache).recall()
-        known = self._analysed
+        known = self._analysed or (files.words.recall() if files else {})
         self._analysed = {item.fingerprint: known.get(item.fingerprint) or analyse(item) for item in items}
-        self._words_changed = self._words_changed or not self._analysed.keys() <= known.keys()
         analysed = [self._analysed[item.fingerprint] for item in items]
         if vectors is None:
             return LocalIndex(items, analysed).warm(), []
@@ -195,34 +194,58 @@ class Indexing:
         vectors.recall(hashes)
         return LocalIndex(items, analysed, vectors.matrix(hashes)).warm(), hashes
 
-    async def _embed(self, vectors: ItemVectors, index: LocalIndex, hashes: list[str]) -> None:
+    async def _embed(
+        self, vectors: ItemVectors, index: LocalIndex, hashes: list[str], absent: Collection[str]
+    ) -> None:
         """A batch at a time; a change that comes meanwhile goes first, and the rest goes on from there."""
         missing = vectors.missing(index.items, hashes)
         left = iter(missing.items())
         done = 0
         while batch := dict(islice(left, BATCH)):
-            if not await self._try_to_embed(vectors, batch) or self._due.is_set():
-                break
+            self._search.why_words_alone = f"{EMBEDDING} ({done} of {len(missing)} done)"
+            await self._embed_what_can_be(vectors, batch)
+            if self._due.is_set():
+                return
             done += len(batch)
             self._on_progress(Progress("embedding tools", done, len(missing)))
-            if done % KEEP_EVERY == 0:
-                await asyncio.to_thread(vectors.keep, index.items, hashes)
-        # What a round embedded that was cut short is kept by the next one, which may find nothing missing. And a
-        # file that was written when only some servers had answered lacks the others, known as their vectors are.
-        grown = self._in_file is not None and not self._in_file.issuperset(hashes)
-        if (self._unkept or grown) and not self._due.is_set():
-            self._search.index = index.with_vectors(vectors.matrix(hashes)).warm()
-            await asyncio.to_thread(vectors.keep, index.items, hashes)
-            self._unkept, self._in_file = False, frozenset(hashes)
+            if done % SHOW_EVERY == 0:
+                self._search.index = await asyncio.to_thread(index.with_vectors, vectors.matrix(hashes))
+        if missing:
+            self._search.index = await asyncio.to_thread(index.with_vectors, vectors.matrix(hashes))
+        self._search.why_words_alone = ""
+        await asyncio.to_thread(vectors.keep, index.items, hashes, absent)
 
-    async def _try_to_embed(self, vectors: ItemVectors, batch: dict[str, Item]) -> bool:
+    async def _embed_what_can_be(self, vectors: ItemVectors, batch: Mapping[str, Item]) -> None:
+        """One item that cannot be embedded does not take the others with it."""
         try:
             await vectors.embed(batch)
+            self.embedded += len(batch)
         except ToolscriptError as error:
-            self._search.why_words_alone = error.message
-            logger.warning("tools without a vector", extra={"part": "model", "reason": error.message})
-            return False
-        self._search.why_words_alone = ""
-        self.embedded += len(batch)
-        self._unkept = True
-        return True
+            if len(batch) == 1:
+                reason = {"part": "model", "reason": error.message}
+                logger.warning("a tool is found by words alone: %s", next(iter(batch.values())).name, extra=reason)
+                return
+            for key, item in batch.items():
+                await self._embed_what_can_be(vectors, {key: item})
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What a second start need not do again. Each is written when it differs from what was written before."""
+
+    folder: Path
+    servers: Sequence[str]
+    offers: OfferFile
+    words: AnalysisFile
+
+    @classmethod
+    def of(cls, folder: Path, specs: Sequence[ServerSpec]) -> "_Files":
+        names = [spec.name for spec in specs]
+        return cls(folder, names, OfferFile(folder / "tools", specs), AnalysisFile(folder / "words", names))
+
+    def embeddings(self, embedder: Embedder) -> EmbeddingFile:
+        return EmbeddingFile(self.folder / "embeddings", self.servers, IndexCard(embedder.model))
+
+    def remember(self, offers: Sequence[Offer], analysed: Mapping[str, Analysed]) -> None:
+        self.offers.remember(offers)
+        self.words.remember(analysed)

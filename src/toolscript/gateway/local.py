@@ -1,6 +1,7 @@
 """The gateway in this process: the servers, the index that follows them, and the answers."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from rapidfuzz import process
@@ -43,13 +44,15 @@ class LocalGateway:
 
     async def _not_searched(self) -> str:
         """A tool that is missing because its server is must not look like one that does not exist."""
-        failed = [one for one in await self.servers() if one.status is ServerStatus.FAILED]
-        named = [f"{one.name} ({one.error[:MOST_OF_A_REASON]})" for one in failed[:MOST_SUGGESTED]]
-        more = [f"and {len(failed) - MOST_SUGGESTED} more"] if len(failed) > MOST_SUGGESTED else []
-        return f"not searched: {', '.join([*named, *more])}" if failed else ""
+        found = {item.server for item in self._search.index.items}
+        absent = [one for one in await self.servers() if _is_absent(one, found)]
+        named = [f"{one.name} ({_why_absent(one)})" for one in absent[:MOST_SUGGESTED]]
+        more = [f"and {len(absent) - MOST_SUGGESTED} more"] if len(absent) > MOST_SUGGESTED else []
+        return f"not searched: {', '.join([*named, *more])}" if absent else ""
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
-        return [item for item in self._search.index.items if is_wanted(item.server, item.name, wanted)]
+        names = frozenset(wanted)
+        return [item for item in self._search.index.items if is_wanted(item.server, item.name, names)]
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         items = [item for item in await self.items(wanted) if item.kind is ItemKind.TOOL]
@@ -58,7 +61,7 @@ class LocalGateway:
                 f"nothing here is called {', '.join(wanted)[:200]}",
                 hint="name servers and server__tool; `toolscript list-tools` lists them",
             )
-        return typescript_module(items, compact=compact)
+        return await asyncio.to_thread(typescript_module, items, compact=compact)
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         server, name = split_tool_id(tool)
@@ -101,8 +104,14 @@ class LocalGateway:
     async def _has_started(self, server: str) -> None:
         """A server has a bounded time to start, so this waits no longer than that."""
         revision = -1
-        while any(one.name == server and one.status is ServerStatus.STARTING for one in self._servers.states()):
+        while self._is_on_its_way(server):
             revision = await self._servers.changed(revision)
+
+    def _is_on_its_way(self, server: str) -> bool:
+        """Starting, or about to be started."""
+        status = {state.name: state.status for state in self._servers.states()}.get(server)
+        configured = any(spec.name == server for spec in self._indexing.specs)
+        return status is ServerStatus.STARTING or (status is None and configured)
 
     def _unknown(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):
@@ -112,6 +121,14 @@ class LocalGateway:
                     hint="`toolscript list-servers` shows how the servers are doing",
                     details={"server": server},
                 )
+        names = [spec.name for spec in self._indexing.specs]
+        if names and server not in names:
+            nearest = [match[0] for match in process.extract(server, names, limit=MOST_SUGGESTED)]
+            return NotFound(
+                f"there is no server {server[:100]!r}",
+                hint=f"there is {', '.join(nearest)}",
+                details={"nearest": nearest},
+            )
         known = [
             tool_id(item.server, item.name) for item in self._search.index.items if item.kind is ItemKind.TOOL
         ]
@@ -121,6 +138,16 @@ class LocalGateway:
             hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
             details={"nearest": nearest},
         )
+
+
+def _is_absent(state: ServerState, found: Collection[str]) -> bool:
+    return state.status is ServerStatus.FAILED or (
+        state.status is ServerStatus.STARTING and state.name not in found
+    )
+
+
+def _why_absent(state: ServerState) -> str:
+    return "still starting" if state.status is ServerStatus.STARTING else state.error[:MOST_OF_A_REASON]
 
 
 def _refusal(refused: Sequence[str]) -> str:

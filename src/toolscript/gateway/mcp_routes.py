@@ -45,7 +45,9 @@ class McpRoutes:
 
     async def _serve(self, closing: asyncio.Event) -> None:
         """One task opens and closes what the SDK needs open, as its task groups ask for."""
-        await self._until_wanted()
+        await self._until_wanted(closing)
+        if closing.is_set():
+            return
         await asyncio.to_thread(_load)
         from httpx2 import AsyncClient
 
@@ -58,9 +60,10 @@ class McpRoutes:
             self._of_server.become(passthrough_asgi(self._find_server, client))
             await closing.wait()
 
-    async def _until_wanted(self) -> None:
+    async def _until_wanted(self, closing: asyncio.Event) -> None:
         """Loaded when somebody asks for it, and else when what matters more has been loaded."""
-        waits = {asyncio.ensure_future(self._until_quiet()), asyncio.ensure_future(self._asked.wait())}
+        reasons = (self._until_quiet(), self._asked.wait(), closing.wait())
+        waits = {asyncio.ensure_future(reason) for reason in reasons}
         _, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for one in left:
             one.cancel()

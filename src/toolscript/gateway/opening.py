@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from toolscript.adapters.config_files import Config, Severity, read_config
 from toolscript.adapters.gateway_files import OfferFile
-from toolscript.errors import ConfigInvalid, ModelUnknown
+from toolscript.errors import ConfigInvalid
 from toolscript.gateway.asking import Need, files_of
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local import LocalGateway
@@ -21,6 +21,10 @@ from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, 
 from toolscript.settings import GatewaySettings, environment
 
 REMEMBERED_SECONDS = 24 * 3600.0
+# How long a command waits for slow servers once others have answered.
+PATIENCE_SECONDS = 10.0
+# Known without asking the library that has the list of all: it takes two seconds to import.
+USUAL_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -43,15 +47,13 @@ async def open_alone(
     asks_again = need.refresh or not need.remembers or need.only_server or settings.search_no_cache
     most_seconds = 0.0 if asks_again else REMEMBERED_SECONDS
     remembered = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
-    known = {*remembered.failures, *(offer.server for offer in remembered.offers)}
+    known = {offer.server for offer in remembered.offers}
     async with open_parts(settings, on_progress, model=need.model) as parts:
-        parts.gateway.left_out = [*left_out(config), *_failed(config, remembered.failures)]
+        parts.gateway.left_out = left_out(config)
         parts.gateway.note = _age_note(remembered.age) if remembered.offers else ""
         parts.servers.use([spec for spec in specs if spec.name not in known])
         parts.indexing.use(config.servers, remembered.offers)
-        await parts.settled()
-        if isinstance(parts.indexing.model_error, ModelUnknown):
-            raise parts.indexing.model_error
+        await parts.settled(PATIENCE_SECONDS)
         yield parts.gateway
 
 
@@ -62,9 +64,9 @@ class Parts:
     gateway: LocalGateway
     working: asyncio.Task[None]
 
-    async def settled(self) -> None:
+    async def settled(self, patience: float) -> None:
         """Waits for all that is on its way; what ends the work ends the wait."""
-        settled = asyncio.ensure_future(self.indexing.settled())
+        settled = asyncio.ensure_future(self.indexing.settled(patience))
         await asyncio.wait({settled, self.working}, return_when=asyncio.FIRST_COMPLETED)
         if self.working.done():
             settled.cancel()
@@ -80,7 +82,7 @@ async def open_parts(
 ) -> AsyncIterator[Parts]:
     """A gateway at work, with no servers yet."""
     if model:
-        _require_device(settings)
+        require_model(settings)
     from toolscript.adapters.mcp_servers import McpServers
 
     search = LocalSearch(_capabilities(settings), alpha=settings.search_alpha)
@@ -116,8 +118,12 @@ def load_embedder(settings: GatewaySettings) -> Embedder:
     return CachedEmbedder(model, size=1024)
 
 
-def _require_device(settings: GatewaySettings) -> None:
-    """A GPU that was asked for by name is not replaced by words alone, as a model that cannot be had is."""
+def require_model(settings: GatewaySettings) -> None:
+    """What was asked for by name and does not exist is not replaced by words alone, as a model out of reach is."""
+    if not Path(settings.search_model).expanduser().is_dir() and settings.search_model not in USUAL_MODELS:
+        from toolscript.adapters.local_model.named import known_name
+
+        known_name(settings.search_model)
     if settings.search_device == "gpu":
         from toolscript.adapters.local_model.engine import Device, providers_for
 
@@ -139,14 +145,6 @@ def left_out(config: Config) -> list[ServerState]:
     return [
         ServerState(one.server, Transport.STDIO, ServerStatus.FAILED, f"{one.message}; {one.fix}")
         for one in problems
-    ]
-
-
-def _failed(config: Config, failures: Mapping[str, str]) -> list[ServerState]:
-    return [
-        ServerState(spec.name, spec.transport, ServerStatus.FAILED, failures[spec.name])
-        for spec in config.servers
-        if spec.name in failures
     ]
 
 

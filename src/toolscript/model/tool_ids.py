@@ -1,5 +1,7 @@
 """Names of tools across servers: `server__tool`, split at the first `__`."""
 
+from collections.abc import Collection
+
 from toolscript.errors import InvalidRequest
 from toolscript.model.text import readable
 
@@ -22,6 +24,6 @@ def split_tool_id(text: str) -> tuple[str, str]:
     return server, name
 
 
-def is_wanted(server: str, name: str, wanted: tuple[str, ...]) -> bool:
+def is_wanted(server: str, name: str, wanted: Collection[str]) -> bool:
     """Whether a filter of servers and `server__tool` names lets a tool through; an empty one lets all."""
     return not wanted or server in wanted or tool_id(server, name) in wanted

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -56,15 +56,14 @@ class ItemVectors:
         vectors = await self._embedder.embed_passages([embedded_text(item) for item in missing.values()])
         self._known |= dict(zip(missing, vectors, strict=True))
 
-    def keep(self, items: Sequence[Item], hashes: Sequence[str]) -> None:
-        """Forgets what belongs to no item any more, and has the memory do so too."""
+    def keep(self, items: Sequence[Item], hashes: Sequence[str], absent: Collection[str] = ()) -> None:
+        """Forgets what belongs to no item any more; the memory does so too, but for servers that are absent."""
         kept = set(hashes)
         self._known = {key: vector for key, vector in self._known.items() if key in kept}
         if self._memory is not None:
             pairs = zip(items, hashes, strict=True)
-            self._memory.remember(
-                {_name(item): (key, self._known[key]) for item, key in pairs if key in self._known}
-            )
+            known = {_name(item): (key, self._known[key]) for item, key in pairs if key in self._known}
+            self._memory.remember(known, absent)
 
 
 def _name(item: Item) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from toolscript.adapters.gateway_files import OfferFile
 from toolscript.adapters.gateway_files import offers as offers_module
-from toolscript.adapters.gateway_files.offers import FAILED_SECONDS, Remembered
+from toolscript.adapters.gateway_files.offers import Remembered
 from toolscript.model.item_json import item_from_json
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.servers import Offer, ServerSpec, Transport
@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    OfferFile(tmp_path, SPECS).remember([Offer("files", (FULL, PLAIN)), Offer("mail", (SEND,))], {})
+    OfferFile(tmp_path, SPECS).remember([Offer("files", (FULL, PLAIN)), Offer("mail", (SEND,))])
     (path,) = tmp_path.iterdir()
     return path
 
@@ -95,7 +95,7 @@ def test_a_secret_that_changed_or_another_patience_is_no_other_server(kept: Path
 
 def test_no_secret_is_written(kept: Path) -> None:
     secrets = replace(FILES, env={"KEY": "hunter2"}), replace(MAIL, headers={"Authorization": "hunter3"})
-    OfferFile(kept.parent, secrets).remember([Offer("files", (PLAIN,))], {})
+    OfferFile(kept.parent, secrets).remember([Offer("files", (PLAIN,))])
     assert "hunter" not in kept.read_text("utf-8")
 
 
@@ -114,29 +114,32 @@ def test_what_is_from_the_future_is_not_recalled(clock: Clock, kept: Path) -> No
     assert OfferFile(kept.parent, SPECS).recall(1e9) == Remembered()
 
 
-def test_a_failure_is_remembered_for_a_shorter_while(clock: Clock, tmp_path: Path) -> None:
-    OfferFile(tmp_path, SPECS).remember([Offer("files", (PLAIN,))], {"mail": "no such host"})
-    clock.now += FAILED_SECONDS - 1
-    remembered = OfferFile(tmp_path, SPECS).recall(86_400)
-    assert (names(remembered), remembered.failures) == (["files"], {"mail": "no such host"})
-    clock.now += 2
-    remembered = OfferFile(tmp_path, SPECS).recall(86_400)
-    assert (names(remembered), remembered.failures) == (["files"], {})
-    assert remembered.age == pytest.approx(FAILED_SECONDS + 1)
-
-
 def test_what_is_told_later_replaces_what_was_told_of_the_same_server(clock: Clock, kept: Path) -> None:
     clock.now += 10
-    OfferFile(kept.parent, SPECS).remember([], {"files": "it fell"})
+    OfferFile(kept.parent, SPECS).remember([Offer("files", ())])
     remembered = OfferFile(kept.parent, SPECS).recall(60)
-    assert (names(remembered), remembered.failures, remembered.age) == (["mail"], {"files": "it fell"}, 10)
-    OfferFile(kept.parent, SPECS).remember([Offer("files", ())], {})
-    remembered = OfferFile(kept.parent, SPECS).recall(60)
-    assert (names(remembered), remembered.failures) == (["files", "mail"], {})
+    assert {one.server: one.items for one in remembered.offers} == {"files": (), "mail": (SEND,)}
+    assert remembered.age == 10, "of the oldest of them"
+
+
+def test_no_offers_are_no_news(kept: Path) -> None:
+    OfferFile(kept.parent, SPECS).remember([])
+    assert names(OfferFile(kept.parent, SPECS).recall(60)) == ["files", "mail"]
+
+
+def test_the_same_offers_are_written_once(tmp_path: Path) -> None:
+    file = OfferFile(tmp_path, SPECS)
+    file.remember([Offer("mail", (SEND,))])
+    (path,) = tmp_path.iterdir()
+    path.unlink()
+    file.remember([Offer("mail", (SEND,))])
+    assert not path.exists()
+    file.remember([Offer("mail", ())])
+    assert path.exists()
 
 
 def test_servers_nobody_knows_are_not_kept(tmp_path: Path) -> None:
-    OfferFile(tmp_path, SPECS).remember([Offer("stranger", (SEND,))], {"other": "x"})
+    OfferFile(tmp_path, SPECS).remember([Offer("stranger", (SEND,))])
     assert OfferFile(tmp_path, SPECS).recall(60) == Remembered()
 
 
@@ -145,7 +148,7 @@ def test_a_file_cut_short_anywhere_is_as_good_as_none(kept: Path) -> None:
     for length in range(0, len(whole) - 1, 11):
         kept.write_bytes(whole[:length])
         assert OfferFile(kept.parent, SPECS).recall(60) == Remembered(), length
-    OfferFile(kept.parent, SPECS).remember([Offer("mail", (SEND,))], {})
+    OfferFile(kept.parent, SPECS).remember([Offer("mail", (SEND,))])
     assert names(OfferFile(kept.parent, SPECS).recall(60)) == ["mail"]
 
 
@@ -181,5 +184,5 @@ def test_an_entry_that_is_none_is_not_fatal(kept: Path, change: dict[str, object
 
 def test_a_folder_that_cannot_be_written_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    OfferFile(tmp_path / "taken", SPECS).remember([Offer("mail", (SEND,))], {})
+    OfferFile(tmp_path / "taken", SPECS).remember([Offer("mail", (SEND,))])
     assert OfferFile(tmp_path / "taken", SPECS).recall(60) == Remembered()

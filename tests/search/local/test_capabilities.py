@@ -119,6 +119,15 @@ async def test_a_tool_for_just_that_stays_before_the_shell(model: bool) -> None:
     assert answer.hits[0].parts.boost == 0.0
 
 
+async def test_a_tool_that_is_likely_enough_stays_before_a_general_one() -> None:
+    """Likely by its name alone, and less so than a general tool would be."""
+    search = search_over((replace(BASH, name="arm"), item("s", "hoistheavyxxx")), model=False)
+    search._capabilities = robot()
+    answer = await search.search(LocalQuery("hoist heavy"))
+    assert names(answer) == ["hoistheavyxxx", "arm"]
+    assert SURE > answer.hits[0].confidence > answer.hits[1].confidence
+
+
 async def test_at_most_two_general_tools_of_a_kind_come_forward() -> None:
     shells = tuple(item(f"shell{number}", "bash", "Run it") for number in range(5))
     answer = await found(GIT_QUERY, (*shells, READ_FILE), threshold=0.35)

@@ -68,6 +68,13 @@ def test_a_clear_lead_is_surer_than_a_crowd() -> None:
     assert confidences(ranking_of(alone, 0.7, 0.5)).max() > confidences(ranking_of(crowded, 0.7, 0.5)).max()
 
 
+@pytest.mark.parametrize(("cosine", "share"), [(0.1, 0.9), (0.6, 0.0)])
+def test_either_kind_of_evidence_is_enough(cosine: float, share: float) -> None:
+    ahead = np.array([3.0, 0.0, 0.0])
+    assert confidences(ranking_of(ahead, cosine, share)).max() > DEFAULT_THRESHOLD
+    assert confidences(ranking_of(ahead, 0.1, 0.0)).max() < DEFAULT_THRESHOLD
+
+
 def test_an_item_without_a_word_in_common_has_no_confidence_by_words_alone() -> None:
     ranking = Ranking(np.arange(2), np.array([1.0, -1.0]), None, np.array([2.0, 0.0]), np.array([0.9, 0.0]))
     found = confidences(ranking)

@@ -56,7 +56,7 @@ def test_wide_letters_and_marks_take_the_room_they_take(cell: str) -> None:
 
 
 def test_width_is_in_columns() -> None:
-    assert width("日本") == 4
+    assert width("日本") == width("ＦＵ") == 4
     assert width("e\u0301") == 1
     assert width("abc") == 3
 

@@ -6,6 +6,7 @@ project replaces the user's server of the same name as a whole. A file that is n
 """
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,11 +96,14 @@ def _project_files(home: Path, start: Path) -> Iterator[Path]:
         if folder.resolve() == real_home:
             return
         path = folder / FILE_NAME
-        if is_file(path) and (folder == start or _is_ours(path)):
+        if is_file(path) and _is_ours(path):
             yield path
 
 
 def _is_ours(path: Path) -> bool:
-    """A config starts programs. One that another user left in a shared folder above is not taken."""
+    """A config starts programs. One that another user left in a folder where everybody may write is not taken."""
     user = getattr(os, "getuid", None)
-    return user is None or path.stat().st_uid in {user(), 0}
+    if user is None or path.stat().st_uid in {user(), 0}:
+        return True
+    folder = path.parent.stat()
+    return folder.st_uid == path.stat().st_uid and not folder.st_mode & stat.S_IWOTH

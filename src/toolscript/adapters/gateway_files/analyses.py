@@ -23,6 +23,7 @@ class AnalysisFile:
 
     def __init__(self, folder: Path, servers: Sequence[str]) -> None:
         self._path = folder / f"words-{server_list_hash(servers)}.json"
+        self._written: frozenset[str] = frozenset()
 
     def recall(self) -> dict[str, Analysed]:
         try:
@@ -37,6 +38,10 @@ class AnalysisFile:
             return {}
 
     def remember(self, analysed: Mapping[str, Analysed]) -> None:
+        """Once for the same items."""
+        if self._written == analysed.keys():
+            return
+        self._written = frozenset(analysed)
         items = {key: _packed(one) for key, one in analysed.items()}
         try:
             write_whole(self._path, {"version": VERSION, "items": items})

@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,10 +19,14 @@ import numpy as np
 
 from toolscript.adapters.gateway_files.atomic import read_whole, set_aside, write_whole
 from toolscript.model.models import IndexCard, Vector
+from toolscript.model.tool_ids import SEPARATOR
 
 FORMAT = 1
 MOST_SIBLINGS = 20
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
+
+# `server__tool` to the hash of what was embedded, and its vector.
+Entries = Mapping[str, tuple[str, Vector]]
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +40,9 @@ class EmbeddingFile:
         self._folder = folder
         self._path = folder / f"embeddings-{server_list_hash(servers)}.json"
         self._card = card
-        self._known: dict[str, Vector] | None = None
+        self._in_file: Entries | None = None
+        self._known: dict[str, Vector] = {}
+        self._read: set[Path] = set()
 
     @property
     def path(self) -> Path:
@@ -44,36 +50,42 @@ class EmbeddingFile:
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
         """Vectors by the hash of what they were made from; what this file lacks its siblings may have."""
-        if self._known is None:
-            self._known = self._own()
+        self._known |= dict(self._own().values())
         wanted = set(hashes)
-        for sibling in self._siblings():
+        for sibling in [] if wanted <= self._known.keys() else self._siblings():
+            self._read.add(sibling)
+            self._known |= dict(self._readable(sibling).values())
             if wanted <= self._known.keys():
                 break
-            self._known |= {key: vector for key, vector in self._readable(sibling).items() if key in wanted}
         return {key: self._known[key] for key in wanted & self._known.keys()}
 
-    def remember(self, tools: Mapping[str, tuple[str, Vector]]) -> None:
-        """Replaces the file by these tools, `server__tool` to hash and vector. A full disk is not fatal."""
-        self._known = dict(tools.values())
-        entries = {tool: {"hash": key, "vector": _packed(vector)} for tool, (key, vector) in tools.items()}
-        data = {
-            "format": FORMAT,
-            "model": self._card.fingerprint,
-            "card": asdict(self._card.model),
-            "tools": entries,
-        }
+    def remember(self, tools: Entries, absent: Collection[str] = ()) -> None:
+        """These tools, and what is known of absent servers. Written when it differs; a full disk is no end."""
+        own = self._own()
+        entries = {name: one for name, one in own.items() if _server_of(name) in absent} | dict(tools)
+        if self._path.exists() and _hashes(entries) == _hashes(own):
+            return
+        self._in_file = entries
+        self._known |= dict(entries.values())
         try:
-            write_whole(self._path, data)
+            write_whole(self._path, self._whole(entries))
         except OSError as error:
             logger.warning(
                 "the embeddings cannot be kept; the next start embeds again",
                 extra={"file": str(self._path), "reason": str(error)},
             )
 
-    def _own(self) -> dict[str, Vector]:
-        if not self._path.is_file():
-            return {}
+    def _whole(self, entries: Entries) -> dict[str, object]:
+        tools = {name: {"hash": key, "vector": _packed(vector)} for name, (key, vector) in entries.items()}
+        card = asdict(self._card.model)
+        return {"format": FORMAT, "model": self._card.fingerprint, "card": card, "tools": tools}
+
+    def _own(self) -> Entries:
+        if self._in_file is None:
+            self._in_file = self._read_own() if self._path.is_file() else {}
+        return self._in_file
+
+    def _read_own(self) -> Entries:
         try:
             return _entries(self._path, self._card)
         except OSError as error:
@@ -94,18 +106,28 @@ class EmbeddingFile:
             logger.warning("... but cannot be moved", extra={"file": str(self._path)})
 
     def _siblings(self) -> list[Path]:
-        """The newest others, those set aside because of their model too: it may be ours again."""
+        """The newest that were not read yet, those set aside for their model too: it may be ours again."""
         try:
-            found = [path for path in self._folder.glob("embeddings-*.json*") if path != self._path]
-            return sorted(found, key=lambda path: -path.stat().st_mtime)[:MOST_SIBLINGS]
+            found = [path for path in self._folder.glob("embeddings-*.json*") if path.suffix != ".broken"]
+            newest = sorted(found, key=lambda path: -path.stat().st_mtime)[:MOST_SIBLINGS]
+            return [path for path in newest if path != self._path and path not in self._read]
         except OSError:
             return []
 
-    def _readable(self, path: Path) -> dict[str, Vector]:
+    def _readable(self, path: Path) -> Entries:
         try:
             return _entries(path, self._card)
         except (OSError, ValueError):
             return {}
+
+
+def _server_of(name: str) -> str:
+    """Of `server__tool`, and of `prompt:server__name`."""
+    return name.partition(SEPARATOR)[0].rpartition(":")[2]
+
+
+def _hashes(entries: Entries) -> dict[str, str]:
+    return {name: key for name, (key, _) in entries.items()}
 
 
 class _Foreign(ValueError):
@@ -115,14 +137,14 @@ class _Foreign(ValueError):
         self.model = model if FINGERPRINT.fullmatch(model) else "unknown"
 
 
-def _entries(path: Path, card: IndexCard) -> dict[str, Vector]:
+def _entries(path: Path, card: IndexCard) -> Entries:
     """All of a file or nothing: where one entry is wrong, nobody knows what became of the others."""
     data = read_whole(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tools"), dict):
         raise ValueError("not a file of embeddings")
     if data.get("model") != card.fingerprint:
         raise _Foreign(str(data.get("model")))
-    return dict(_entry(entry, card.model.dimensions) for entry in data["tools"].values())
+    return {name: _entry(entry, card.model.dimensions) for name, entry in data["tools"].items()}
 
 
 def _entry(entry: object, dimensions: int) -> tuple[str, Vector]:

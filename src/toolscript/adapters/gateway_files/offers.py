@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,60 +17,50 @@ from toolscript.model.items import Item
 from toolscript.model.servers import Offer, ServerSpec
 
 FORMAT = 1
-# A server that failed is worth another try before long; one that answered offers the same for a while.
-FAILED_SECONDS = 600.0
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """`failures`: servers that failed a moment ago, and why. `age` in seconds, of the oldest offer."""
+    """`age` in seconds, of the oldest offer."""
 
     offers: tuple[Offer, ...] = ()
-    failures: Mapping[str, str] = field(default_factory=dict)
     age: float = 0.0
 
 
 class OfferFile:
+    """Servers that failed are not in it: whoever mends one wants to see it work."""
+
     def __init__(self, folder: Path, specs: Sequence[ServerSpec]) -> None:
         self._path = folder / f"tools-{server_list_hash([spec.name for spec in specs])}.json"
         self._prints = {spec.name: _fingerprint(spec) for spec in specs}
+        self._written: list[Offer] = []
 
-    def recall(self, most_seconds: float) -> "Remembered":
+    def recall(self, most_seconds: float) -> Remembered:
         """Of servers whose entry has not changed, and nothing older than this."""
         try:
-            return self._recall(most_seconds)
+            aged = [(_offer(name, one), time.time() - float(one["at"])) for name, one in self._stored().items()]
         except (ValueError, KeyError, TypeError, OverflowError, InvalidRequest) as error:
             self._warn("what the servers offered last is not known", error)
             return Remembered()
+        fresh = [(offer, age) for offer, age in aged if 0 <= age < most_seconds]
+        return Remembered(tuple(offer for offer, _ in fresh), max((age for _, age in fresh), default=0.0))
 
-    def _recall(self, most_seconds: float) -> "Remembered":
-        offers, failures, oldest = [], {}, 0.0
-        for name, one in self._stored().items():
-            age = time.time() - float(one["at"])
-            if "error" in one and 0 <= age < min(most_seconds, FAILED_SECONDS):
-                failures[name] = str(one["error"])
-            elif "error" not in one and 0 <= age < most_seconds:
-                offers.append(_offer(name, one))
-                oldest = max(oldest, age)
-        return Remembered(tuple(offers), failures, oldest)
-
-    def remember(self, offers: Sequence[Offer], failures: Mapping[str, str]) -> None:
-        """What these servers offer now, or why they do not; what is known of the others stays."""
-        said: dict[str, dict[str, object]] = {
-            offer.server: {"items": [asdict(item) for item in offer.items]} for offer in offers
-        }
-        said |= {name: {"error": error} for name, error in failures.items()}
-        news = {
-            name: {"print": self._prints[name], "at": time.time(), **one}
-            for name, one in said.items()
-            if name in self._prints
-        }
+    def remember(self, offers: Sequence[Offer]) -> None:
+        """What these servers offer now; what is known of the others stays. Equal offers are written once."""
+        if not offers or list(offers) == self._written:
+            return
+        self._written = list(offers)
+        news = {offer.server: self._entry(offer) for offer in offers if offer.server in self._prints}
         try:
             write_whole(self._path, {"format": FORMAT, "servers": {**self._stored(), **news}})
         except OSError as error:
             self._warn("what the servers offer cannot be kept", error)
+
+    def _entry(self, offer: Offer) -> dict[str, object]:
+        items = [asdict(item) for item in offer.items]
+        return {"print": self._prints[offer.server], "at": time.time(), "items": items}
 
     def _stored(self) -> dict[str, Mapping[str, Any]]:
         """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from fastembed import TextEmbedding
+from huggingface_hub.constants import ENDPOINT
 from loguru import logger as fastembed_log
 
 from toolscript.adapters.local_model.engine import Device, Loaded, digest_of, prefixes_of, providers_for
@@ -21,7 +22,6 @@ OTHER_NAMES = {
     "Xenova/all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2",
     "Xenova/multilingual-e5-large": "intfloat/multilingual-e5-large",
 }
-WHERE_MODELS_ARE = "https://huggingface.co"
 REACH_SECONDS = 5.0
 
 
@@ -37,7 +37,7 @@ def load_named(name: str, threads: int | None, device: Device, downloads: Path |
     """From this machine when it is there, else downloaded, with fastembed's own progress bar."""
     # It reports each failed attempt on its own; what becomes of them is our message.
     fastembed_log.disable("fastembed")
-    model = _known_name(name)
+    model = known_name(name)
     folder = str(downloads) if downloads else None
     providers = providers_for(device)
     try:
@@ -50,7 +50,7 @@ def load_named(name: str, threads: int | None, device: Device, downloads: Path |
     return Loaded(NamedEngine(engine), _card(model, engine))
 
 
-def _known_name(name: str) -> str:
+def known_name(name: str) -> str:
     known = sorted(str(described["model"]) for described in TextEmbedding.list_supported_models())
     model = OTHER_NAMES.get(name, name)
     if model in known:
@@ -65,13 +65,13 @@ def _known_name(name: str) -> str:
 def _require_network(model: str) -> None:
     """fastembed waits 39 s in all before it gives up; a person asks for an answer now."""
     try:
-        with urllib.request.urlopen(WHERE_MODELS_ARE, timeout=REACH_SECONDS):
+        with urllib.request.urlopen(ENDPOINT, timeout=REACH_SECONDS):  # noqa: S310 - the library's own address
             return
     except urllib.error.HTTPError:
         return
     except OSError as error:
         raise ModelNotFound(
-            f"the embedding model {model} is not on this machine and cannot be downloaded: {WHERE_MODELS_ARE} "
+            f"the embedding model {model} is not on this machine and cannot be downloaded: {ENDPOINT} "
             "cannot be reached",
             hint="connect to the network once, or give the folder of an ONNX model (--model, "
             "TOOLSCRIPT_SEARCH_MODEL)",

@@ -8,6 +8,7 @@ from toolscript.model.servers import ServerSpec
 MASK = "***"
 # Shorter values are words like `1` or `true`: no secrets, and masking them would blot out half a message.
 _SHORTEST = 6
+_HEADER_FLAGS = frozenset({"header", "h"})
 _SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
 
 
@@ -32,6 +33,10 @@ def _of_arguments(args: tuple[str, ...]) -> list[str]:
             secrets.append(value)
         elif before.startswith("-") and _SECRET_FLAG.search(before):
             secrets.append(given)
+        header, colon, value = given.partition(":")
+        if colon and (before.lstrip("-").lower() in _HEADER_FLAGS or _SECRET_FLAG.search(header)):
+            secrets.append(value.strip())
+        secrets += _of_url(given) if "://" in given else []
     return secrets
 
 
@@ -40,4 +45,4 @@ def _of_url(url: str) -> list[str]:
         parts = urlsplit(url)
     except ValueError:
         return [url]
-    return [value for _, value in parse_qsl(parts.query)] + [parts.password or ""]
+    return [value for _, value in parse_qsl(parts.query)] + [parts.username or "", parts.password or ""]

@@ -15,6 +15,7 @@ ENOUGH, ENOUGH_WORDS = 0.28, 0.13
 STEEPNESS, STEEPNESS_WORDS = 16.0, 20.0
 # Where words are all there is, an item that has every one of them is worth showing, however many others have.
 ALL_OF_THEM, HAS_ALL_WORDS = 0.999, 0.4
+USUAL_LEAD = 1.0
 
 
 def confidences(ranking: Ranking) -> Scores:
@@ -24,8 +25,11 @@ def confidences(ranking: Ranking) -> Scores:
     best = int(np.argmax(ranking.standing))
     behind = ranking.standing - ranking.standing[best]
     share, margin = float(ranking.share[best]), _margin(ranking.standing)
+    # Where all stand alike, one alone too, there is no lead to read: what was found has to speak for itself.
+    alike = bool(np.ptp(ranking.standing) == 0)
     if ranking.semantic is None:
-        lead = float(ranking.standing[best]) / np.log(max(2, len(ranking.rows)))
+        lead = USUAL_LEAD if alike else float(ranking.standing[best]) / np.log(max(2, len(ranking.rows)))
+        margin = USUAL_LEAD if alike else margin
         right = -2.0 + 0.88 * behind + 0.54 * share + 0.42 * margin + 0.9 * lead
         fitted = _logistic(right) * _logistic(STEEPNESS_WORDS * (share - ENOUGH_WORDS)) * (ranking.words > 0)
         return np.maximum(fitted, np.where(ranking.share > ALL_OF_THEM, HAS_ALL_WORDS, 0.0))

@@ -1,7 +1,8 @@
 """Items in memory, as arrays: every score of every item in about a millisecond."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,17 +54,23 @@ class LocalIndex:
         self._analysed = tuple(analysed)
         self._vectors = vectors
         self._words_of_row: dict[int, Mapping[str, list[str]]] = {}
+        self._matching: dict[Hashable, Rows] = {}
         self._places, self._rows, self._weights = _postings(analysed)
 
     def __len__(self) -> int:
         return len(self.items)
 
-    @property
+    @cached_property
     def model_is_used(self) -> bool:
         return self._vectors is not None and bool(self._vectors.any())
 
     def with_vectors(self, vectors: Matrix) -> "LocalIndex":
-        return LocalIndex(self.items, self._analysed, vectors)
+        """The same items and words, which need not be looked at again."""
+        other = copy(self)
+        vars(other).update(_vectors=vectors)
+        for of_vectors in ("model_is_used", "_is_embedded"):
+            vars(other).pop(of_vectors, None)
+        return other
 
     def rows(self, kind: ItemKind | None) -> Rows:
         return self._rows_of_kind[kind]
@@ -156,6 +163,12 @@ class LocalIndex:
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return places
+
+    def rows_matching(self, key: Hashable, holds: Callable[[frozenset[str]], bool]) -> Rows:
+        """The items whose name, or server's, has words for which this holds; looked for once per key."""
+        if key not in self._matching:
+            self._matching[key] = np.flatnonzero([holds(words) for words in self.name_words])
+        return self._matching[key]
 
     def words(self, row: int) -> Mapping[str, list[str]]:
         """The words of an item, field by field."""

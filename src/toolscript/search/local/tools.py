@@ -103,9 +103,9 @@ class LocalSearch:
         found: dict[int, Inferred] = {}
         for general, inferred in self._capabilities.asked_by(asked.words):
             worth = min(inferred.confidence, most)
-            of_kind = [at for at, row in enumerate(ranking.rows) if general.includes(index.name_words[row])]
-            of_kind.sort(key=lambda at: -ranking.standing[at])
-            for at in of_kind[:MOST_GENERAL]:
+            of_kind = np.flatnonzero(np.isin(ranking.rows, index.rows_matching(general, general.includes)))
+            best_first = of_kind[np.argsort(-ranking.standing[of_kind], kind="stable")]
+            for at in best_first[:MOST_GENERAL].tolist():
                 if worth > max(confidence[at], found[at].confidence if at in found else 0.0):
                     found[at] = replace(inferred, confidence=worth)
         return found

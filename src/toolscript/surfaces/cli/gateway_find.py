@@ -14,7 +14,7 @@ from toolscript.model.gateway import LocalAnswer, LocalQuery
 from toolscript.model.gateway_json import answer_to_json, call_to_json, item_to_json, states_to_json
 from toolscript.model.items import ItemKind
 from toolscript.model.servers import ServerStatus
-from toolscript.model.tool_ids import split_tool_id
+from toolscript.model.tool_ids import split_tool_id, tool_id
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
 from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
 from toolscript.surfaces.cli.gateway_tables import show_answer, show_call, show_items, show_servers
@@ -74,14 +74,15 @@ def _search(app: typer.Typer, commands: Commands) -> None:
         queries = _queries(query, usual)
         how = Output.JSON if as_json else output
 
-        async def ask(gateway: "Gateway") -> bool:
-            found = [await _one(gateway, one, how, explain=explain) for one in queries]
-            return any(found)
+        async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
+            return [await _one(gateway, one, how) for one in queries]
 
         with progress() as on_progress:
             needed = commands().Need(refresh=refresh)
-            any_found = commands().ask(ask, flags=given, need=needed, on_progress=on_progress)
-        if not any_found:
+            answers = commands().ask(ask, flags=given, need=needed, on_progress=on_progress)
+        for answer, types in answers:
+            _show(answer, types, how, explain=explain)
+        if not any(answer.hits for answer, _ in answers):
             raise typer.Exit(NOTHING_FOUND)
 
 
@@ -93,23 +94,29 @@ def _queries(query: str | None, usual: Callable[[str], LocalQuery]) -> Sequence[
     return list(queries_of(sys.stdin, usual("-")))
 
 
-async def _one(gateway: "Gateway", query: LocalQuery, how: Output, *, explain: bool) -> bool:
+async def _one(gateway: "Gateway", query: LocalQuery, how: Output) -> tuple[LocalAnswer, str]:
+    """The answer, and the TypeScript of what was found where that is asked for."""
     answer = await gateway.search(query)
+    tools = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
+    if how is not Output.TYPES or not tools:
+        return answer, ""
+    return answer, await gateway.typescript(tuple(tool_id(item.server, item.name) for item in tools))
+
+
+def _show(answer: LocalAnswer, types: str, how: Output, *, explain: bool) -> None:
     if how is Output.JSON:
         _print_json(answer_to_json(answer, explain=explain))
-    elif how is Output.TYPES and any(hit.item.kind is ItemKind.TOOL for hit in answer.hits):
-        await _show_types(gateway, answer)
+    elif types:
+        _show_types(answer, types)
     else:
         show_answer(answer, explain=explain)
-    return bool(answer.hits)
 
 
-async def _show_types(gateway: "Gateway", answer: LocalAnswer) -> None:
+def _show_types(answer: LocalAnswer, module: str) -> None:
     from toolscript.surfaces.typescript import client_usage, types_document
 
     items = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
-    rows = [(f"{hit.item.server}__{hit.item.name}", hit.confidence, hit.reason) for hit in answer.hits]
-    module = await gateway.typescript(tuple(f"{item.server}__{item.name}" for item in items))
+    rows = [(tool_id(hit.item.server, hit.item.name), hit.confidence, hit.reason) for hit in answer.hits]
     sys.stdout.write(types_document(rows, module, client_usage(items)))
 
 

@@ -11,7 +11,7 @@ from toolscript.model.items import Item, ItemKind
 from toolscript.model.servers import CallResult, ServerState
 from toolscript.model.tool_ids import tool_id
 from toolscript.surfaces.cli.output import colour_wanted, say
-from toolscript.surfaces.cli.tables import printable, table
+from toolscript.surfaces.cli.tables import harmless, printable, table
 
 MOST_DESCRIBED = 80
 
@@ -63,7 +63,9 @@ def show_call(result: CallResult) -> None:
     """Text as it is; what is no text as JSON. Structured content only where there is nothing else."""
     for block in result.content:
         text = block.get("text") if block.get("type") == "text" else None
-        sys.stdout.write((str(text) if text is not None else json.dumps(block, ensure_ascii=False)) + "\n")
+        said = str(text) if text is not None else json.dumps(block, ensure_ascii=False)
+        # In a pipe it is data and stays as it is; a terminal would do what it says.
+        sys.stdout.write((harmless(said) if sys.stdout.isatty() else said) + "\n")
     if not result.content and result.structured_content is not None:
         sys.stdout.write(json.dumps(result.structured_content, ensure_ascii=False) + "\n")
 

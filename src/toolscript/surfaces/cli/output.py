@@ -113,7 +113,8 @@ def _started_bar() -> "Bar":
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    # What a command prints meanwhile is its own: the library would take it for part of the drawing.
+    bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
     bar.start()
     return bar
 

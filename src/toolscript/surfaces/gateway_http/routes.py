@@ -96,7 +96,10 @@ def _with_schemas(data: dict[str, Any], answer: LocalAnswer) -> dict[str, Any]:
 
 
 def _filter(request: Request) -> tuple[str, ...]:
-    return tuple(part.strip() for part in request.query_params.get("filter", "").split(",") if part.strip())
+    names = tuple(part.strip() for part in request.query_params.get("filter", "").split(",") if part.strip())
+    if len(names) > MOST_TOOLS:
+        raise InvalidRequest(f"a filter names at most {MOST_TOOLS}", details={"field": "filter"})
+    return names
 
 
 def _kind(request: Request) -> ItemKind | None:

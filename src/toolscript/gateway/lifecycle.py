@@ -1,0 +1,100 @@
+"""gateway start, status and stop."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from subprocess import DEVNULL, Popen
+
+from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.adapters.running_gateway import RunningGateway
+from toolscript.errors import NotFound, SetupError, Unavailable
+from toolscript.gateway.asking import listens, running_file
+from toolscript.model.gateway import GatewayHealth
+from toolscript.settings import GatewaySettings, load_gateway_settings
+
+START_SECONDS = 20.0
+STOP_SECONDS = 15.0
+LOOK_SECONDS = 0.05
+
+
+def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None:
+    """Serves until it is told to stop; in the background, comes back as soon as it serves."""
+    settings = load_gateway_settings(flags)
+    _refuse_a_second(settings)
+    from toolscript.gateway.opening import require_model
+    from toolscript.gateway.serving import serve
+
+    require_model(settings)
+    if background:
+        on_ready(_start_in_background(settings))
+    else:
+        serve(settings, on_ready)
+
+
+def status(*, flags: Mapping[str, object]) -> tuple[RunningGateway | None, GatewayHealth | None]:
+    """What is written down about a gateway for these config files, and what it says itself."""
+    settings = load_gateway_settings(flags)
+    running = running_file(settings).read()
+    url = settings.gateway_url or (running.url if running is not None else "")
+    if not url or not listens(url):
+        return running, None
+    return running, asyncio.run(GatewayClient(url, token=settings.gateway_token).health())
+
+
+def stop(*, flags: Mapping[str, object]) -> RunningGateway:
+    settings = load_gateway_settings(flags)
+    running = running_file(settings).read()
+    if running is None:
+        raise NotFound(
+            "no gateway is running for these config files", hint="`toolscript gateway start` starts one"
+        )
+    os.kill(running.pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while running_file(settings).read() is not None:
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                f"the gateway (process {running.pid}) has not stopped", hint="end the process yourself"
+            )
+        time.sleep(LOOK_SECONDS)
+    return running
+
+
+def _refuse_a_second(settings: GatewaySettings) -> None:
+    running = running_file(settings).read()
+    if running is not None:
+        raise SetupError(
+            f"a gateway is already running at {running.url} (process {running.pid})",
+            hint="`toolscript gateway stop` stops it",
+        )
+
+
+def _start_in_background(settings: GatewaySettings) -> str:
+    log = settings.data_folder / "gateway.log"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            child = Popen(_same_command(), stdin=DEVNULL, stdout=DEVNULL, stderr=output, start_new_session=True)  # noqa: S603
+    except OSError as error:
+        raise SetupError(
+            f"{log} cannot be written: {error.strerror}", hint="choose another folder with --data-dir"
+        ) from error
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and child.poll() is None:
+        running = running_file(settings).read()
+        if running is not None and running.pid == child.pid:
+            return running.url
+        time.sleep(LOOK_SECONDS)
+    raise SetupError("the gateway did not start", hint=f"see {log}")
+
+
+def _same_command() -> Sequence[str]:
+    """This very command, in the foreground."""
+    return [
+        sys.executable,
+        "-m",
+        "toolscript",
+        *(word for word in sys.argv[1:] if word not in ("--background", "-b")),
+    ]
