@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from toolscript.adapters import running_gateway
 from toolscript.adapters.running_gateway import RunningFile
 from toolscript.errors import SetupError
 
@@ -90,6 +91,16 @@ def test_a_second_gateway_is_refused(tmp_path: Path) -> None:
         running = file_in(tmp_path).read()
         assert running is not None
         assert running.pid == process.pid
+
+
+def test_whoever_only_looks_keeps_no_gateway_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look is to have the lock for a moment."""
+    take, tries = running_gateway._take, iter([False, False])
+    monkeypatch.setattr(running_gateway, "_take", lambda lock: next(tries, True) and take(lock))
+    with file_in(tmp_path).held(URL, VERSION, CHOICES):
+        assert file_in(tmp_path).read() is not None
 
 
 def test_other_config_files_have_another_gateway(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from toolscript.errors import ToolscriptError
+from toolscript.errors import EmbedderRejected, ToolscriptError
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local import LocalGateway
 from toolscript.model.gateway import LocalQuery
@@ -52,6 +52,7 @@ class GatedEmbedder(HashEmbedder):
         self.permits: asyncio.Semaphore | None = None
         self.waiting = asyncio.Event()
         self.failure: ToolscriptError | None = None
+        self.refused = ""
 
     async def embed_passages(self, texts: Sequence[str]) -> Matrix:
         self.waiting.set()
@@ -59,6 +60,8 @@ class GatedEmbedder(HashEmbedder):
             await self.permits.acquire()
         if self.failure is not None:
             raise self.failure
+        if self.refused and any(self.refused in text for text in texts):
+            raise EmbedderRejected(f"{self.refused} is refused")
         self.texts += texts
         return await super().embed_passages(texts)
 

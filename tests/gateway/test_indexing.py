@@ -170,6 +170,17 @@ async def test_embedding_goes_on_where_a_change_in_the_middle_found_it(world: Wo
     assert (hit.item.name, hit.parts.semantic is not None) == ("send_mail", True)
 
 
+async def test_one_tool_that_cannot_be_embedded_does_not_take_the_others_with_it(world: World) -> None:
+    world.embedder.refused = "Poison"
+    world.use("many")
+    world.servers.put("many", *tools("many", BATCH), tool("many", "bad", "Poison"))
+    await world.settled()
+    assert len(world.embedder.texts) == world.indexing.embedded == BATCH
+    answer = await world.gateway.search(LocalQuery("bad poison", limit=100, threshold=0.0))
+    assert answer.semantic
+    assert [hit.item.name for hit in answer.hits if hit.parts.semantic is None] == ["bad"]
+
+
 @pytest.mark.requirement("TS-006")
 async def test_when_embedding_fails_words_answer_and_say_why(world: World) -> None:
     world.embedder.failure = EmbedderUnavailable("the model ran out of memory")

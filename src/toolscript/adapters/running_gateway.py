@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from toolscript.errors import SetupError
+
+LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class RunningFile:
     def held(self, url: str, version: str, choices: Mapping[str, object]) -> Iterator[None]:
         """Written down for as long as this lasts, by whoever dies how."""
         with self._open() as lock:
-            if not _take(lock):
+            if not _take_soon(lock):
                 raise SetupError("a gateway is already running", hint="`toolscript gateway stop` stops it")
             new = self._path.with_suffix(".new")
             new.write_text(json.dumps(asdict(RunningGateway(os.getpid(), url, version, choices))), "utf-8")
@@ -74,6 +77,16 @@ class RunningFile:
     def _is_held(self) -> bool:
         with self._lock.open("ab") as lock:
             return not _take(lock)
+
+
+def _take_soon(lock: IO[bytes]) -> bool:
+    """Whoever only looks whether a gateway runs has the lock for a moment, too."""
+    deadline = time.monotonic() + LOOK_SECONDS
+    while not _take(lock):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 if sys.platform == "win32":

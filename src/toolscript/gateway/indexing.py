@@ -200,10 +200,10 @@ class Indexing:
         """A batch at a time; a change that comes meanwhile goes first, and the rest goes on from there."""
         missing = vectors.missing(index.items, hashes)
         left = iter(missing.items())
-        done = 0
+        done, failure = 0, ""
         while batch := dict(islice(left, BATCH)):
             self._search.why_words_alone = f"{EMBEDDING} ({done} of {len(missing)} done)"
-            await self._embed_what_can_be(vectors, batch)
+            failure = await self._embed_what_can_be(vectors, batch) or failure
             if self._due.is_set():
                 return
             done += len(batch)
@@ -212,21 +212,22 @@ class Indexing:
                 self._search.index = await asyncio.to_thread(index.with_vectors, vectors.matrix(hashes))
         if missing:
             self._search.index = await asyncio.to_thread(index.with_vectors, vectors.matrix(hashes))
-        self._search.why_words_alone = ""
+        self._search.why_words_alone = failure
         await asyncio.to_thread(vectors.keep, index.items, hashes, absent)
 
-    async def _embed_what_can_be(self, vectors: ItemVectors, batch: Mapping[str, Item]) -> None:
-        """One item that cannot be embedded does not take the others with it."""
+    async def _embed_what_can_be(self, vectors: ItemVectors, batch: Mapping[str, Item]) -> str:
+        """One item that cannot be embedded does not take the others with it. Answers why one could not be."""
         try:
             await vectors.embed(batch)
             self.embedded += len(batch)
+            return ""
         except ToolscriptError as error:
             if len(batch) == 1:
                 reason = {"part": "model", "reason": error.message}
                 logger.warning("a tool is found by words alone: %s", next(iter(batch.values())).name, extra=reason)
-                return
-            for key, item in batch.items():
-                await self._embed_what_can_be(vectors, {key: item})
+                return error.message
+            each = [await self._embed_what_can_be(vectors, {key: item}) for key, item in batch.items()]
+            return next(filter(None, each), "")
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,12 @@ def test_where_nothing_is_embedded_the_model_has_no_say() -> None:
 
 def test_vectors_can_come_later_and_leave_the_first_index_as_it_was() -> None:
     before = index_of(ITEMS[:2])
-    after = before.with_vectors(np.stack([direction(1, 0), direction(0, 1)]))
+    assert not before.model_is_used
+    half = before.with_vectors(np.stack([direction(1, 0), np.zeros(2, np.float32)]))
+    assert half.model_is_used
+    assert np.isnan(half.similarities(direction(1, 0))).tolist() == [False, True]  # type: ignore[arg-type]
+    after = half.with_vectors(np.stack([direction(1, 0), direction(0, 1)]))
+    assert np.isnan(after.similarities(direction(1, 0))).tolist() == [False, False]  # type: ignore[arg-type]
     assert before.similarities(direction(1, 0)) is None
     assert after.similarities(direction(1, 0)) is not None
     assert after.items == before.items

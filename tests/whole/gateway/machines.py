@@ -56,7 +56,7 @@ class Gateway:
 
     def ask(self, path: str, method: str = "GET", **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        # Nothing is encrypted on loopback, and reading all the world's certificates takes longer than most answers.
+        # Nothing is encrypted on loopback, and to read the world's certificates takes longer than most answers.
         with httpx.Client(trust_env=False, verify=False, timeout=WAIT_SECONDS) as client:
             return client.request(method, self.url + path, **{"headers": headers, **more})
 

@@ -10,6 +10,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.whole.commands import command
 from tests.whole.gateway.machines import Gateway, Machine
+from toolscript.model.gateway import DEFAULT_LIMIT
 
 
 class Found(NamedTuple):
@@ -39,7 +40,7 @@ class Called:
 
 
 class Surface(Protocol):
-    async def search(self, query: str, limit: int = 3, threshold: float = 0.35) -> Answer: ...
+    async def search(self, *queries: str) -> list[Answer]: ...
     async def types(self, *tools: str) -> str: ...
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Called: ...
 
@@ -64,9 +65,10 @@ class CommandLine:
 
     machine: Machine
 
-    async def search(self, query: str, limit: int = 3, threshold: float = 0.35) -> Answer:
-        asked = ("search", query, "--limit", str(limit), "--threshold", str(threshold))
-        return answer_of(self.machine.json(*asked))
+    async def search(self, *queries: str) -> list[Answer]:
+        """One process for all of them: to start one takes longer than to answer."""
+        done = self.machine.run("search", "--json", standard_input="".join(f"{one}\n" for one in queries))
+        return [answer_of(json.loads(line)) for line in done.stdout.splitlines()]
 
     async def types(self, *tools: str) -> str:
         return self.machine.run("get-types", "--compact", *tools).stdout
@@ -80,8 +82,8 @@ class CommandLine:
 class Http:
     gateway: Gateway
 
-    async def search(self, query: str, limit: int = 3, threshold: float = 0.35) -> Answer:
-        return answer_of(self.gateway.search(query, limit=limit, threshold=threshold))
+    async def search(self, *queries: str) -> list[Answer]:
+        return [answer_of(self.gateway.search(query)) for query in queries]
 
     async def types(self, *tools: str) -> str:
         asked = {"filter": ",".join(tools), "compact": "true"}
@@ -97,10 +99,10 @@ class Mcp:
 
     client: Client
 
-    async def search(self, query: str, limit: int = 3, threshold: float = 0.35) -> Answer:
-        asked = {"query": query, "limit": limit, "threshold": threshold}
-        data = await self._data("search_tools", asked)
-        return Answer(_found(data["results"], "tool"), data["total"], data["semantic"])
+    async def search(self, *queries: str) -> list[Answer]:
+        """With the limit of the others: a model gets five unless it asks for fewer."""
+        data = [await self._data("search_tools", {"query": query, "limit": DEFAULT_LIMIT}) for query in queries]
+        return [Answer(_found(one["results"], "tool"), one["total"], one["semantic"]) for one in data]
 
     async def types(self, *tools: str) -> str:
         return str((await self._data("describe_tool", {"tools": [*tools], "format": "types"}))["types"])

@@ -18,16 +18,11 @@ def order(machine: Machine, alpha: str | None) -> list[str]:
 
 
 @scenario("Configure semantic weight (alpha) via environment")
-def test_the_weight_of_meaning_decides_which_arm_is_heard(furnished: Machine) -> None:
-    words, mixed, meaning = (order(furnished, alpha) for alpha in ("0", "0.8", "1"))
-    assert words[0] == FORECAST
-    assert mixed[0] == meaning[0] == DELETE
-    assert mixed.index(FORECAST) > 1
-
-
 @scenario("Default alpha value")
-def test_the_weight_of_meaning_is_0_7_unless_told(furnished: Machine) -> None:
-    usual = order(furnished, None)
-    assert usual == order(furnished, "0.7")
+def test_the_weight_of_meaning_decides_which_arm_is_heard_and_is_0_7_unless_told(furnished: Machine) -> None:
+    words, usual, same, mixed = (order(furnished, alpha) for alpha in ("0", None, "0.7", "0.8"))
+    assert words[0] == FORECAST
     assert usual[:2] == [DELETE, FORECAST]
-    assert usual != order(furnished, "0.8")
+    assert usual == same
+    assert mixed[0] == DELETE
+    assert mixed.index(FORECAST) > 1

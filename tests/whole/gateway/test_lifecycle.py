@@ -35,6 +35,7 @@ def test_a_gateway_is_started_once_shown_found_by_commands_and_stopped_with_its_
         assert files.json("gateway", "stop") == {"stopped": gateway.process.pid}
         assert gateway.process.wait(timeout=10) == 0
         until(lambda: not is_alive(child), "the end of the server", seconds=10)
+        assert [*(files.data / "run").glob("*.json")] == []
     assert files.json("gateway", "status", code=1) == {"running": False}
     assert "no gateway is running" in files.run("gateway", "stop", code=2).stderr
 
@@ -46,16 +47,16 @@ def test_one_that_is_told_to_end_leaves_neither_servers_nor_its_file(
     with files.gateway() as gateway:
         until(lambda: gateway.server("files").get("status") == "ready", "the server")
         child = json.loads(gateway.call("files__read_file").json()["content"][0]["text"])["pid"]
-        gateway.process.send_signal(number)
+        gateway.process.send_signal(signal.SIGINT)
         gateway.process.wait(timeout=10)
         until(lambda: not is_alive(child), "the end of the server", seconds=10)
-        assert [*(files.data / "run").iterdir()] == []
+        assert [*(files.data / "run").glob("*.json")] == []
         assert "Traceback" not in gateway.log.read_text("utf-8")
 
 
 def test_one_that_was_killed_is_not_believed_to_run(files: Machine) -> None:
     with files.gateway() as gateway:
-        (written,) = (files.data / "run").iterdir()
+        (written,) = (files.data / "run").glob("*.json")
         gateway.process.send_signal(signal.SIGKILL)
         gateway.process.wait(timeout=10)
         assert written.exists()
