@@ -40,10 +40,7 @@ def test_a_gateway_is_started_once_shown_found_by_commands_and_stopped_with_its_
     assert "no gateway is running" in files.run("gateway", "stop", code=2).stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_one_that_is_told_to_end_leaves_neither_servers_nor_its_file(
-    files: Machine, number: signal.Signals
-) -> None:
+def test_ctrl_c_leaves_neither_servers_nor_a_file(files: Machine) -> None:
     with files.gateway() as gateway:
         until(lambda: gateway.server("files").get("status") == "ready", "the server")
         child = json.loads(gateway.call("files__read_file").json()["content"][0]["text"])["pid"]

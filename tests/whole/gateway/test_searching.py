@@ -44,13 +44,13 @@ async def asked(surfaces: Surfaces) -> dict[str, list[Answer]]:
 
 
 @pytest.fixture(scope="module")
-def answers(asked: dict[str, list[Answer]]) -> dict[str, Answer]:
+async def answers(asked: dict[str, list[Answer]]) -> dict[str, Answer]:
     return dict(zip(QUERIES, asked["HTTP"], strict=True))
 
 
 @pytest.mark.requirement("TS-002", "TS-003", "TS-008")
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_same_question_gives_the_same_answer_on_every_surface(
+async def test_the_same_question_gives_the_same_answer_on_every_surface(
     asked: dict[str, list[Answer]], query: str
 ) -> None:
     given = {name: answers[QUERIES.index(query)] for name, answers in asked.items()}
@@ -61,7 +61,7 @@ def test_the_same_question_gives_the_same_answer_on_every_surface(
 
 @pytest.mark.requirement("TS-003", "TS-008")
 @scenario("Natural language tool discovery")
-def test_a_request_in_plain_words_finds_the_tool_with_a_confidence_and_a_reason(
+async def test_a_request_in_plain_words_finds_the_tool_with_a_confidence_and_a_reason(
     answers: dict[str, Answer],
 ) -> None:
     answer = answers[IN_PLAIN_WORDS]
@@ -75,7 +75,9 @@ def test_a_request_in_plain_words_finds_the_tool_with_a_confidence_and_a_reason(
 
 @pytest.mark.requirement("TS-003")
 @scenario("Typo-tolerant keyword search")
-def test_a_name_with_a_typo_finds_the_tool_first_and_a_little_less_surely(answers: dict[str, Answer]) -> None:
+async def test_a_name_with_a_typo_finds_the_tool_first_and_a_little_less_surely(
+    answers: dict[str, Answer],
+) -> None:
     typo, exact = answers[TYPO], answers[EXACT]
     assert typo.tools[0] == exact.tools[0] == "desktop-commander__read_file"
     assert "Fuzzy match of the name" in typo.found[0].reason
@@ -85,7 +87,7 @@ def test_a_name_with_a_typo_finds_the_tool_first_and_a_little_less_surely(answer
 
 @pytest.mark.requirement("TS-004")
 @scenario("Semantic intent matching")
-def test_a_shell_is_found_for_what_it_can_do_and_the_reason_says_so(answers: dict[str, Answer]) -> None:
+async def test_a_shell_is_found_for_what_it_can_do_and_the_reason_says_so(answers: dict[str, Answer]) -> None:
     best = answers[FOR_A_SHELL].found[0]
     assert best.tool == "shell__execute_command"
     assert best.reason == "Capability inference (shell → git operations)"
@@ -93,12 +95,12 @@ def test_a_shell_is_found_for_what_it_can_do_and_the_reason_says_so(answers: dic
 
 
 @pytest.mark.requirement("TS-003")
-def test_a_query_in_another_script_finds_what_is_described_in_it(answers: dict[str, Answer]) -> None:
+async def test_a_query_in_another_script_finds_what_is_described_in_it(answers: dict[str, Answer]) -> None:
     assert {query: answers[query].tools[0] for query in IN_OTHER_SCRIPTS} == IN_OTHER_SCRIPTS
 
 
 @pytest.mark.requirement("TS-003")
-def test_what_no_tool_can_do_finds_nothing(answers: dict[str, Answer]) -> None:
+async def test_what_no_tool_can_do_finds_nothing(answers: dict[str, Answer]) -> None:
     assert (answers[NONSENSE].found, answers[NONSENSE].total) == ((), 0)
 
 
@@ -134,3 +136,15 @@ async def test_types_are_the_same_on_every_surface(surfaces: Surfaces) -> None:
     modules = {name: await one.types(*wanted) for name, one in surfaces.items()}
     assert all(f'callTool("/tools/{one}"' in modules["HTTP"] for one in wanted)
     assert modules == dict.fromkeys(surfaces, modules["HTTP"])
+
+
+@pytest.mark.requirement("TS-008")
+async def test_a_schema_that_is_asked_for_comes_through_a_running_gateway_too(
+    served: tuple[Machine, Gateway],
+) -> None:
+    machine, _ = served
+    async with mcp_over_stdio(machine) as surface:
+        asked = {"query": "filesystem__read", "detail": "schema", "limit": 1}
+        found = (await surface.client.call_tool("search_tools", asked)).structured_content
+    assert found is not None
+    assert found["results"][0]["input_schema"]["required"] == ["file_path"]
