@@ -13,8 +13,8 @@ from toolscript.search.local.ranking import Ranking
 # How much evidence makes an answer as likely as none: a cosine, or the share of the asked words that is there.
 ENOUGH, ENOUGH_WORDS = 0.28, 0.13
 STEEPNESS, STEEPNESS_WORDS = 16.0, 20.0
-# Where words are all there is, an item that has every one of them is worth showing, however many others have.
-ALL_OF_THEM, HAS_ALL_WORDS = 0.999, 0.4
+# Where words are all there is, one of the best that has every one of them is worth showing, however many have.
+ALL_OF_THEM, HAS_ALL_WORDS, CLOSE_BEHIND = 0.999, 0.4, 0.5
 USUAL_LEAD = 1.0
 
 
@@ -32,7 +32,8 @@ def confidences(ranking: Ranking) -> Scores:
         margin = USUAL_LEAD if alike else margin
         right = -2.0 + 0.88 * behind + 0.54 * share + 0.42 * margin + 0.9 * lead
         fitted = _logistic(right) * _logistic(STEEPNESS_WORDS * (share - ENOUGH_WORDS)) * (ranking.words > 0)
-        return np.maximum(fitted, np.where(ranking.share > ALL_OF_THEM, HAS_ALL_WORDS, 0.0))
+        worth_showing = (ranking.share > ALL_OF_THEM) & (behind > -CLOSE_BEHIND)
+        return np.maximum(fitted, np.where(worth_showing, HAS_ALL_WORDS, 0.0))
     cosine = float(np.nan_to_num(ranking.semantic[best]))
     right = -1.34 + 1.79 * behind + 1.6 * cosine + 0.25 * share + 0.96 * margin
     return _logistic(right) * _logistic(STEEPNESS * (max(cosine, share) - ENOUGH))
