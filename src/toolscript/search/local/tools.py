@@ -20,8 +20,8 @@ NEAR_MISSES = 3
 # The least an exact name is worth, and a name as far off as names may be.
 EXACT_NAME, FARTHEST_NAME = 0.99, 0.5
 FARTHEST_LIKENESS = 0.85
-# When a tool is this likely, general ones stand behind it.
-LIKELY_ENOUGH, BEHIND_THE_BEST = 0.5, 0.9
+# A tool that is so much as likely as a general one stands before it, and the general one so far behind.
+LIKELY_ENOUGH, BEHIND_THE_BEST = 0.8, 0.9
 MOST_GENERAL = 2
 
 logger = logging.getLogger(__name__)
@@ -99,10 +99,11 @@ class LocalSearch:
         The best few of each kind, and behind a tool that is likely to be just what was asked for.
         """
         best = float(confidence.max(initial=0.0))
-        most = BEHIND_THE_BEST * best if best >= LIKELY_ENOUGH else 1.0
         found: dict[int, Inferred] = {}
         for general, inferred in self._capabilities.asked_by(asked.words):
-            worth = min(inferred.confidence, most)
+            # The surer it is that a general tool will do, the likelier another has to be to stand before it.
+            stands_behind = best >= inferred.confidence * LIKELY_ENOUGH
+            worth = min(inferred.confidence, BEHIND_THE_BEST * best if stands_behind else 1.0)
             of_kind = np.flatnonzero(np.isin(ranking.rows, index.rows_matching(general, general.includes)))
             best_first = of_kind[np.argsort(-ranking.standing[of_kind], kind="stable")]
             for at in best_first[:MOST_GENERAL].tolist():
