@@ -91,6 +91,8 @@ async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_whe
     async with asyncio.timeout(30):
         await done.wait()
     running.cancel()
+    # The handler is the same for all tests.
+    caplog.handler.removeFilter(repair)
     assert said == [("items postponed", "the embedder is down"), ("waiting", "the embedder is down")]
     assert (await scene.dirty.pending(1)).total == 0
 

@@ -46,8 +46,8 @@ async def serve_everything_through_the_gateway() -> AsyncIterator[str]:
 @contextmanager
 def _gateway(home: Path, servers: dict[str, object]) -> Iterator[str]:
     (home / ".toolscript.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
-    # No model is needed to hand requests on.
-    own = {"HOME": str(home), "TOOLSCRIPT_SEARCH_MODEL": "no-such-model"}
+    # A folder without a model: none is needed to hand requests on.
+    own = {"HOME": str(home), "TOOLSCRIPT_SEARCH_MODEL": str(home)}
     process = Popen(
         command("gateway", "start", "--port", "0", "--json"),
         env=environment(own),
