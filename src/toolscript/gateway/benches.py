@@ -101,6 +101,7 @@ async def _open(
         cache=None if settings.search_no_cache else settings.data_folder / "cache",
         on_progress=on_progress,
     )
+    indexing.use(())
     working = asyncio.create_task(indexing.run())
     await indexing.settled()
     if indexing.model_error is not None:
