@@ -14,6 +14,7 @@ from toolscript.search.local.capabilities import (
     capabilities_of,
     default_capabilities,
 )
+from toolscript.search.local.index import name_parts
 
 pytestmark = pytest.mark.requirement("TS-004")
 
@@ -42,9 +43,17 @@ def asked(text: str, capabilities: Capabilities | None = None) -> dict[str, tupl
 def test_a_table_is_read_as_it_is_written() -> None:
     (general,) = robot().general
     assert (general.kind, general.does) == ("robot", ("lifting",))
-    assert general.includes(frozenset({"arm", "left"}))
-    assert general.includes(frozenset({"robot", "hand"}))
-    assert not general.includes(frozenset({"robot"}))
+    assert general.includes(frozenset({"arm", "run"}), frozenset())
+    assert general.includes(frozenset({"robot", "hand"}), frozenset({"any"}))
+    assert not general.includes(frozenset({"robot"}), frozenset())
+    assert not general.includes(frozenset({"arm", "history"}), frozenset({"arm"}))
+
+
+def test_all_tools_of_a_server_are_general_where_the_table_says_so() -> None:
+    shell = next(one for one in default_capabilities().general if one.kind == "shell")
+    assert shell.includes(frozenset({"cat"}), frozenset({"shell"}))
+    assert shell.includes(name_parts("runShell_command"), frozenset({"desktop"}))
+    assert not shell.includes(name_parts("shell_whereis"), frozenset({"desktop"}))
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,29 @@ from importlib.resources import files
 
 from toolscript.errors import ConfigInvalid
 from toolscript.model.words import terms_of_word, words_of
+from toolscript.search.local.index import name_parts
 
 # A shell can do nearly everything, so it never beats a tool that says it does just what is asked.
 SURE, LIKELY = 0.62, 0.5
 LEAST_SHARE = 0.5
+# Words in a tool's name that do not make it another tool.
+SAY_LITTLE = frozenset(
+    {
+        "a",
+        "in",
+        "the",
+        "run",
+        "execute",
+        "exec",
+        "command",
+        "commands",
+        "tool",
+        "start",
+        "process",
+        "script",
+        "local",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -32,14 +51,17 @@ class Capability:
 
 @dataclass(frozen=True)
 class General:
-    """A kind of general tool: what its names look like, and what it can do."""
+    """A kind of general tool: what its names and its servers' look like, and what it can do."""
 
     kind: str
     names: tuple[frozenset[str], ...]
+    servers: tuple[frozenset[str], ...]
     does: tuple[str, ...]
 
-    def includes(self, name_words: frozenset[str]) -> bool:
-        return any(words <= name_words for words in self.names)
+    def includes(self, name: frozenset[str], server: frozenset[str]) -> bool:
+        """`run_shell_command` is a shell; `shell_history` is not, whatever it is."""
+        named = any(words <= name and name - words <= SAY_LITTLE for words in self.names)
+        return named or any(words <= server for words in self.servers)
 
 
 @dataclass(frozen=True)
@@ -90,11 +112,16 @@ def capabilities_of(text: str) -> Capabilities:
 
 def _generals(table: Mapping[str, Mapping[str, object]]) -> Iterator[General]:
     for kind, one in table.items():
-        names = tuple(frozenset(words_of(name)) for name in _list(one["names"]))
-        if not all(names):
-            # Every tool has all of no words.
-            raise ValueError(f"a name of [general.{kind}] has no word in it")
-        yield General(kind, names, tuple(_list(one["does"])))
+        names, servers = _word_sets(kind, one["names"]), _word_sets(kind, one.get("servers", []))
+        yield General(kind, names, servers, tuple(_list(one["does"])))
+
+
+def _word_sets(kind: str, names: object) -> tuple[frozenset[str], ...]:
+    sets = tuple(name_parts(name) for name in _list(names))
+    if not all(sets):
+        # Every tool has all of no words.
+        raise ValueError(f"a name of [general.{kind}] has no word in it")
+    return sets
 
 
 def _capability(one: Mapping[str, object]) -> Capability:

@@ -13,7 +13,7 @@ from toolscript.model.item_text import item_words, terms_of_fields
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import Matrix, Vector
 from toolscript.model.tool_ids import tool_id
-from toolscript.model.words import words_of
+from toolscript.model.words import split_identifier
 
 Scores = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -41,6 +41,11 @@ def analyse(item: Item) -> Analysed:
 def squashed(name: str) -> str:
     """A name without what people get wrong in it: case, `_`, `-`, `.` and spaces."""
     return "".join(char for char in name.casefold() if char.isalnum())
+
+
+def name_parts(name: str) -> frozenset[str]:
+    """The words a name is made of: `run`, `shell` and `command` of `runShell_command`."""
+    return frozenset(split_identifier(name).casefold().split())
 
 
 class LocalIndex:
@@ -151,8 +156,9 @@ class LocalIndex:
         return rows
 
     @cached_property
-    def name_words(self) -> tuple[frozenset[str], ...]:
-        return tuple(frozenset(words_of(item.name)) | frozenset(words_of(item.server)) for item in self.items)
+    def name_parts(self) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+        """The words of each item's name, and of its server's."""
+        return tuple((name_parts(item.name), name_parts(item.server)) for item in self.items)
 
     @cached_property
     def place_by_name(self) -> Rows:
@@ -164,10 +170,10 @@ class LocalIndex:
         places[order] = np.arange(len(order))
         return places
 
-    def rows_matching(self, key: Hashable, holds: Callable[[frozenset[str]], bool]) -> Rows:
-        """The items whose name, or server's, has words for which this holds; looked for once per key."""
+    def rows_matching(self, key: Hashable, holds: Callable[[frozenset[str], frozenset[str]], bool]) -> Rows:
+        """The items for the words of whose name and server's this holds; looked for once per key."""
         if key not in self._matching:
-            self._matching[key] = np.flatnonzero([holds(words) for words in self.name_words])
+            self._matching[key] = np.flatnonzero([holds(name, server) for name, server in self.name_parts])
         return self._matching[key]
 
     def words(self, row: int) -> Mapping[str, list[str]]:
@@ -178,7 +184,7 @@ class LocalIndex:
 
     def warm(self) -> "LocalIndex":
         """Builds what a first search would otherwise wait for."""
-        _ = self.names, self.full_names, self.name_words, self.place_by_name, self.words_by_length
+        _ = self.names, self.full_names, self.name_parts, self.place_by_name, self.words_by_length
         _ = self._rows_of_kind, self._rows_by_name, self._rows_of_any_case
         return self
 
