@@ -32,6 +32,11 @@ def test_the_picture_is_that_of_the_text() -> None:
     assert checked.returncode == 0, checked.stderr
 
 
+def test_the_readme_shows_the_picture_and_the_text() -> None:
+    assert "](docs/first-run.svg)" in README
+    assert TEXT.strip() in README
+
+
 def test_the_picture_needs_nothing_from_elsewhere() -> None:
     assert ET.fromstring(PICTURE).tag == "{http://www.w3.org/2000/svg}svg"
     assert ELSEWHERE.findall(PICTURE) == []
