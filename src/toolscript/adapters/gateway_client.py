@@ -3,6 +3,7 @@
 import http.client
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
@@ -39,14 +40,29 @@ _BY_STATUS: Mapping[int, type[ToolscriptError]] = {
 
 
 class GatewayClient:
-    """Implements the port `Gateway`. `seconds` bounds every request but a call, which has its server's time."""
+    """Implements the port `Gateway`. `seconds` bounds every request but a call, which has its server's time.
 
-    def __init__(self, url: str, *, token: str = "", seconds: float = 30.0, call_seconds: float = 600.0) -> None:
-        self._address, self._host, self._port = _address(url)
-        self._place = self._address.netloc.rpartition("@")[2]
+    `find_again` gives the address of a gateway that was started anew, for whoever outlives the first.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str = "",
+        seconds: float = 30.0,
+        call_seconds: float = 600.0,
+        find_again: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._use(url)
         self._token = token
         self._seconds = seconds
         self._call_seconds = call_seconds
+        self._find_again = find_again
+
+    def _use(self, url: str) -> None:
+        self._address, self._host, self._port = _address(url)
+        self._place = self._address.netloc.rpartition("@")[2]
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
@@ -98,7 +114,15 @@ class GatewayClient:
 
     async def _ask(self, method: str, path: str, body: object = None, *, seconds: float | None = None) -> bytes:
         # Whoever gives up while a tool is at work need not wait for it.
-        return await abandonable(lambda: self._request(method, path, body, seconds or self._seconds))
+        request = partial(self._request, method, path, body, seconds or self._seconds)
+        try:
+            return await abandonable(request)
+        except Unavailable as error:
+            # Nobody was there to hear it: it can be said again.
+            if not isinstance(error.__cause__, ConnectionRefusedError) or not (url := self._find_again()):
+                raise
+        self._use(url)
+        return await abandonable(request)
 
     def _request(self, method: str, path: str, body: object, seconds: float) -> bytes:
         connection = self._connection(seconds)

@@ -67,7 +67,12 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
     running = running_file(settings).read()
     if running is None or running.choices != choices_of(settings) or not listens(running.url):
         return None
-    return GatewayClient(running.url, token=settings.gateway_token)
+    return GatewayClient(running.url, token=settings.gateway_token, find_again=lambda: _url_now(settings))
+
+
+def _url_now(settings: GatewaySettings) -> str | None:
+    running = running_file(settings).read()
+    return None if running is None else running.url
 
 
 def choices_of(settings: GatewaySettings) -> dict[str, object]:

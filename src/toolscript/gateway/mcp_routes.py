@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscript import __version__
+from toolscript.errors import Unavailable
 from toolscript.model.servers import ServerSpec
 from toolscript.ports import Gateway
 
@@ -48,7 +49,12 @@ class McpRoutes:
         await self._until_wanted(closing)
         if closing.is_set():
             return
-        await asyncio.to_thread(_load)
+        try:
+            await asyncio.to_thread(_load)
+        except ImportError as error:
+            self._own.fail(error)
+            self._of_server.fail(error)
+            raise
         from httpx2 import AsyncClient
 
         from toolscript.surfaces.mcp.endpoint import create_mcp_server, mcp_asgi
@@ -76,13 +82,21 @@ class _Later:
         self._asked = asked
         self._app: asyncio.Future[ASGIApp] | None = None
         self._known: ASGIApp | None = None
+        self._failure: Exception | None = None
 
     def become(self, app: ASGIApp) -> None:
         self._known = app
         if self._app is not None and not self._app.done():
             self._app.set_result(app)
 
+    def fail(self, error: Exception) -> None:
+        self._failure = error
+        if self._app is not None and not self._app.done():
+            self._app.set_exception(error)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._failure is not None:
+            raise Unavailable(f"MCP cannot be loaded: {self._failure}", hint="install toolscript again")
         if self._known is None:
             self._asked.set()
             self._app = self._app or asyncio.get_running_loop().create_future()
