@@ -6,9 +6,10 @@ import pytest
 
 from tests.gate.judged import Judged, judged, ndcg
 from toolscript.adapters.local_model import LocalEmbedder
-from toolscript.model.gateway import MAX_QUERY, LocalQuery
+from toolscript.model.gateway import LocalQuery
 from toolscript.model.item_text import embedded_text
 from toolscript.model.items import Item
+from toolscript.model.queries import MAX_QUERY
 from toolscript.model.tool_ids import tool_id
 from toolscript.search.local import LocalIndex, LocalSearch, analyse, default_capabilities
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolscript.errors import BlankQuery, InvalidRequest
-from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD, MAX_LIMIT, MAX_QUERY, LocalQuery
+from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD, LocalQuery
 from toolscript.model.items import ItemKind
+from toolscript.model.queries import MAX_LIMIT, MAX_QUERY
 
 pytestmark = pytest.mark.requirement("TS-002", "TS-008")
 

@@ -1,7 +1,8 @@
 """The gateway, deployable 1: wires adapters to the core. One function per command, loaded when it is run."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolscript.late_names import late_names
 
 if TYPE_CHECKING:
     from toolscript.gateway.asking import Need, ask, usual_query
@@ -43,8 +44,4 @@ _HOMES = {
     "write_import": "configs",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(name)
-    return getattr(import_module(f"toolscript.gateway.{_HOMES[name]}"), name)
+__getattr__ = late_names(__name__, _HOMES)

@@ -11,9 +11,8 @@ from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import InvalidRequest
 from toolscript.evaluation.side_by_side import compare
 from toolscript.evaluation.tokens import measure_tokens, o200k_tokens
-from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local import LocalGateway
-from toolscript.gateway.opening import load_embedder
+from toolscript.gateway.opening import load_embedder, make_indexing
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.measurements import Comparison
@@ -94,13 +93,7 @@ async def _open(
     items = [item for item in read_items(tools) if isinstance(item, Item)]
     servers = FileServers(items)
     search = LocalSearch(default_capabilities(), alpha=settings.search_alpha)
-    indexing = Indexing(
-        servers,
-        search,
-        load_embedder=lambda: load_embedder(settings),
-        cache=None if settings.search_no_cache else settings.data_folder / "cache",
-        on_progress=on_progress,
-    )
+    indexing = make_indexing(settings, servers, search, on_progress)
     indexing.use(())
     working = asyncio.create_task(indexing.run())
     await indexing.settled()

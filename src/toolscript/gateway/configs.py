@@ -20,10 +20,9 @@ from toolscript.adapters.config_files.importing import (
     preview_rows,
 )
 from toolscript.adapters.config_files.importing import plan_import as plan
+from toolscript.adapters.config_files.read import FILE_NAME
 from toolscript.errors import InvalidRequest
 from toolscript.settings import environment
-
-OWN_NAME = ".toolscript.json"
 
 
 def plan_import(
@@ -35,7 +34,7 @@ def plan_import(
         one for one in find_clients(Path.home(), Path.cwd(), sys.platform, environment()) if one.client in wanted
     ]
     found, problems = read_clients(configs)
-    planned = plan(found, target or Path.home() / OWN_NAME)
+    planned = plan(found, target or Path.home() / FILE_NAME)
     return planned, preview_rows(planned), problems
 
 

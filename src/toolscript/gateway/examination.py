@@ -27,12 +27,14 @@ class Finding:
 
 def examine(*, flags: Mapping[str, object], on_progress: OnProgress) -> list[Finding]:
     settings = load_gateway_settings(flags)
+    files = list(_files(settings))
+    readable = all(one.code != "CONFIG_UNREADABLE" for one in files)
     return [
-        *_files(settings),
+        *files,
         *_folder(settings.data_folder),
         *_model(settings),
         *_running(settings),
-        *asyncio.run(_servers(settings, on_progress)),
+        *(asyncio.run(_servers(settings, on_progress)) if readable else ()),
     ]
 
 
@@ -105,9 +107,7 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
             states = [one for one in await gateway.servers() if one not in gateway.left_out]
             return [_server(state) for state in states]
     except ConfigInvalid as error:
-        # A config file that cannot be read was found above already.
-        found_above = any(not one.ok and one.code == "CONFIG_UNREADABLE" for one in _files(settings))
-        return [] if found_above else [Finding("CAPABILITIES", False, error.message, error.hint)]
+        return [Finding("CAPABILITIES", False, error.message, error.hint)]
 
 
 def _server(state: ServerState) -> Finding:

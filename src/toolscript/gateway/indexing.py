@@ -208,10 +208,8 @@ class Indexing:
                 return
             done += len(batch)
             self._on_progress(Progress("embedding tools", done, len(missing)))
-            if done % SHOW_EVERY == 0:
-                self._search.index = await asyncio.to_thread(index.with_vectors, vectors.matrix(hashes))
-        if missing:
-            self._search.index = await asyncio.to_thread(index.with_vectors, vectors.matrix(hashes))
+            if done % SHOW_EVERY == 0 or done == len(missing):
+                self._search.index = await asyncio.to_thread(lambda: index.with_vectors(vectors.matrix(hashes)))
         self._search.why_words_alone = failure
         await asyncio.to_thread(vectors.keep, index.items, hashes, absent)
 

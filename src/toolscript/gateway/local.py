@@ -44,8 +44,11 @@ class LocalGateway:
 
     async def _not_searched(self) -> str:
         """A tool that is missing because its server is must not look like one that does not exist."""
+        not_ready = [one for one in await self.servers() if one.status is not ServerStatus.READY]
+        if not not_ready:
+            return ""
         found = {item.server for item in self._search.index.items}
-        absent = [one for one in await self.servers() if _is_absent(one, found)]
+        absent = [one for one in not_ready if _is_absent(one, found)]
         named = [f"{one.name} ({_why_absent(one)})" for one in absent[:MOST_SUGGESTED]]
         more = [f"and {len(absent) - MOST_SUGGESTED} more"] if len(absent) > MOST_SUGGESTED else []
         return f"not searched: {', '.join([*named, *more])}" if absent else ""

@@ -87,13 +87,7 @@ async def open_parts(
 
     search = LocalSearch(_capabilities(settings), alpha=settings.search_alpha)
     servers = McpServers()
-    indexing = Indexing(
-        servers,
-        search,
-        load_embedder=(lambda: load_embedder(settings)) if model else None,
-        cache=None if settings.search_no_cache else cache_folder(settings),
-        on_progress=on_progress,
-    )
+    indexing = make_indexing(settings, servers, search, on_progress, model=model)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
@@ -104,6 +98,23 @@ async def open_parts(
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
+
+
+def make_indexing(
+    settings: GatewaySettings,
+    servers: ToolServers,
+    search: LocalSearch,
+    on_progress: OnProgress,
+    *,
+    model: bool = True,
+) -> Indexing:
+    return Indexing(
+        servers,
+        search,
+        load_embedder=(lambda: load_embedder(settings)) if model else None,
+        cache=None if settings.search_no_cache else cache_folder(settings),
+        on_progress=on_progress,
+    )
 
 
 def load_embedder(settings: GatewaySettings) -> Embedder:

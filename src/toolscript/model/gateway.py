@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 
 from toolscript.errors import BlankQuery, InvalidRequest
 from toolscript.model.items import Item, ItemKind
+from toolscript.model.queries import MAX_LIMIT, MAX_QUERY
 from toolscript.model.servers import ServerState
 from toolscript.model.text import readable
 
-MAX_QUERY = 1_000
-MAX_LIMIT = 100
 DEFAULT_LIMIT = 3
 DEFAULT_THRESHOLD = 0.35
 

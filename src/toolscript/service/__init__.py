@@ -1,7 +1,8 @@
 """The service, deployable 2: wires adapters to the core. One function per command, loaded when it is run."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolscript.late_names import late_names
 
 if TYPE_CHECKING:
     from toolscript.service.bench_index import bench_index
@@ -23,8 +24,4 @@ _HOMES = {
     "work": "writing",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(name)
-    return getattr(import_module(f"toolscript.service.{_HOMES[name]}"), name)
+__getattr__ = late_names(__name__, _HOMES)

@@ -1,7 +1,8 @@
 """The only reader of the environment. Every setting is an environment variable `TOOLSCRIPT_<NAME>`."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolscript.late_names import late_names
 
 if TYPE_CHECKING:
     from toolscript.settings.gateway import GatewaySettings, environment, load_gateway_settings
@@ -28,9 +29,5 @@ _HOMES = {
     "load_settings": "service",
 }
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded when asked for: the library that reads the service's settings takes longer to import than a search.
-    if name not in _HOMES:
-        raise AttributeError(name)
-    return getattr(import_module(f"toolscript.settings.{_HOMES[name]}"), name)
+# The library that reads the service's settings takes longer to import than a search.
+__getattr__ = late_names(__name__, _HOMES)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from toolscript.errors import SetupError
-from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD, MAX_LIMIT
+from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD
+from toolscript.model.queries import MAX_LIMIT
 
 DEVICES = ("auto", "cpu", "gpu")
 LEVELS = ("debug", "info", "warning", "error")

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from toolscript.model.gateway import DEFAULT_THRESHOLD, MAX_QUERY
+from toolscript.model.gateway import DEFAULT_THRESHOLD
 from toolscript.model.items import JsonObject
+from toolscript.model.queries import MAX_QUERY
 
 SEARCH = "search_tools"
 DESCRIBE = "describe_tool"
