@@ -1,0 +1,104 @@
+"""A judged set: a catalog, queries, and which items answer which; and what a judge says of an engine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolscript.model.items import Item
+
+
+@dataclass(frozen=True)
+class JudgedQuery:
+    """`relevant` grades items by key; `steps` are all needed, and any item of a step will do.
+
+    A query that nothing fits has neither.
+    """
+
+    id: str
+    text: str
+    relevant: Mapping[str, int] = field(default_factory=dict)
+    steps: tuple[frozenset[str], ...] = ()
+
+    @property
+    def answerable(self) -> bool:
+        return bool(self.relevant)
+
+
+@dataclass(frozen=True)
+class JudgedSet:
+    """`distractors` names what was mixed in, and is empty when nothing was."""
+
+    name: str
+    items: Sequence[Item]
+    queries: Sequence[JudgedQuery]
+    distractors: str = ""
+    documents: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """One answer: keys best first, how sure of the first, whether the engine calls it a good match.
+
+    `stages` are milliseconds by name; `tokens` is what a model reads of the answer, None when nobody counted.
+    """
+
+    keys: tuple[str, ...]
+    confidence: float | None = None
+    good_match: bool | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure with its 95 % bootstrap interval over the queries it was measured on."""
+
+    value: float
+    low: float
+    high: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class SystemReport:
+    """`measures` by name (`ndcg@10`, `recall@5`, ...); `by_query` is nDCG@10 of each answerable query by id."""
+
+    system: str
+    measures: Mapping[str, Measure]
+    by_query: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What a least confidence of `threshold` would do: share of queries refused though an answer is there, share
+    of queries refused when nothing fits, and when the right items are gone from the catalog."""
+
+    threshold: float
+    false_refusals: float
+    refused_unanswerable: float | None = None
+    refused_without_gold: float | None = None
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Of `queries` answers given about this confidence, the share whose first item is right."""
+
+    confidence: float
+    right: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class EvalReport:
+    """The engine first, then the plain baselines on the same catalog, then what is left when a part is off."""
+
+    dataset: str
+    distractors: str
+    engine: str
+    model: str
+    items: int
+    queries: int
+    unanswerable: int
+    systems: tuple[SystemReport, ...]
+    calibration: tuple[CalibrationBin, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
+    seed: int = 0
