@@ -116,6 +116,13 @@ class DirtySet(Protocol):
         """Items that were postponed, with the reason of the last time."""
 
 
+class TextModel(Protocol):
+    """A language model: instructions and data in, an object out. The data is fenced as data."""
+
+    async def reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
+        """What the model answers, an object with what the JSON schema requires; refused when it is none."""
+
+
 class VectorMemory(Protocol):
     """Vectors that were made once, by the hash of what they were made from. Failing to remember is no error."""
 

@@ -25,6 +25,9 @@ GIVEN: dict[str, tuple[str, object]] = {
     "gateway_port": ("0", 0),
     "gateway_token": ("t0ken", "t0ken"),
     "gateway_log_level": ("Debug", "debug"),
+    "text_model": ("some-model", "some-model"),
+    "text_url": ("http://localhost:1/v1", "http://localhost:1/v1"),
+    "text_api_key": ("s3cret", "s3cret"),
 }
 BAD = [
     *(("search_limit", value) for value in ("0", "101", "-1", "many", "1.5", "9" * 5000)),
@@ -35,6 +38,7 @@ BAD = [
     *(("gateway_port", value) for value in ("-1", "65536", "http")),
     *(("gateway_log_level", value) for value in ("loud",)),
     *(("gateway_token", value) for value in ("ключ", "two\nlines", "tab\there")),
+    *(("text_api_key", value) for value in ("ключ", "two\nlines")),
 ]
 
 

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from toolscript.gateway.asking import Need, ask, usual_query
     from toolscript.gateway.benches import bench_gateway, bench_tokens
     from toolscript.gateway.configs import connect, plan_import, write_import
+    from toolscript.gateway.eval_drafts import make_draft
+    from toolscript.gateway.evaluating import evaluate
     from toolscript.gateway.examination import examine
     from toolscript.gateway.lifecycle import start, status, stop
     from toolscript.gateway.serving import serve_stdio
@@ -18,7 +20,9 @@ __all__ = [
     "bench_gateway",
     "bench_tokens",
     "connect",
+    "evaluate",
     "examine",
+    "make_draft",
     "plan_import",
     "serve_stdio",
     "start",
@@ -34,7 +38,9 @@ _HOMES = {
     "bench_gateway": "benches",
     "bench_tokens": "benches",
     "connect": "configs",
+    "evaluate": "evaluating",
     "examine": "examination",
+    "make_draft": "eval_drafts",
     "plan_import": "configs",
     "serve_stdio": "serving",
     "start": "lifecycle",

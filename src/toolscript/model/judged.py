@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
 
 from toolscript.model.items import Item
 
@@ -58,6 +60,14 @@ class Measure:
     queries: int
 
 
+class SystemRole(StrEnum):
+    """Ablated: the engine with one of its parts off."""
+
+    ENGINE = "engine"
+    BASELINE = "baseline"
+    ABLATED = "ablated"
+
+
 @dataclass(frozen=True)
 class SystemReport:
     """`measures` by name (`ndcg@10`, `recall@5`, ...); `by_query` is nDCG@10 of each answerable query by id."""
@@ -65,6 +75,7 @@ class SystemReport:
     system: str
     measures: Mapping[str, Measure]
     by_query: Mapping[str, float] = field(default_factory=dict)
+    role: SystemRole = SystemRole.ENGINE
 
 
 @dataclass(frozen=True)
@@ -102,3 +113,25 @@ class EvalReport:
     calibration: tuple[CalibrationBin, ...] = ()
     curve: tuple[CurvePoint, ...] = ()
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class EvalRequest:
+    """What to judge with, and how. `count` takes a slice of the queries; `before` is an earlier report as data."""
+
+    dataset: Path
+    distractors: Path | None = None
+    model: str | None = None
+    count: int | None = None
+    without_gold: bool = True
+    ablate: bool = False
+    seed: int = 0
+    before: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """A report as plain data for machines, and as text for people."""
+
+    data: Mapping[str, object]
+    text: str

@@ -112,6 +112,20 @@ class GatewaySettings:
         "warning", _one_of(*LEVELS), ", ".join(f"`{one}`" for one in LEVELS), "What the gateway logs, to stderr."
     )
 
+    text_model: str = _setting(
+        "", str, "text", "Name of a language model that words queries for `eval make`; empty: none does."
+    )
+    text_url: str = _setting("", str, "text", "Its endpoint, which speaks OpenAI's chat protocol, up to `/v1`.")
+    text_api_key: str = field(
+        default="",
+        repr=False,
+        metadata={
+            "read": _token,
+            "accepts": "secret text",
+            "description": "What the endpoint of the language model asks for.",
+        },
+    )
+
     @property
     def data_folder(self) -> Path:
         return Path(self.data_dir).expanduser()

@@ -13,6 +13,8 @@ from toolscript import __version__
 from toolscript.errors import ToolscriptError
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
+from toolscript.surfaces.cli.evaluate import EvalCommands, evaluate_commands
+from toolscript.surfaces.cli.evaluate_make import add_make
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
 from toolscript.surfaces.cli.gateway_config import config_commands
 from toolscript.surfaces.cli.gateway_find import find_commands
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from toolscript.sync.worker import WorkReport
 
 
-class ServiceCommands(BenchCommands, Protocol):
+class ServiceCommands(BenchCommands, EvalCommands, Protocol):
     """What the command line asks of the service."""
 
     def migrate(self, *, down_to: str | None) -> None: ...
@@ -58,6 +60,9 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     _write_commands(app, service)
     _read_commands(app, service)
     app.add_typer(bench_commands(service, gateway), name="bench")
+    evaluating = evaluate_commands(service, gateway)
+    add_make(evaluating, gateway)
+    app.add_typer(evaluating, name="eval")
     return app
 
 

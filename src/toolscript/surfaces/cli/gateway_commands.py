@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress
+from toolscript.surfaces.cli.evaluate import EvalCommands
+from toolscript.surfaces.cli.evaluate_make import MakeCommands
 
 if TYPE_CHECKING:
     from toolscript.model.gateway import GatewayHealth, LocalQuery
@@ -21,7 +23,7 @@ class MakeNeed(Protocol):
     ) -> Any: ...
 
 
-class GatewayCommands(Protocol):
+class GatewayCommands(EvalCommands, MakeCommands, Protocol):
     @property
     def Need(self) -> MakeNeed: ...  # noqa: N802
     def ask(

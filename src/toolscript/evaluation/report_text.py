@@ -1,0 +1,128 @@
+"""A report as a person reads it in a terminal."""
+
+from collections.abc import Mapping, Sequence
+
+from toolscript.evaluation.report_json import Change, differences_of_setup, paired
+from toolscript.model.judged import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
+
+MAIN = ("ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall")
+CONFIDENCE = {
+    "calibration_error": "distance of confidence and share of right answers",
+    "false_refusals": "queries with an answer that were called no good match",
+    "false_answers": "queries that nothing fits that were called a good match",
+    "nothing_fits_auroc": "how often confidence tells a query with an answer from one that nothing fits",
+    "refused_without_gold": "queries called no good match once the right items were gone",
+    "without_gold_auroc": "how often confidence tells whether the right items are there",
+}
+CURVE_AT = (0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7)
+NAMES, COLUMN = 16, 13
+
+
+def report_text(report: EvalReport) -> str:
+    engine = report.systems[0]
+    parts = [
+        _head(report),
+        _table(report),
+        _ablations(report),
+        _confidences(engine),
+        _curve(report.curve),
+        _costs(engine),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def comparison_text(before: EvalReport, after: EvalReport, changes: Sequence[Change]) -> str:
+    """Measures side by side, and first of all what else has changed."""
+    lines = ["compared with the earlier report"]
+    lines += [f"  not the same: {one}" for one in differences_of_setup(before, after)]
+    lines.append(f"  {'':22}{'before':>10}{'after':>10}{'difference':>12}")
+    lines += [_change(one) for one in changes]
+    return "\n".join(lines)
+
+
+def _head(report: EvalReport) -> str:
+    mixed = f" with {report.distractors}" if report.distractors else ""
+    nothing = f", {report.unanswerable:,} of them with no answer" if report.unanswerable else ""
+    return (
+        f"{report.dataset}{mixed}: {report.items:,} items, {report.queries:,} queries{nothing}\n"
+        f"{report.engine}, model {report.model}; ± is half the 95 % interval over the queries"
+    )
+
+
+def _table(report: EvalReport) -> str:
+    shown = [one for one in report.systems if one.role is not SystemRole.ABLATED]
+    columns = [name for name in MAIN if any(name in one.measures for one in shown)]
+    lines = [f"{'':{NAMES}}" + "".join(f"{name:>{COLUMN}}" for name in columns)]
+    for system in shown:
+        cells = [_cell(system.measures[name]) if name in system.measures else "-" for name in columns]
+        lines.append(f"{system.system:{NAMES}}" + "".join(f"{cell:>{COLUMN}}" for cell in cells))
+    return "\n".join(lines)
+
+
+def _cell(measure: Measure) -> str:
+    half = f"{(measure.high - measure.low) / 2:.3f}".removeprefix("0")
+    return f"{measure.value:.3f} ±{half}"
+
+
+def _ablations(report: EvalReport) -> str:
+    """Each part's worth: nDCG@10 when it is off, and the difference query by query."""
+    off = [one for one in report.systems if one.role is SystemRole.ABLATED]
+    lines = [f"{one.system:28}{_cell(one.measures['ndcg@10']):>{COLUMN}}{_lost(report, one)}" for one in off]
+    return (
+        "\n".join([f"{'with a part off':28}{'ndcg@10':>{COLUMN}}   difference to the whole engine", *lines])
+        if off
+        else ""
+    )
+
+
+def _lost(report: EvalReport, system: SystemReport) -> str:
+    difference = paired(report.systems[0], system, report.seed)
+    return f"   {_signed(difference)}" if difference else ""
+
+
+def _signed(difference: Measure) -> str:
+    return f"{difference.value:+.4f}  ({difference.low:+.4f} to {difference.high:+.4f})"
+
+
+def _confidences(engine: SystemReport) -> str:
+    told = [(name, meaning) for name, meaning in CONFIDENCE.items() if name in engine.measures]
+    return "\n".join(f"{name:22}{_cell(engine.measures[name]):>{COLUMN}}   {meaning}" for name, meaning in told)
+
+
+def _curve(curve: Sequence[CurvePoint]) -> str:
+    """Refused at each least confidence, in percent."""
+    points = [one for one in curve if any(abs(one.threshold - at) < 1e-9 for at in CURVE_AT)]
+    if not points:
+        return ""
+    rows: Mapping[str, Sequence[float | None]] = {
+        "refused, answer there": [one.false_refusals for one in points],
+        "refused, nothing fits": [one.refused_unanswerable for one in points],
+        "refused, answer gone": [one.refused_without_gold for one in points],
+    }
+    lines = [f"{'least confidence':24}" + "".join(f"{one.threshold:>8.2f}" for one in points)]
+    for name, shares in rows.items():
+        known = [share for share in shares if share is not None]
+        if known:
+            lines.append(f"{name:24}" + "".join(f"{share:>8.1%}" for share in known))
+    return "\n".join(lines)
+
+
+def _costs(engine: SystemReport) -> str:
+    stages = [name.removeprefix("p50_ms:") for name in engine.measures if name.startswith("p50_ms:")]
+    lines = [
+        f"{stage:16}{engine.measures[f'p50_ms:{stage}'].value:>10.2f}{engine.measures[f'p95_ms:{stage}'].value:>10.2f}"
+        for stage in stages
+    ]
+    if lines:
+        lines.insert(0, f"{'':16}{'p50 ms':>10}{'p95 ms':>10}")
+    if "tokens" in engine.measures:
+        lines.append(f"{'tokens':16}{engine.measures['tokens'].value:>10.0f}   on average")
+    return "\n".join(lines)
+
+
+def _change(change: Change) -> str:
+    line = f"  {change.measure:22}{change.before:>10.4f}{change.after:>10.4f}{change.difference:>+12.4f}"
+    if change.paired is None:
+        return line
+    interval = f"{change.paired.low:+.4f} to {change.paired.high:+.4f}"
+    return f"{line}   {interval} over {change.paired.queries:,} queries that both have"

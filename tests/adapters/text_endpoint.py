@@ -1,0 +1,94 @@
+"""A real chat endpoint on loopback that answers what a test scripts, late or never where that is the script."""
+
+import json
+from collections import deque
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self
+
+
+def completion(content: object, ended: str = "stop") -> dict[str, object]:
+    """A body as the protocol has it, around what a model says."""
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "finish_reason": ended, "message": message}
+    return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+@dataclass(frozen=True)
+class Scripted:
+    body: bytes
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    hangs_before_body: bool = False
+
+
+class TextEndpoint:
+    """Answers what was scripted first, each once, and `usual` after that. Remembers what it was asked."""
+
+    def __init__(self, usual: object = None) -> None:
+        self.usual = json.dumps({"requests": ["do it"]} if usual is None else usual)
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self._scripted: deque[Scripted] = deque()
+        self._closing = Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def answer_once(self, body: object, status: int = 200, *headers: tuple[str, str]) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self._scripted.append(Scripted(data, status, headers))
+
+    def say_once(self, content: object) -> None:
+        self.answer_once(completion(content))
+
+    def hang_once(self) -> None:
+        """Begins an answer and does not go on."""
+        self._scripted.append(Scripted(b"", hangs_before_body=True))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _answer(self, request: dict[str, Any], key: str | None) -> Scripted:
+        self.asked.append(request)
+        self.keys.append(key)
+        if self._scripted:
+            return self._scripted.popleft()
+        return Scripted(json.dumps(completion(self.usual)).encode())
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                scripted = endpoint._answer(asked, self.headers["Authorization"])
+                self.send_response(scripted.status)
+                self.send_header("Content-Type", "application/json")
+                for name, value in scripted.headers:
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(1 if scripted.hangs_before_body else len(scripted.body)))
+                self.end_headers()
+                if scripted.hangs_before_body:
+                    endpoint._closing.wait()
+                self.wfile.write(scripted.body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Says nothing."""
+
+        return Handler

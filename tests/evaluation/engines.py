@@ -1,0 +1,53 @@
+"""An engine whose answers a test decides, and a small set to judge it with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.judged import Given, JudgedQuery, JudgedSet
+
+
+def tool(key: str) -> Item:
+    return Item(key, ItemKind.TOOL, "server", key, f"Does {key}")
+
+
+@dataclass
+class NamingEngine:
+    """Finds the items that a query names, in its order; sure of it, and unsure when there is none.
+
+    `wrong` names queries to which it puts another item first.
+    """
+
+    name: str = "naming"
+    wrong: frozenset[str] = frozenset()
+    sure: float = 0.9
+    unsure: float = 0.2
+    tells: bool = True
+    loaded: list[frozenset[str]] = field(default_factory=list)
+    asked: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+
+    async def load(self, items: Sequence[Item]) -> None:
+        self.loaded.append(frozenset(item.key for item in items))
+
+    async def answer(self, query: str) -> Given:
+        there = self.loaded[-1]
+        self.asked.append((query, there))
+        named = [word for word in query.split() if word in there]
+        keys = (["decoy"] if query in self.wrong else []) + named
+        if not self.tells:
+            return Given(tuple(keys))
+        confidence = self.sure if named else self.unsure
+        stages: Mapping[str, float] = {"total": float(len(self.asked))}
+        return Given(tuple(keys or ["decoy"]), confidence, confidence > 0.5, stages, tokens=len(keys))
+
+
+ITEMS = [tool(f"t{at}") for at in range(12)] + [tool("decoy")]
+
+
+def query(id_: str, *keys: str) -> JudgedQuery:
+    text = " ".join(keys) or f"nothing {id_}"
+    return JudgedQuery(id_, text, dict.fromkeys(keys, 1), tuple(frozenset({key}) for key in keys))
+
+
+QUERIES = [*(query(f"q{at}", f"t{at}") for at in range(12)), query("both", "t0", "t1"), query("n1"), query("n2")]
+JUDGED = JudgedSet("small", ITEMS, QUERIES)

@@ -1,0 +1,100 @@
+"""The service is judged in a collection of its own, which follows what is loaded and is gone afterwards."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from toolscript.adapters import qdrant
+from toolscript.errors import EmbedderUnavailable, SetupError
+from toolscript.evaluation.judging import judge
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.judged import JudgedQuery, JudgedSet
+from toolscript.model.models import IndexCard, Vector
+from toolscript.ports import Embedder, Indexes
+from toolscript.service.evaluating import ServiceEngine, service_engine
+from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
+
+ITEMS = [
+    Item("read", ItemKind.TOOL, "files", "read_file", "Read the contents of a file"),
+    Item("mail", ItemKind.TOOL, "mail", "send_mail", "Send an electronic letter"),
+    Item("doc", ItemKind.RESOURCE, "set", "Whales", "Whales sing in the sea"),
+    *(Item(f"t{at}", ItemKind.TOOL, "many", f"tool_{at}", f"Does thing number {at}") for at in range(20)),
+]
+READ = "read the contents of a file"
+
+
+def opened(indexes: Indexes, embedder: Embedder) -> AbstractAsyncContextManager[ServiceEngine]:
+    return service_engine(indexes, embedder, MemoryCatalog(MemoryDirtySet()))
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[ServiceEngine]:
+    async with opened(MemoryIndexes(), HashEmbedder()) as found:
+        yield found
+
+
+async def test_tools_and_documents_are_found_by_their_keys(engine: ServiceEngine) -> None:
+    await engine.load(ITEMS)
+    given = await engine.answer(READ)
+    assert (given.keys[0], len(given.keys)) == ("read", 10)
+    assert given.confidence is not None
+    assert given.good_match
+    assert set(given.stages) == {"embedding", "search", "total"}
+    assert (await engine.answer("whales sing")).keys[0] == "doc"
+
+
+async def test_what_is_gone_is_removed_and_what_comes_back_is_put(engine: ServiceEngine) -> None:
+    await engine.load(ITEMS)
+    await engine.load([item for item in ITEMS if item.key != "read"])
+    assert "read" not in (await engine.answer(READ)).keys
+    await engine.load([*ITEMS, Item("late", ItemKind.TOOL, "late", "fly", "Fly to the moon")])
+    assert (await engine.answer(READ)).keys[0] == "read"
+    assert (await engine.answer("fly to the moon")).keys[0] == "late"
+
+
+async def test_only_what_is_new_is_put() -> None:
+    embedder = HashEmbedder()
+    async with opened(MemoryIndexes(), embedder) as engine:
+        await engine.load(ITEMS[:20])
+        await engine.load(ITEMS)
+        assert embedder.passages_embedded == len(ITEMS)
+
+
+async def test_the_collection_is_gone_whatever_happens() -> None:
+    indexes, embedder = MemoryIndexes(), HashEmbedder()
+
+    async def fail_in_the_middle() -> None:
+        async with opened(indexes, embedder) as engine:
+            await engine.load(ITEMS)
+            raise EmbedderUnavailable("in the middle of it")
+
+    with pytest.raises(EmbedderUnavailable):
+        await fail_in_the_middle()
+    with pytest.raises(SetupError):
+        await indexes.open(IndexCard(embedder.model))
+
+
+async def test_an_answer_without_a_part_ends_the_measurement() -> None:
+    class Failing(HashEmbedder):
+        async def embed_query(self, text: str) -> Vector:
+            raise EmbedderUnavailable("the model is away")
+
+    async with opened(MemoryIndexes(), Failing()) as engine:
+        with pytest.raises(SetupError):
+            await engine.answer(READ)
+        await engine.load(ITEMS)
+        with pytest.raises(SetupError, match="embedding"):
+            await engine.answer(READ)
+
+
+async def test_the_service_is_judged_on_the_real_engine(indexes: qdrant.QdrantIndexes) -> None:
+    queries = [JudgedQuery("1", READ, {"read": 1}), JudgedQuery("2", "send an electronic letter", {"mail": 1})]
+    embedder = HashEmbedder()
+    async with opened(indexes, embedder) as engine:
+        report = await judge(engine, JudgedSet("small", ITEMS, queries), model="hash")
+        measures = report.systems[0].measures
+        assert (report.engine, measures["hit@1"].value) == ("service", 1.0)
+        assert measures["without_gold_auroc"].value == 1.0, "they were not found when they were gone"
+    with pytest.raises(SetupError):
+        await indexes.open(IndexCard(embedder.model))
