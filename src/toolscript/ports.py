@@ -27,8 +27,8 @@ class Index(Protocol):
     @property
     def card(self) -> IndexCard: ...
     async def search(self, ask: Ask) -> Candidates: ...
-    async def fields(self, ids: Sequence[int]) -> Mapping[int, Fields]:
-        """What the points carry, for those that are still there."""
+    async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
+        """What the points carry, all of it or only some fields, for those that are still there."""
 
     async def put(self, points: Sequence[Point]) -> None:
         """Stores the points, except where a newer version of one is already there."""

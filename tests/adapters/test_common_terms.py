@@ -23,7 +23,13 @@ def test_a_query_of_common_words_alone_keeps_its_rarest() -> None:
 
 def test_a_sample_tells_how_common_a_term_is() -> None:
     known = CommonTerms.of_sample(1_000, [[ALL, HALF], [ALL], [ALL, HALF], [ALL, RARE]])
-    assert known.shares == {ALL: 1.0, HALF: 0.5}
+    assert known.shares == {ALL: 1.0, HALF: 0.5, RARE: 0.25}
+
+
+def test_shares_are_told_of_the_terms_that_a_sample_has() -> None:
+    known = CommonTerms(1_000, {ALL: 1.0, HALF: 0.5})
+    assert known.shares_of([HALF, RARE]) == {HALF: 0.5}
+    assert known.shares_of([]) == {}
 
 
 def test_an_empty_sample_knows_nothing() -> None:

@@ -59,7 +59,7 @@ def test_a_file_of_grades_needs_no_header(folder: Path) -> None:
     assert read_judged_set(folder).queries[0].relevant == {"write": 3}
 
 
-def test_documents_are_resources_under_their_titles(folder: Path) -> None:
+def test_documents_are_resources_of_no_server_under_their_titles(folder: Path) -> None:
     (folder / "tools.jsonl").unlink()
     long = "a title " * 100
     rows = [
@@ -72,9 +72,10 @@ def test_documents_are_resources_under_their_titles(folder: Path) -> None:
     first, second, third = judged.items
     assert judged.documents
     assert (first.kind, first.server, first.name, first.description) == (
-        *(ItemKind.RESOURCE, "mine"),
+        *(ItemKind.RESOURCE, ""),
         *("Reading", "How to read."),
     )
+    assert all(item.is_document for item in judged.items)
     assert (second.key, second.name) == ("write", "write")
     assert long.startswith(third.name)
     assert len(third.name) > 500
@@ -103,6 +104,26 @@ def test_distractors_are_mixed_in_but_for_those_that_are_excluded_or_there_alrea
     assert [item.key for item in read_judged_set(folder, distractors=noise).items] == ["read", "write", "m1"]
 
 
+def test_apis_of_no_server_distract_from_nothing(folder: Path) -> None:
+    noise = folder.parent / "noise"
+    kinds = {"m1": "api", "m2": "mcp"}
+    others = [{"id": key, "server": "s", "name": key, "kind": kind} for key, kind in kinds.items()]
+    write(noise / "tools.jsonl", [*others, {"id": "m3", "server": "s", "name": "m3"}])
+    assert [item.key for item in read_judged_set(folder, distractors=noise).items[2:]] == ["m2", "m3"]
+
+
+def test_a_set_keeps_its_own_apis(folder: Path) -> None:
+    write(folder / "tools.jsonl", [*TOOLS, {"id": "own", "server": "s", "name": "own", "kind": "api"}])
+    assert [item.key for item in read_judged_set(folder).items] == ["read", "write", "own"]
+
+
+def test_a_document_without_an_id_is_named(folder: Path) -> None:
+    (folder / "tools.jsonl").unlink()
+    write(folder / "docs.jsonl", [{"id": "read", "text": "x"}, {"title": "No id", "text": "y"}])
+    with pytest.raises(InvalidRequest, match="line 2: id is missing"):
+        read_judged_set(folder)
+
+
 @pytest.mark.parametrize("missing", ["tools.jsonl", "queries.jsonl"])
 def test_a_missing_file_is_named_with_what_a_set_is_made_of(folder: Path, missing: str) -> None:
     (folder / missing).unlink()
@@ -118,6 +139,7 @@ def test_a_missing_file_is_named_with_what_a_set_is_made_of(folder: Path, missin
         ("tools.jsonl", "{", "not JSON"),
         ("tools.jsonl", "[1]", "not a JSON object"),
         ("tools.jsonl", '{"server": "files"}', "name is missing"),
+        ("tools.jsonl", "{}", "is missing"),
         ("tools.jsonl", json.dumps(TOOLS[0]), "'read' is there already"),
         ("queries.jsonl", '{"id": "3"}', "text is missing"),
         ("queries.jsonl", '{"id": "3", "text": " "}', "text is missing"),

@@ -1,11 +1,16 @@
 """What only the Qdrant adapter has: its errors, its wire format, and collections that are not what they say."""
 
+import asyncio
+import logging
+
 import grpc
+import numpy as np
 import pytest
 from grpc import StatusCode
 
 from toolscript.adapters.qdrant import Layout, Qdrant, QdrantIndexes, connect, wire
 from toolscript.adapters.qdrant.connection import TRANSLATIONS, translated
+from toolscript.adapters.qdrant.index import QdrantIndex
 from toolscript.adapters.qdrant.layout import create_request
 from toolscript.adapters.qdrant.values import Payload, from_value, to_value
 from toolscript.errors import (
@@ -16,8 +21,9 @@ from toolscript.errors import (
     SetupError,
     ToolscriptError,
 )
-from toolscript.model.index import Ask
+from toolscript.model.index import Ask, Point
 from toolscript.model.models import IndexCard, ModelCard
+from toolscript.ports import Index
 from toolscript.settings import Settings
 
 CARD = IndexCard(ModelCard("small", "1", 4))
@@ -125,12 +131,68 @@ async def test_a_collection_records_the_model_it_was_made_with(engine: Qdrant, i
 
 
 async def test_a_vector_of_the_wrong_size_is_refused_by_the_engine(indexes: QdrantIndexes) -> None:
-    import numpy as np
-
     await indexes.create(CARD)
     index = await indexes.open(CARD)
     with pytest.raises(IndexRejected):
         await index.search(Ask(vector=np.ones(5, dtype=np.float32)))
+
+
+def sampled(index: Index) -> QdrantIndex:
+    """The index as the adapter has it, with a sample so old that the next search begins another."""
+    assert isinstance(index, QdrantIndex)
+    index._sampled_at = float("-inf")
+    return index
+
+
+def point(id_: int, *terms: int) -> Point:
+    return Point(id_, 1, np.eye(4, dtype=np.float32)[0], dict.fromkeys(terms, 1.0), {"type": "tool"})
+
+
+async def test_a_newer_sample_is_taken_while_the_old_one_answers(indexes: QdrantIndexes) -> None:
+    await indexes.create(CARD)
+    index = await indexes.open(CARD)
+    ask = Ask(terms={7: 1.0})
+    await index.put([point(1, 7)])
+    assert (await index.search(ask)).shares == {7: 1.0}
+    await index.put([point(2, 8)])
+    before = sampled(index)._sampling
+    answers = await asyncio.gather(*(index.search(ask) for _ in range(3)))
+    assert [answer.shares for answer in answers] == [{7: 1.0}] * 3
+    sampling = sampled(index)._sampling
+    assert sampling is not before
+    assert sampling is not None
+    await sampling
+    assert (await index.search(ask)).shares == {7: 0.5}
+
+
+async def test_searches_at_once_begin_one_sample(indexes: QdrantIndexes) -> None:
+    await indexes.create(CARD)
+    index = await indexes.open(CARD)
+    await index.put([point(1, 7)])
+    await index.search(Ask(terms={7: 1.0}))
+    stale = sampled(index)
+    begun = []
+    for _ in range(3):
+        await stale._keep_sampled()
+        begun.append(stale._sampling)
+    assert len(set(begun)) == 1
+    assert begun[0] is not None
+    await begun[0]
+
+
+async def test_a_sample_that_cannot_be_taken_leaves_the_old_one(
+    indexes: QdrantIndexes, caplog: pytest.LogCaptureFixture
+) -> None:
+    await indexes.create(CARD)
+    index = await indexes.open(CARD)
+    await index.put([point(1, 7)])
+    await index.search(Ask(terms={7: 1.0}))
+    known = sampled(index)._common
+    await indexes.drop(CARD.fingerprint)
+    with caplog.at_level(logging.WARNING):
+        await sampled(index)._sample_again()
+    assert sampled(index)._common is known
+    assert [line.message for line in caplog.records] == ["no new sample of the index"]
 
 
 async def test_a_collection_dropped_behind_our_back_is_a_matter_of_setup(indexes: QdrantIndexes) -> None:

@@ -3,11 +3,12 @@
 import pytest
 
 from toolscript.model.index import Ask, Candidate, Point
-from toolscript.model.item_text import embedded_text, item_terms
+from toolscript.model.item_text import item_terms
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import IndexCard
 from toolscript.model.words import query_terms
 from toolscript.ports import Index, Indexes
+from toolscript.sync.item_vectors import embed_items
 from toolscript.testing import HashEmbedder, MemoryIndexes
 
 CATALOG = {
@@ -38,7 +39,7 @@ async def both(indexes: Indexes) -> tuple[Index, Index]:
     """The engine's index and the double's, with the same points in them."""
     embedder = HashEmbedder()
     items = [Item(name, ItemKind.TOOL, "server", name, text) for name, text in CATALOG.items()]
-    vectors = await embedder.embed_passages([embedded_text(item) for item in items])
+    vectors = await embed_items(embedder, items)
     points = [Point(at + 1, 1, vectors[at], item_terms(item), {}) for at, item in enumerate(items)]
     opened = [await _filled(kind, IndexCard(embedder.model), points) for kind in (indexes, MemoryIndexes())]
     return opened[0], opened[1]
@@ -63,5 +64,7 @@ async def test_the_double_scores_as_the_engine_does(both: tuple[Index, Index], q
     engine, double = [await index.search(ask) for index in both]
     assert scores(engine.words) == pytest.approx(scores(double.words), abs=1e-3)
     assert scores(engine.dense) == pytest.approx(scores(double.dense), abs=1e-3)
+    for term in ask.terms or ():
+        assert engine.rarity(term) == pytest.approx(double.rarity(term))
     assert scores(engine.words)
     assert len(scores(engine.dense)) == len(CATALOG)

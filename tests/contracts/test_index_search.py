@@ -163,3 +163,34 @@ async def test_fields_come_back_as_they_went_in(index: Index) -> None:
     assert (found["is_active"], found["type"]) == (True, "tool")
     assert found.get("absent") is None
     assert (await index.fields([2])) == {}
+
+
+async def test_only_the_fields_that_were_asked_for_come_back(index: Index) -> None:
+    await index.put([point(1, name="read", server="files", stems="x"), point(2, name="send")])
+    found = await index.fields([1, 2, 3], ["name", "server", "absent"])
+    assert {id_: dict(fields) for id_, fields in found.items()} == {
+        1: {"name": "read", "server": "files"},
+        2: {"name": "send"},
+    }
+
+
+async def test_an_answer_tells_which_share_of_the_points_has_each_term(index: Index) -> None:
+    await index.put([point(1, words="read file"), point(2, words="read"), point(3, words="send"), point(4)])
+    found = await index.search(Ask(vector=axis(0), terms=terms("read send unheard")))
+    assert found.points == 4
+    read, send, unheard = terms("read send unheard")
+    assert [found.shares.get(term, 0.0) for term in (read, send, unheard)] == pytest.approx([0.5, 0.25, 0.0])
+    assert found.rarity(unheard) > found.rarity(send) > found.rarity(read) > 0
+    assert set(found.shares) <= {read, send, unheard}
+
+
+async def test_a_filter_does_not_change_the_shares(index: Index) -> None:
+    await index.put([point(1, words="read", type="prompt"), point(2, words="read"), point(3), point(4)])
+    found = await index.search(Ask(terms=terms("read"), where=(Condition("type", ("prompt",)),)))
+    assert (found.points, list(found.shares.values())) == (4, [0.5])
+
+
+async def test_where_no_terms_are_asked_for_no_shares_are_told(index: Index) -> None:
+    await index.put([point(1, words="read")])
+    for ask in (Ask(vector=axis(0)), Ask(vector=axis(0), terms={})):
+        assert (await index.search(ask)).shares == {}

@@ -19,6 +19,8 @@ from toolscript.evaluation.report_json import (
 from toolscript.evaluation.results import earlier_report, result_of
 from toolscript.model.judged import EvalReport, EvalRequest, SystemReport
 
+ASKED = EvalRequest(Path("set"))
+
 
 async def report(wrong: frozenset[str] = frozenset()) -> EvalReport:
     engine = NamingEngine(wrong=wrong)
@@ -42,6 +44,14 @@ async def test_a_report_read_again_is_the_same() -> None:
     )
     assert [one.role for one in again.systems] == [one.role for one in original.systems]
     assert (again.curve[5].threshold, again.seed, again.unanswerable) == (0.25, 4, 2)
+
+
+async def test_what_was_held_out_is_kept_and_an_older_report_says_nothing_of_it() -> None:
+    noted = replace(await report(), held_out="weights were fitted without this set")
+    data = report_to_json(noted)
+    assert report_from_json(data).held_out == noted.held_out
+    del data["held_out"]
+    assert report_from_json(data).held_out == ""
 
 
 @pytest.mark.parametrize(
@@ -96,8 +106,8 @@ async def test_another_setup_is_named() -> None:
 
 async def test_a_result_has_the_comparison_when_there_is_something_to_compare_with() -> None:
     whole = await report()
-    assert "compared" not in result_of(whole, None).data
-    result = result_of(whole, without_fractions(whole))
+    assert "compared" not in result_of(whole, ASKED, None).data
+    result = result_of(whole, ASKED, without_fractions(whole))
     compared = result.data["compared"]
     assert isinstance(compared, list)
     assert [one["difference"] for one in compared] == pytest.approx([0.0] * len(compared), abs=1e-5)
@@ -107,6 +117,6 @@ async def test_a_result_has_the_comparison_when_there_is_something_to_compare_wi
 
 async def test_an_earlier_report_may_be_one_that_was_a_comparison_itself() -> None:
     whole = await report()
-    request = EvalRequest(Path("set"), before=result_of(whole, whole).data)
+    request = EvalRequest(Path("set"), before=result_of(whole, ASKED, whole).data)
     assert earlier_report(request) == without_fractions(whole)
     assert earlier_report(EvalRequest(Path("set"))) is None

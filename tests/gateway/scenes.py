@@ -17,6 +17,7 @@ from toolscript.model.models import Matrix
 from toolscript.model.progress import Progress
 from toolscript.model.servers import Offer, ServerSpec, Transport
 from toolscript.search.local import LocalSearch, default_capabilities
+from toolscript.search.ranking import DEFAULT_RECIPE
 from toolscript.testing import HashEmbedder, MemoryToolServers
 from toolscript.testing.tool_servers import Answer, echo
 
@@ -54,6 +55,11 @@ class GatedEmbedder(HashEmbedder):
         self.failure: ToolscriptError | None = None
         self.refused = ""
 
+    @property
+    def items_embedded(self) -> list[str]:
+        """The text of each item; its name and its server's, which are embedded beside it, have no full stop."""
+        return [text for text in self.texts if "." in text]
+
     async def embed_passages(self, texts: Sequence[str]) -> Matrix:
         self.waiting.set()
         if self.permits is not None:
@@ -71,7 +77,7 @@ class WatchedSearch(LocalSearch):
 
     def __init__(self) -> None:
         self._news = asyncio.Event()
-        super().__init__(default_capabilities(), alpha=0.7)
+        super().__init__(default_capabilities(), DEFAULT_RECIPE)
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)

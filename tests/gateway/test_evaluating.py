@@ -14,21 +14,21 @@ from toolscript.model.items import Item, ItemKind
 from toolscript.model.judged import JudgedQuery, JudgedSet
 from toolscript.model.models import Vector
 from toolscript.ports import Embedder
-from toolscript.settings import GatewaySettings
+from toolscript.search.ranking import DEFAULT_RECIPE
+from toolscript.search.ranking.recipe import PARTS
 from toolscript.testing import HashEmbedder
 
-SETTINGS = GatewaySettings()
 READ, WRITE = (item.key for item in FILES)
 ITEMS: Sequence[Item] = [*FILES, *MAIL, *tools("many", 30)]
 
 
 def engine_over(embedder: Embedder) -> GatewayEngine:
-    return GatewayEngine(gateway_search(SETTINGS), embedder, PreparedItems(embedder))
+    return GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
 
 
 async def test_an_answer_is_that_of_the_gateways_search() -> None:
     embedder = HashEmbedder()
-    search = gateway_search(SETTINGS)
+    search = gateway_search(DEFAULT_RECIPE)
     engine = GatewayEngine(search, embedder, PreparedItems(embedder))
     await engine.load(ITEMS)
     given = await engine.answer("read the contents of a file")
@@ -37,6 +37,7 @@ async def test_an_answer_is_that_of_the_gateways_search() -> None:
     assert (given.keys[0], len(given.keys)) == (READ, 10)
     assert given.confidence == answer.hits[0].confidence
     assert given.good_match
+    assert set(given.stages) == {"embedding", "engine", "ranking", "total"}
     assert 0 < given.stages["embedding"] < given.stages["total"]
 
 
@@ -61,7 +62,7 @@ async def test_what_is_not_loaded_is_not_found_and_nothing_is_embedded_twice() -
     assert READ not in (await engine.answer("read the contents of a file")).keys
     await engine.load(ITEMS)
     assert (await engine.answer("read the contents of a file")).keys[0] == READ
-    assert embedder.passages_embedded == embedded == len(ITEMS)
+    assert embedder.passages_embedded == embedded
 
 
 async def test_an_empty_catalog_has_no_answer() -> None:
@@ -85,8 +86,11 @@ async def test_a_model_that_fails_ends_the_measurement() -> None:
 async def test_a_part_that_is_off_answers_otherwise() -> None:
     embedder = HashEmbedder()
     prepared = PreparedItems(embedder)
-    parts = {name: GatewayEngine(one, embedder, prepared) for name, one in ablated_searches(SETTINGS).items()}
+    parts = {
+        name: GatewayEngine(one, embedder, prepared) for name, one in ablated_searches(DEFAULT_RECIPE).items()
+    }
     whole = engine_over(embedder)
+    assert set(parts) == {*PARTS, "general tools"}
     shell = Item("shell", ItemKind.TOOL, "terminal", "run_shell_command", "Runs it")
     for engine in (whole, *parts.values()):
         await engine.load([*ITEMS, shell])

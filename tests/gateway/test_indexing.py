@@ -142,10 +142,10 @@ async def test_only_what_changed_is_embedded_again(world: World) -> None:
     world.servers.put("files", *FILES)
     world.servers.put("mail", *MAIL)
     await world.settled()
-    assert len(world.embedder.texts) == 3
+    assert len(world.embedder.items_embedded) == 3
     world.servers.put("files", FILES[0], tool("files", "write_file", "Write other text"))
     await world.settled()
-    assert world.embedder.texts[3:] == ["write file. Write other text"]
+    assert world.embedder.items_embedded[3:] == ["write file. Write other text"]
 
 
 async def test_embedding_goes_on_where_a_change_in_the_middle_found_it(world: World) -> None:
@@ -159,12 +159,12 @@ async def test_embedding_goes_on_where_a_change_in_the_middle_found_it(world: Wo
     world.servers.put("mail", *MAIL)
     world.embedder.permits.release()
     await world.search.until(lambda search: len(search.index) == 3 * BATCH + 1)
-    assert len(world.embedder.texts) == BATCH, "the change goes first"
+    assert len(world.embedder.items_embedded) == BATCH, "the change goes first"
     for _ in range(3):
         world.embedder.permits.release()
     await world.settled()
     assert len(world.search.index) == 3 * BATCH + 1
-    assert len(world.embedder.texts) == len(set(world.embedder.texts)) == 3 * BATCH + 1
+    assert len(world.embedder.items_embedded) == len(set(world.embedder.items_embedded)) == 3 * BATCH + 1
     assert (await world.gateway.health()).semantic
     hit = (await world.gateway.search(LocalQuery("send a letter", threshold=0.0))).hits[0]
     assert (hit.item.name, hit.parts.semantic is not None) == ("send_mail", True)
@@ -175,7 +175,7 @@ async def test_one_tool_that_cannot_be_embedded_does_not_take_the_others_with_it
     world.use("many")
     world.servers.put("many", *tools("many", BATCH), tool("many", "bad", "Poison"))
     await world.settled()
-    assert len(world.embedder.texts) == world.indexing.embedded == BATCH
+    assert len(world.embedder.items_embedded) == world.indexing.embedded == BATCH
     answer = await world.gateway.search(LocalQuery("bad poison", limit=100, threshold=0.0))
     assert answer.semantic
     assert [hit.item.name for hit in answer.hits if hit.parts.semantic is None] == ["bad"]

@@ -18,7 +18,7 @@ async def test_a_second_start_embeds_nothing(tmp_path: Path) -> None:
             world.servers.put("files", *FILES)
             world.servers.put("mail", *MAIL)
             await world.settled()
-            assert world.indexing.embedded == len(world.embedder.texts) == embedded
+            assert world.indexing.embedded == len(world.embedder.items_embedded) == embedded
             assert world.search.index.model_is_used
             assert (await world.names("read a file"))[0] == "read_file"
 
@@ -32,7 +32,7 @@ async def test_a_second_start_embeds_only_what_changed(tmp_path: Path) -> None:
         world.use("files")
         world.servers.put("files", FILES[0], tool("files", "write_file", "Something new"))
         await world.settled()
-        assert world.embedder.texts == ["write file. Something new"]
+        assert world.embedder.items_embedded == ["write file. Something new"]
 
 
 async def test_a_server_more_or_less_costs_the_others_nothing(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ async def test_a_server_more_or_less_costs_the_others_nothing(tmp_path: Path) ->
         world.use("files", "mail")
         world.servers.put("mail", *MAIL)
         await world.settled()
-        assert len(world.embedder.texts) == 3
+        assert len(world.embedder.items_embedded) == 3
     assert len(list((tmp_path / "embeddings").glob("*.json"))) == 2
 
 
@@ -55,7 +55,7 @@ async def test_without_a_cache_a_server_more_costs_the_others_nothing_either() -
         world.use("files", "mail")
         world.servers.put("mail", *MAIL)
         await world.settled()
-        assert len(world.embedder.texts) == 3
+        assert len(world.embedder.items_embedded) == 3
 
 
 async def test_a_server_that_falls_and_comes_back_costs_nothing(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ async def test_a_server_that_falls_and_comes_back_costs_nothing(tmp_path: Path) 
         await world.settled()
         world.servers.put("mail", *MAIL)
         await world.settled()
-        assert len(world.embedder.texts) == 3
+        assert len(world.embedder.items_embedded) == 3
         assert world.search.index.model_is_used
 
 

@@ -55,6 +55,7 @@ Parts = st.builds(
     fuzzy=Share,
     boost=Share,
     matched=st.lists(st.builds(WordMatch, Words, Words), max_size=3).map(tuple),
+    standing=st.dictionaries(Words, st.floats(-9, 9), max_size=3),
 )
 PlainItems = st.builds(
     lambda kind, server, name, text: item_from_json(
@@ -75,6 +76,9 @@ Answers = st.builds(
     semantic=st.booleans(),
     hint=Words,
     near_misses=Hits,
+    good_match=st.booleans(),
+    unmatched=st.lists(Words, max_size=3).map(tuple),
+    milliseconds=st.dictionaries(Words, Share, max_size=2),
 )
 Counts = st.integers(0, 1000)
 States = st.builds(

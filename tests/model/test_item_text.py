@@ -7,7 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.model.item_text import FIELDS, K1, MAX_EMBEDDED, MAX_PARAMETERS, embedded_text, item_terms
+from toolscript.model.item_text import (
+    DOCUMENT_FIELDS,
+    FIELDS,
+    K1,
+    MAX_EMBEDDED,
+    MAX_PARAMETERS,
+    NAME_SHARE,
+    SERVER_SHARE,
+    Field,
+    embedded_text,
+    embedded_views,
+    item_terms,
+    pack_stems,
+    stems_of_item,
+    unpack_stems,
+)
 from toolscript.model.items import Item, ItemKind, JsonObject
 from toolscript.model.words import terms_of_word
 
@@ -18,6 +33,7 @@ SCHEMA: JsonObject = {
     }
 }
 READ = Item("k", ItemKind.TOOL, "fs", "readFile", "Reads the contents.", input_schema=SCHEMA)
+PAPER = Item("d", ItemKind.RESOURCE, "", "On mail.box and readFile", "A text about mail")
 
 
 def weight(item: Item, word: str) -> float:
@@ -36,6 +52,21 @@ def test_the_embedded_text_is_bounded_from_each_side() -> None:
     many: JsonObject = {"properties": {f"parameter_{number}": {} for number in range(5_000)}}
     assert len(embedded_text(replace(READ, description="word " * 10_000))) == MAX_EMBEDDED
     assert len(embedded_text(replace(READ, input_schema=many))) <= MAX_EMBEDDED
+
+
+def test_the_name_and_the_server_have_a_say_of_their_own_beside_the_text() -> None:
+    assert embedded_views(replace(READ, server="myFiles")) == [
+        (1.0, embedded_text(READ)),
+        (NAME_SHARE, "read File"),
+        (SERVER_SHARE, "my Files"),
+    ]
+
+
+def test_a_document_has_no_server_and_its_title_is_a_sentence() -> None:
+    assert PAPER.is_document
+    assert not READ.is_document
+    assert embedded_text(PAPER) == "On mail.box and readFile. A text about mail"
+    assert embedded_views(PAPER) == [(1.0, embedded_text(PAPER)), (NAME_SHARE, "On mail.box and readFile")]
 
 
 @pytest.mark.parametrize("word", ["fs", "read", "file", "readfile", "contents", "path", "disk"])
@@ -60,11 +91,33 @@ def test_a_name_counts_more_than_a_description_and_that_more_than_a_parameter() 
     assert named > described > parameter > 0
 
 
-def test_a_weight_is_that_of_bm25f() -> None:
-    item = Item("k", ItemKind.TOOL, "", "mail mail box")
-    field = FIELDS["name"]
+@pytest.mark.parametrize(("server", "field"), [("fs", FIELDS["name"]), ("", DOCUMENT_FIELDS["name"])])
+def test_a_weight_is_that_of_bm25f(server: str, field: Field) -> None:
+    """Where there is no server the item is a document, and longer names are usual."""
+    item = Item("k", ItemKind.TOOL, server, "mail mail box")
     mass = field.weight * 2 / (1 - field.length_penalty + field.length_penalty * 3 / field.usual_length)
     assert weight(item, "mail") == pytest.approx(mass * (K1 + 1) / (mass + K1))
+
+
+def test_a_long_text_is_held_less_against_a_document_than_against_a_tool() -> None:
+    long = "mail " + "other " * 150
+    tool = Item("k", ItemKind.TOOL, "fs", "x", long)
+    assert weight(replace(tool, server=""), "mail") > weight(tool, "mail") > 0
+
+
+def test_the_stems_of_an_item_are_those_it_is_indexed_by() -> None:
+    stems = stems_of_item(READ)
+    assert {terms_of_word(word)[0] for word in ("fs", "reading", "file", "readfile", "content", "disk")} <= stems
+    assert stems <= set(item_terms(READ))
+
+
+@given(st.frozensets(st.integers(0, 2**32 - 1), max_size=200))
+def test_packed_stems_are_unpacked_as_they_were_and_small(stems: frozenset[int]) -> None:
+    packed = pack_stems(stems)
+    assert unpack_stems(packed) == stems
+    assert len(packed) == 5 * len(stems)
+    assert packed.isascii()
+    assert pack_stems(sorted(stems, reverse=True)) == packed
 
 
 def test_saying_a_word_ever_more_often_counts_ever_less() -> None:

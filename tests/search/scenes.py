@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolscript.model.index import Ask, Candidates
+from toolscript.model.index import Ask, Candidates, Fields
 from toolscript.model.items import Item, ItemKind, Schemas
 from toolscript.model.models import IndexCard, Vector
 from toolscript.model.queries import ToolQuery
 from toolscript.model.results import ToolAnswer
+from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
+from toolscript.search.ranking.traits import TRAIT_FIELDS
 from toolscript.search.tools import ToolSearch
+from toolscript.sync.item_vectors import embed_items
 from toolscript.sync.points import point_of
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet
 from toolscript.testing.index import MemoryIndex
@@ -50,6 +53,19 @@ class FailingIndex(MemoryIndex):
         return await super().search(ask)
 
 
+class TraitlessIndex(MemoryIndex):
+    """Finds, and hands out what is returned, but not what a second look needs."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        super().__init__(IndexCard(HashEmbedder().model))
+        self._failure = failure
+
+    async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
+        if only == TRAIT_FIELDS:
+            await _fail(self._failure)
+        return await super().fields(ids, only)
+
+
 class FailingCatalog(MemoryCatalog):
     def __init__(self, failure: Exception | None) -> None:
         super().__init__(MemoryDirtySet())
@@ -66,10 +82,15 @@ class WatchedIndex(MemoryIndex):
     def __init__(self) -> None:
         super().__init__(IndexCard(HashEmbedder().model))
         self.asks: list[Ask] = []
+        self.looks: list[tuple[int, tuple[str, ...]]] = []
 
     async def search(self, ask: Ask) -> Candidates:
         self.asks.append(ask)
         return await super().search(ask)
+
+    async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
+        self.looks.append((len(ids), tuple(only)))
+        return await super().fields(ids, only)
 
 
 class WatchedCatalog(MemoryCatalog):
@@ -96,10 +117,16 @@ class Scene:
     catalog: MemoryCatalog = field(default_factory=WatchedCatalog)
     deadline_seconds: float = 10.0
 
+    recipe: Recipe = DEFAULT_RECIPE
+
     async def search(self, query: ToolQuery) -> ToolAnswer:
         await self._fill()
         return await ToolSearch(
-            self.embedder, self.index, self.catalog, deadline_seconds=self.deadline_seconds
+            self.embedder,
+            self.index,
+            self.catalog,
+            deadline_seconds=self.deadline_seconds,
+            recipe=self.recipe,
         ).search(query)
 
     async def _fill(self) -> None:
@@ -114,6 +141,5 @@ class Scene:
                 skill_ids=skills,
                 primary_skill_id=skills[0] if skills else None,
             )
-            text = f"{stored.item.name} {stored.item.description}"
-            vector = (await HashEmbedder().embed_passages([text]))[0]
+            (vector,) = await embed_items(HashEmbedder(), [stored.item])
             await self.index.put([point_of(known, vector)])

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.search.scenes import SCHEMA, FailingCatalog, FailingEmbedder, FailingIndex, Scene
+from tests.search.scenes import SCHEMA, FailingCatalog, FailingEmbedder, FailingIndex, Scene, TraitlessIndex
 from toolscript.errors import (
     CatalogRejected,
     CatalogUnavailable,
@@ -53,6 +53,17 @@ async def test_without_the_index_there_are_no_results_and_the_answer_says_why(
     assert (answer.hits, answer.candidate_count) == ((), 0)
     assert answer.degraded == ("index",)
     assert answer.search_type_used == "none"
+
+
+@pytest.mark.requirement("API-002")
+@pytest.mark.parametrize("failure", [IndexUnavailable("down"), IndexRejected("no")])
+async def test_without_a_second_look_the_arms_alone_decide_and_the_answer_says_so(
+    failure: ToolscriptError,
+) -> None:
+    answer = await Scene(index=TraitlessIndex(failure)).search(QUERY)
+    assert answer.hits[0].name == "read_file"
+    assert answer.degraded == ("index",)
+    assert answer.search_type_used == "hybrid"
 
 
 @pytest.mark.requirement("BR-004", "EC-009")

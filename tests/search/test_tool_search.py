@@ -6,8 +6,11 @@ from tests.search.scenes import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedInd
 from toolscript.model.items import ItemKind, Schemas
 from toolscript.model.models import IndexCard
 from toolscript.model.queries import SearchType, ToolQuery
-from toolscript.search.tools import CANDIDATES_PER_ARM
+from toolscript.search.ranking import CANDIDATES_PER_ARM, Calibration, Recipe, read_request
+from toolscript.search.ranking.traits import TRAIT_FIELDS
+from toolscript.search.tools import NEAR_MISSES
 
+TWO_WISHES = "read the contents of a file and send a letter to somebody"
 ALL_ACTIVE = {item.name for item in ITEMS} - {"read_file_old"}
 
 
@@ -21,6 +24,48 @@ async def test_a_query_is_embedded_exactly_once(search_type: SearchType) -> None
     scene = Scene()
     await scene.search(query(search_type=search_type))
     assert scene.embedder.queries_embedded == 1
+
+
+@pytest.mark.requirement("BR-001")
+@pytest.mark.parametrize("text", ['read the file in "garden"', TWO_WISHES])
+async def test_of_a_longer_request_each_text_is_embedded_exactly_once(text: str) -> None:
+    scene = Scene()
+    await scene.search(query(text))
+    assert scene.embedder.queries_embedded == len(read_request(text).texts) > 1
+    one_arm = Scene()
+    await one_arm.search(query(text, search_type=SearchType.SEMANTIC))
+    assert one_arm.embedder.queries_embedded == 1
+
+
+async def test_the_arms_are_asked_for_the_whole_and_for_each_wish() -> None:
+    scene = Scene()
+    answer = await scene.search(query(TWO_WISHES))
+    assert isinstance(scene.index, WatchedIndex)
+    assert [ask.terms for ask in scene.index.asks] == [part.terms for part in read_request(TWO_WISHES).parts]
+    assert {hit.name for hit in (*answer.hits, *answer.near_misses)[:2]} == {"read_file", "send_mail"}
+    keyword = Scene()
+    await keyword.search(query(TWO_WISHES, search_type=SearchType.KEYWORD))
+    assert isinstance(keyword.index, WatchedIndex)
+    assert len(keyword.index.asks) == 1
+
+
+async def test_a_second_look_reads_no_more_than_it_needs() -> None:
+    scene = Scene()
+    answer = await scene.search(query(limit=1))
+    assert isinstance(scene.index, WatchedIndex)
+    (candidates, traits), (returned, everything) = scene.index.looks
+    assert (traits, everything) == (TRAIT_FIELDS, ())
+    assert candidates == len(ALL_ACTIVE)
+    assert returned == len(answer.hits) == 1
+
+
+@pytest.mark.requirement("BR-001")
+@pytest.mark.parametrize(("action", "best"), [(0.0, "read_file"), (10.0, "write_file")])
+async def test_a_search_ranks_by_its_recipe(action: float, best: str) -> None:
+    """`read_file` has the more alike words; to store is what `write_file` does."""
+    recipe = Recipe(0.5, 0.0, coverage=0.0, said=0.0, name=0.0, action=action, subject=0.0)
+    answer = await Scene(recipe=recipe).search(query("store the contents of a file"))
+    assert answer.hits[0].name == best
 
 
 async def test_a_keyword_search_embeds_nothing() -> None:
@@ -59,12 +104,21 @@ async def test_inactive_items_are_never_found() -> None:
 
 @pytest.mark.requirement("BR-003", "BR-009")
 async def test_only_what_reaches_the_threshold_is_returned_and_counted() -> None:
-    everything = await Scene().search(query())
+    everything = await Scene().search(query("file"))
     threshold = everything.hits[1].score
-    answer = await Scene().search(query(threshold=threshold))
+    answer = await Scene().search(query("file", threshold=threshold))
     assert answer.hits == everything.hits[:2]
     assert answer.candidate_count == 2
     assert (await Scene().search(query("unheard-of gibberish", threshold=0.99))).hits == ()
+
+
+@pytest.mark.requirement("BR-003")
+async def test_when_nothing_reaches_the_threshold_the_nearest_are_told() -> None:
+    everything = await Scene().search(query("file"))
+    answer = await Scene().search(query("file", threshold=1.0))
+    assert (answer.hits, answer.candidate_count) == ((), 0)
+    assert answer.near_misses == everything.hits[:NEAR_MISSES]
+    assert everything.near_misses == ()
 
 
 @pytest.mark.requirement("BR-009")
@@ -76,8 +130,8 @@ async def test_scores_are_between_zero_and_one(text: str) -> None:
 
 @pytest.mark.requirement("BR-003", "BR-007")
 async def test_the_limit_cuts_what_is_returned_and_not_what_is_counted() -> None:
-    everything = await Scene().search(query())
-    answer = await Scene().search(query(limit=1))
+    everything = await Scene().search(query("file"))
+    answer = await Scene().search(query("file", limit=1))
     assert answer.hits == everything.hits[:1]
     assert answer.candidate_count == everything.candidate_count > 1
 
@@ -115,7 +169,7 @@ async def test_an_item_without_schemas_has_none() -> None:
     assert answer.hits[0].schemas == Schemas()
 
 
-@pytest.mark.parametrize("asked", [query(include_schemas=False), query("unheard-of", threshold=0.99)])
+@pytest.mark.parametrize("asked", [query(include_schemas=False), query(skill_ids=("nobody_has_it",))])
 async def test_schemas_that_nobody_needs_are_not_read(asked: ToolQuery) -> None:
     scene = Scene()
     answer = await scene.search(asked)
@@ -132,7 +186,40 @@ async def test_an_answer_tells_its_query_its_index_and_how_long_each_stage_took(
     spent = answer.timings
     assert spent.skill_search == 0.0
     assert min(spent.query_embedding, spent.tool_search, spent.schema_load) > 0
+    assert 0 < spent.ranking < spent.tool_search
     assert spent.total >= spent.query_embedding + spent.tool_search + spent.schema_load
+
+
+def verdict(good_match: float) -> Recipe:
+    return Recipe(calibration=Calibration(good_match=good_match))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+async def test_an_answer_says_whether_its_best_is_a_good_match(threshold: float) -> None:
+    best = (await Scene().search(query())).hits[0].confidence
+    assert best is not None
+    for least, expected in ((best - 0.001, True), (best + 0.001, False)):
+        answer = await Scene(recipe=verdict(least)).search(query(threshold=threshold))
+        assert answer.good_match is expected
+
+
+async def test_confidence_never_rises_down_the_list() -> None:
+    confidences = [hit.confidence or 0.0 for hit in (await Scene().search(query("file"))).hits]
+    assert len(confidences) > 1
+    assert confidences == sorted(confidences, reverse=True)
+    assert all(0 < one < 1 for one in confidences)
+
+
+async def test_an_answer_tells_the_words_that_nobody_has() -> None:
+    assert (await Scene().search(query("read a striped file"))).unmatched == ("striped",)
+    assert (await Scene().search(query("read a file"))).unmatched == ()
+
+
+@pytest.mark.parametrize("search_type", [SearchType.SEMANTIC, SearchType.KEYWORD])
+async def test_one_arm_alone_knows_no_verdict(search_type: SearchType) -> None:
+    answer = await Scene().search(query("read a striped file", search_type=search_type))
+    assert (answer.good_match, answer.unmatched) == (None, ())
+    assert {hit.confidence for hit in answer.hits} == {None}
 
 
 @pytest.mark.requirement("EC-005")

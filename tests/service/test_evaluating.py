@@ -8,10 +8,14 @@ import pytest
 from toolscript.adapters import qdrant
 from toolscript.errors import EmbedderUnavailable, SetupError
 from toolscript.evaluation.judging import judge
+from toolscript.evaluation.metrics import DEPTH
+from toolscript.model.item_text import embedded_views
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.judged import JudgedQuery, JudgedSet
 from toolscript.model.models import IndexCard, Vector
 from toolscript.ports import Embedder, Indexes
+from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
+from toolscript.search.ranking.recipe import PARTS
 from toolscript.service.evaluating import ServiceEngine, service_engine
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
 
@@ -37,11 +41,35 @@ async def engine() -> AsyncIterator[ServiceEngine]:
 async def test_tools_and_documents_are_found_by_their_keys(engine: ServiceEngine) -> None:
     await engine.load(ITEMS)
     given = await engine.answer(READ)
-    assert (given.keys[0], len(given.keys)) == ("read", 10)
+    assert given.keys[0] == "read"
     assert given.confidence is not None
     assert given.good_match
-    assert set(given.stages) == {"embedding", "search", "total"}
+    assert set(given.stages) == {"embedding", "engine", "ranking", "total"}
+    assert sum(given.stages.values()) <= 2 * given.stages["total"]
     assert (await engine.answer("whales sing")).keys[0] == "doc"
+    assert len((await engine.answer("does a thing")).keys) == DEPTH
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_another_recipe_ranks_the_same_points(engine: ServiceEngine, part: str) -> None:
+    await engine.load(ITEMS)
+    other = engine.with_recipe(DEFAULT_RECIPE.without(part))
+    with pytest.raises(SetupError):
+        await other.answer(READ)
+    await other.load(ITEMS)
+    assert (await other.answer(READ)).keys[0] == (await engine.answer(READ)).keys[0] == "read"
+
+
+async def test_a_recipe_decides_what_comes_first(engine: ServiceEngine) -> None:
+    twins = [
+        Item("said", ItemKind.TOOL, "notes", "jot", "Delete a note. Delete an old note. Delete it"),
+        Item("named", ItemKind.TOOL, "notes", "delete_note", "Takes it away"),
+    ]
+    by_name = Recipe(1.0, 0.0, coverage=0.0, said=0.0, name=50.0, action=0.0, subject=0.0)
+    for recipe, first in ((by_name, "named"), (by_name.without("name"), "said")):
+        other = engine.with_recipe(recipe)
+        await other.load([*ITEMS, *twins])
+        assert (await other.answer("delete an old note")).keys[0] == first
 
 
 async def test_what_is_gone_is_removed_and_what_comes_back_is_put(engine: ServiceEngine) -> None:
@@ -57,8 +85,10 @@ async def test_only_what_is_new_is_put() -> None:
     embedder = HashEmbedder()
     async with opened(MemoryIndexes(), embedder) as engine:
         await engine.load(ITEMS[:20])
+        before = embedder.passages_embedded
         await engine.load(ITEMS)
-        assert embedder.passages_embedded == len(ITEMS)
+        new = {text for item in ITEMS[20:] for _, text in embedded_views(item)}
+        assert embedder.passages_embedded == before + len(new)
 
 
 async def test_the_collection_is_gone_whatever_happens() -> None:

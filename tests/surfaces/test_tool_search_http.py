@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+from operator import eq
 
 import pytest
 
 from tests.surfaces.conftest import Api
+from toolscript.search.tools import NEAR_MISSES
 
 TIMINGS = {
     "query_embedding_time_ms",
     "skill_search_time_ms",
     "tool_search_time_ms",
+    "ranking_time_ms",
     "schema_load_time_ms",
     "total_time_ms",
 }
@@ -52,6 +55,50 @@ async def test_the_metadata_tells_what_ran_and_how_long_it_took(api: Api) -> Non
     assert metadata["stage1_skill_count"] == 0
     assert metadata["stage2_candidate_count"] >= metadata["final_count"] == len(answer["tools"]) == 2
     assert metadata["total_time_ms"] >= metadata["query_embedding_time_ms"] > 0
+    assert metadata["tool_search_time_ms"] >= metadata["ranking_time_ms"] > 0
+    assert (metadata["good_match"], metadata["near_misses"]) == (True, [])
+
+
+async def test_every_tool_says_how_likely_it_is_the_right_one(api: Api) -> None:
+    answer = (await api.search("create pull request", tool_threshold=0.0)).json()
+    sure = [tool["confidence"] for tool in answer["tools"]]
+    assert sure == sorted(sure, reverse=True)
+    assert all(0.0 < confidence < 1.0 for confidence in sure)
+    assert sure[0] > 0.5
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+async def test_when_nothing_fits_the_answer_says_so_whatever_the_threshold(api: Api, threshold: float) -> None:
+    answer = (await api.search("xylophone lessons for marsupials", tool_threshold=threshold)).json()
+    metadata = answer["metadata"]
+    assert metadata["good_match"] is False
+    assert metadata["unmatched_words"] == ["xylophone", "lessons", "marsupials"]
+    assert bool(answer["tools"]) is not bool(metadata["near_misses"])
+
+
+async def test_near_misses_are_the_best_of_what_the_threshold_keeps_out(api: Api) -> None:
+    everything = (await api.search("create pull request", tool_threshold=0.0)).json()
+    metadata = (await api.search("create pull request", tool_threshold=1.0)).json()["metadata"]
+    kept = ("id", "server", "name", "description", "score", "confidence")
+    nearest = [{name: tool[name] for name in kept} for tool in everything["tools"]]
+    assert (metadata["final_count"], metadata["good_match"]) == (0, True)
+    assert all(map(eq, metadata["near_misses"], nearest))
+    assert 1 <= len(metadata["near_misses"]) <= NEAR_MISSES
+
+
+@pytest.mark.parametrize("search_type", ["semantic", "keyword"])
+async def test_one_arm_alone_gives_no_verdict(api: Api, search_type: str) -> None:
+    answer = (await api.search("read a file", search_type=search_type, tool_threshold=0.0)).json()
+    assert answer["metadata"]["good_match"] is None
+    assert answer["metadata"]["unmatched_words"] == []
+    assert {tool["confidence"] for tool in answer["tools"]} == {None}
+
+
+async def test_the_verdict_is_documented(api: Api) -> None:
+    schemas = (await api.client.get("/openapi.json")).json()["components"]["schemas"]
+    verdict = ("good_match", "unmatched_words", "near_misses", "ranking_time_ms")
+    assert all(schemas["Metadata"]["properties"][name]["description"] for name in verdict)
+    assert schemas["EnrichedTool"]["properties"]["confidence"]["description"]
 
 
 @pytest.mark.requirement("BR-004")
@@ -99,6 +146,7 @@ async def test_the_short_form_answers_a_list_without_schemas(api: Api) -> None:
         "name",
         "description",
         "score",
+        "confidence",
         "skill_ids",
         "primary_skill_id",
     }

@@ -1,12 +1,14 @@
 """The write path on doubles, with a clock that stands still until it is moved."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from toolscript.errors import EmbedderRejected, EmbedderUnavailable
 from toolscript.model.dirty import Generation
 from toolscript.model.index import Ask
+from toolscript.model.item_text import embedded_text
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import IndexCard, Matrix
 from toolscript.ports import Index
@@ -20,7 +22,10 @@ POISON = "poison"
 
 
 class PickyEmbedder(HashEmbedder):
-    """Refuses every batch with a poisonous text in it; answers nothing at all while it is `down`."""
+    """Refuses every batch with a poisonous text in it; answers nothing at all while it is `down`.
+
+    `texts` counts how often each was embedded.
+    """
 
     down = False
     gate: asyncio.Event | None = None
@@ -28,6 +33,7 @@ class PickyEmbedder(HashEmbedder):
     def __init__(self, name: str = "hash") -> None:
         super().__init__(name)
         self.asked = asyncio.Event()
+        self.texts: Counter[str] = Counter()
 
     async def embed_passages(self, texts: Sequence[str]) -> Matrix:
         self.asked.set()
@@ -37,7 +43,12 @@ class PickyEmbedder(HashEmbedder):
             raise EmbedderUnavailable("the embedder is down")
         if any(POISON in text for text in texts):
             raise EmbedderRejected("it is poisonous")
+        self.texts.update(texts)
         return await super().embed_passages(texts)
+
+
+def times_embedded(embedder: PickyEmbedder, items: Sequence[Item]) -> list[int]:
+    return [embedder.texts[embedded_text(item)] for item in items]
 
 
 def tool(name: str, description: str = "") -> Item:

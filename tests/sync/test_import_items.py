@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sync.scenes import Scene, tool, tools
+from tests.sync.scenes import Scene, times_embedded, tool, tools
 from toolscript.errors import InvalidRequest
 from toolscript.model.items import Item, RefusedItem, StoreReport
 from toolscript.model.progress import Progress
@@ -31,7 +31,7 @@ async def test_an_import_of_the_same_again_leaves_nothing_to_do() -> None:
     await import_items(scene.catalog, "file", tools(3), prune=True)
     assert (await scene.dirty.pending(1)).total == 0
     assert (await scene.drain()).followed == 0
-    assert scene.embedder.passages_embedded == 3
+    assert times_embedded(scene.embedder, tools(3)) == [1] * 3
 
 
 async def test_items_come_in_batches_and_progress_is_told() -> None:

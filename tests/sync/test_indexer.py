@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.sync.scenes import POISON, Scene, tool, tools
+from tests.sync.scenes import POISON, Scene, times_embedded, tool, tools
 from toolscript.errors import EmbedderUnavailable
 from toolscript.model.dirty import Pending
+from toolscript.model.item_text import embedded_views
 from toolscript.sync.indexer import Step
 from toolscript.sync.points import point_of
 
@@ -44,19 +45,23 @@ async def test_only_what_changed_is_embedded_again() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(5))
     await scene.drain()
-    await scene.catalog.store("file", [*tools(4), tool("tool_4", "changed")])
+    before = scene.embedder.passages_embedded
+    changed = tool("tool_4", "changed")
+    await scene.catalog.store("file", [*tools(4), changed])
     await scene.drain()
-    assert scene.embedder.passages_embedded == 6
+    assert times_embedded(scene.embedder, [*tools(5), changed]) == [1] * 6
+    assert scene.embedder.passages_embedded == before + len(embedded_views(changed))
 
 
 async def test_removed_items_leave_the_index_and_cost_no_embedding() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(3))
     await scene.drain()
+    before = scene.embedder.passages_embedded
     await scene.catalog.keep_only("file", ["tool_1"])
     await scene.drain()
     assert await scene.indexed_names() == {"tool_1"}
-    assert scene.embedder.passages_embedded == 3
+    assert scene.embedder.passages_embedded == before
 
 
 @pytest.mark.parametrize("at", [Step.READ, Step.EMBEDDED, Step.RENEWED, Step.PUT, Step.REMOVED])

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolscript.model.item_text import embedded_text
+from toolscript.model.item_text import NAME_SHARE, SERVER_SHARE, embedded_views
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import Vector
-from toolscript.sync.item_vectors import ItemVectors, vector_hash
+from toolscript.sync.item_vectors import ItemVectors, embed_items, vector_hash
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("TS-007")
@@ -51,6 +51,7 @@ async def embedded(vectors: ItemVectors, items: Sequence[Item]) -> list[str]:
 @pytest.mark.parametrize(
     "changed",
     [
+        replace(ITEM, server="other"),
         replace(ITEM, name="other"),
         replace(ITEM, description="other"),
         replace(ITEM, input_schema={"a": 2}),
@@ -58,7 +59,7 @@ async def embedded(vectors: ItemVectors, items: Sequence[Item]) -> list[str]:
         replace(ITEM, output_schema={"b": 3}),
     ],
 )
-def test_a_hash_changes_with_the_name_the_description_and_the_schemas(changed: Item) -> None:
+def test_a_hash_changes_with_the_names_the_description_and_the_schemas(changed: Item) -> None:
     assert vector_hash(changed) != vector_hash(ITEM)
 
 
@@ -66,7 +67,6 @@ def test_a_hash_changes_with_the_name_the_description_and_the_schemas(changed: I
     "same",
     [
         replace(ITEM, key="other"),
-        replace(ITEM, server="other"),
         replace(ITEM, server_description="other"),
         replace(ITEM, annotations=None),
         replace(ITEM, input_schema=dict(reversed({"a": 1}.items()))),
@@ -91,25 +91,57 @@ async def test_rows_are_the_vectors_of_the_items_and_zeros_until_then() -> None:
     assert rows.shape == (2, embedder.model.dimensions)
     assert rows.dtype == np.float32
     assert not rows[0].any()
-    np.testing.assert_array_equal(rows[1], (await embedder.embed_passages([embedded_text(OTHER)]))[0])
+    np.testing.assert_array_equal(rows[1], (await embed_items(embedder, [OTHER]))[0])
+
+
+async def test_a_vector_is_mixed_from_its_views_and_of_unit_length() -> None:
+    embedder = HashEmbedder()
+    text, name, server = await embedder.embed_passages(["send. Send it", "send", "mail"])
+    expected = text + NAME_SHARE * name + SERVER_SHARE * server
+    (vector,) = await embed_items(embedder, [OTHER])
+    assert [text for _, text in embedded_views(OTHER)] == ["send. Send it", "send", "mail"]
+    np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), rtol=1e-5)
+    assert vector.dtype == np.float32
+
+
+async def test_a_text_that_several_items_share_is_embedded_once() -> None:
+    embedder = HashEmbedder()
+    rows = await embed_items(embedder, [ITEM, replace(ITEM, server="elsewhere"), ITEM])
+    assert embedder.passages_embedded == len({"the text", "the name", "files", "elsewhere"})
+    np.testing.assert_array_equal(rows[0], rows[2])
+    assert not np.allclose(rows[0], rows[1])
+
+
+async def test_the_vector_of_an_item_does_not_depend_on_its_batch() -> None:
+    embedder = HashEmbedder()
+    together = await embed_items(embedder, [ITEM, OTHER, PROMPT])
+    alone = [(await embed_items(embedder, [one]))[0] for one in (ITEM, OTHER, PROMPT)]
+    np.testing.assert_array_equal(together, alone)
+
+
+async def test_no_items_have_no_vectors() -> None:
+    embedder = HashEmbedder()
+    assert (await embed_items(embedder, [])).shape == (0, embedder.model.dimensions)
+    assert embedder.passages_embedded == 0
 
 
 async def test_only_what_is_missing_is_embedded() -> None:
     embedder = HashEmbedder()
     vectors = ItemVectors(embedder, None)
     await embedded(vectors, [ITEM])
+    before = embedder.passages_embedded
     hashes = hashes_of([ITEM, OTHER])
     assert vectors.missing([ITEM, OTHER], hashes) == {hashes[1]: OTHER}
     await embedded(vectors, [ITEM, OTHER])
-    assert embedder.passages_embedded == 2
+    assert embedder.passages_embedded == before + len(embedded_views(OTHER))
 
 
 async def test_twins_are_embedded_once() -> None:
     embedder = HashEmbedder()
     vectors = ItemVectors(embedder, None)
-    twins = [ITEM, replace(ITEM, server="elsewhere")]
+    twins = [ITEM, replace(ITEM, key="elsewhere")]
     hashes = await embedded(vectors, twins)
-    assert embedder.passages_embedded == 1
+    assert embedder.passages_embedded == len(embedded_views(ITEM))
     assert vectors.matrix(hashes).any(axis=1).all()
 
 
@@ -119,10 +151,11 @@ async def test_what_is_kept_is_recalled_at_the_next_start() -> None:
     hashes = await embedded(first, [ITEM, OTHER, PROMPT])
     first.keep([ITEM, OTHER, PROMPT], hashes)
     assert sorted(memory.kept) == ["files__read", "mail__send", "prompt:files__read"]
+    before = embedder.passages_embedded
     second = ItemVectors(embedder, memory)
     second.recall(hashes)
     np.testing.assert_array_equal(second.matrix(hashes), first.matrix(hashes))
-    assert embedder.passages_embedded == 3
+    assert embedder.passages_embedded == before
 
 
 async def test_a_memory_is_asked_only_for_what_is_not_known() -> None:

@@ -22,10 +22,13 @@ Grades = Mapping[str, Mapping[str, int]]
 
 
 def read_judged_set(folder: Path, *, distractors: Path | None = None) -> JudgedSet:
-    """With `distractors`, the tools of that folder too, but for those it excludes for a set of this name."""
+    """With `distractors`, the tools of that folder too, but for those it excludes for a set of this name.
+
+    Lines of a catalog that say `"kind": "api"` are no tools of a server, and distract from nothing.
+    """
     name = folder.resolve().name
     documents = not (folder / TOOLS).is_file() and (folder / DOCUMENTS).is_file()
-    own = _items(folder / DOCUMENTS, lambda row: _document(row, name)) if documents else _tools(folder)
+    own = _items(folder / DOCUMENTS, _document) if documents else _tools(folder)
     keys = frozenset(item.key for item in own)
     queries = _queries(folder, keys)
     added = [] if distractors is None else _distractors(distractors, name, keys)
@@ -40,12 +43,19 @@ def _tools(folder: Path) -> list[Item]:
 def _distractors(folder: Path, set_name: str, keys: frozenset[str]) -> list[Item]:
     excluded = folder / f"exclude_{set_name}.txt"
     unwanted = set(_text(excluded).split("\n")) if excluded.is_file() else set[str]()
-    return [item for item in _tools(folder) if item.key not in unwanted and item.key not in keys]
+    items = _items(folder / TOOLS, item_from_json, lambda row: row.get("kind") != "api")
+    return [item for item in items if item.key not in unwanted and item.key not in keys]
 
 
-def _items(path: Path, read: Callable[[Mapping[str, Any]], Item]) -> list[Item]:
+def _items(
+    path: Path,
+    read: Callable[[Mapping[str, Any]], Item],
+    wanted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+) -> list[Item]:
     items: dict[str, Item] = {}
     for number, row in _rows(path):
+        if not wanted(row):
+            continue
         item = _at(path, number, read, row)
         if item.key in items:
             raise _wrong(path, number, f"the id {item.key!r} is there already")
@@ -57,11 +67,14 @@ def _items(path: Path, read: Callable[[Mapping[str, Any]], Item]) -> list[Item]:
     return list(items.values())
 
 
-def _document(row: Mapping[str, Any], set_name: str) -> Item:
+def _document(row: Mapping[str, Any]) -> Item:
     """A title may be missing, and may be longer than a name."""
-    title = str(row.get("title") or "").strip() or str(row.get("id", ""))
-    data = {"id": str(row.get("id", "")), "server": set_name, "name": title[:MAX_TITLE]}
-    return item_from_json({**data, "type": ItemKind.RESOURCE.value, "description": row.get("text")})
+    key = readable(str(row.get("id", ""))).strip()
+    if not key:
+        raise InvalidRequest("id is missing")
+    title = readable(str(row.get("title") or "")).strip() or key
+    text = readable(str(row.get("text") or "")).strip()
+    return Item(key, ItemKind.RESOURCE, server="", name=title[:MAX_TITLE], description=text)
 
 
 def _queries(folder: Path, keys: frozenset[str]) -> list[JudgedQuery]:

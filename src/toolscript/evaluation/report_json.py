@@ -102,6 +102,7 @@ def _report(data: Mapping[str, Any]) -> EvalReport:
         calibration=_each(data["calibration"], lambda one: CalibrationBin(**one)),
         curve=_each(data["curve"], lambda one: CurvePoint(**one)),
         seed=int(data["seed"]),
+        held_out=str(data.get("held_out", "")),
     )
 
 

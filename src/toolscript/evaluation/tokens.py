@@ -134,6 +134,18 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def answer_tokens(shown: Sequence[JsonObject], count: Count | None) -> int | None:
+    """What a model reads of an answer: the tools that are shown, by name and description."""
+    return None if count is None else count(_json(shown))
+
+
+def count_if_possible() -> Count | None:
+    try:
+        return o200k_tokens()
+    except SetupError:
+        return None
+
+
 def o200k_tokens() -> Count:
     """Counts as the tokenizer of GPT-4o and its successors does; others differ by a few percent."""
     try:

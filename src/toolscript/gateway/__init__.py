@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from toolscript.gateway.benches import bench_gateway, bench_tokens
     from toolscript.gateway.configs import connect, plan_import, write_import
     from toolscript.gateway.eval_drafts import make_draft
+    from toolscript.gateway.eval_fitting import fit_recipe
+    from toolscript.gateway.eval_pages import make_page
     from toolscript.gateway.evaluating import evaluate
     from toolscript.gateway.examination import examine
     from toolscript.gateway.lifecycle import start, status, stop
@@ -22,7 +24,9 @@ __all__ = [
     "connect",
     "evaluate",
     "examine",
+    "fit_recipe",
     "make_draft",
+    "make_page",
     "plan_import",
     "serve_stdio",
     "start",
@@ -39,8 +43,10 @@ _HOMES = {
     "bench_tokens": "benches",
     "connect": "configs",
     "evaluate": "evaluating",
+    "fit_recipe": "eval_fitting",
     "examine": "examination",
     "make_draft": "eval_drafts",
+    "make_page": "eval_pages",
     "plan_import": "configs",
     "serve_stdio": "serving",
     "start": "lifecycle",

@@ -19,6 +19,7 @@ from toolscript.model.measurements import Comparison
 from toolscript.model.progress import OnProgress
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
 from toolscript.search.local import LocalSearch, default_capabilities
+from toolscript.search.ranking import Recipe
 from toolscript.settings import GatewaySettings, load_gateway_settings
 from toolscript.surfaces.mcp.definitions import DEFINITIONS
 from toolscript.surfaces.mcp.meta_tools import MetaTools
@@ -92,7 +93,7 @@ async def _open(
     """Names of servers in public catalogs may hold spaces; a search does not mind."""
     items = [item for item in read_items(tools) if isinstance(item, Item)]
     servers = FileServers(items)
-    search = LocalSearch(default_capabilities(), alpha=settings.search_alpha)
+    search = LocalSearch(default_capabilities(), Recipe(meaning=settings.search_alpha))
     indexing = make_indexing(settings, servers, search, on_progress)
     indexing.use(())
     working = asyncio.create_task(indexing.run())

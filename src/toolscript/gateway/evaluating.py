@@ -1,9 +1,9 @@
 """eval: a gateway's search over a judged set, asked as a gateway is asked."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,14 +14,15 @@ from toolscript.errors import EmbedderUnavailable
 from toolscript.evaluation.baselines import baselines_of
 from toolscript.evaluation.judging import evenly_spread, judge
 from toolscript.evaluation.metrics import DEPTH
-from toolscript.evaluation.results import earlier_report, result_of
+from toolscript.evaluation.results import earlier_report, recipe_of, result_of
+from toolscript.evaluation.tokens import Count, answer_tokens, count_if_possible
 from toolscript.gateway.opening import cache_folder, require_model
-from toolscript.model.gateway import DEFAULT_THRESHOLD, LocalAnswer, LocalQuery
-from toolscript.model.item_text import embedded_text
+from toolscript.model.gateway import DEFAULT_LIMIT, LocalAnswer, LocalQuery
 from toolscript.model.items import Item
 from toolscript.model.judged import EvalReport, EvalRequest, EvalResult, Given, JudgedSet
-from toolscript.model.models import Matrix, ModelCard, Vector
+from toolscript.model.models import Matrix, Vector
 from toolscript.model.progress import OnProgress
+from toolscript.model.tool_ids import tool_id
 from toolscript.ports import Embedder
 from toolscript.search.local import (
     Analysed,
@@ -31,7 +32,10 @@ from toolscript.search.local import (
     analyse,
     default_capabilities,
 )
+from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
+from toolscript.search.ranking.recipe import PARTS
 from toolscript.settings import GatewaySettings, load_gateway_settings
+from toolscript.sync.item_vectors import embed_items
 
 GATEWAY = "gateway"
 
@@ -42,7 +46,8 @@ def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
         settings = load_gateway_settings({"search_model": request.model})
         judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
         async with open_remembering(settings, on_progress) as embedder:
-            return result_of(await _judged(judged, request, settings, embedder, on_progress), before)
+            report = await _judged(judged, request, settings, embedder, on_progress)
+            return result_of(report, request, before)
 
     return asyncio.run(run())
 
@@ -55,11 +60,12 @@ async def _judged(
     on_progress: OnProgress,
 ) -> EvalReport:
     """The engine embeds each query itself, for its time is measured; the others share what was embedded."""
+    recipe = recipe_of(request, replace(DEFAULT_RECIPE, meaning=settings.search_alpha))
     prepared = PreparedItems(embedder)
     shared = CachedEmbedder(embedder, size=len(judged.queries))
-    parts = ablated_searches(settings) if request.ablate else {}
+    parts = ablated_searches(recipe) if request.ablate else {}
     return await judge(
-        GatewayEngine(gateway_search(settings), embedder, prepared),
+        GatewayEngine(gateway_search(recipe), embedder, prepared, count_if_possible()),
         judged,
         model=embedder.model.name,
         baselines=await baselines_of(judged, shared, on_progress),
@@ -92,17 +98,14 @@ async def open_remembering(settings: GatewaySettings, on_progress: OnProgress) -
         model.close()
 
 
-def gateway_search(settings: GatewaySettings) -> LocalSearch:
-    return LocalSearch(default_capabilities(), alpha=settings.search_alpha)
+def gateway_search(recipe: Recipe) -> LocalSearch:
+    return LocalSearch(default_capabilities(), recipe)
 
 
-def ablated_searches(settings: GatewaySettings) -> Mapping[str, LocalSearch]:
+def ablated_searches(recipe: Recipe) -> Mapping[str, LocalSearch]:
     """The same search with one of its parts off, by the name of the part."""
-    return {
-        "words": LocalSearch(default_capabilities(), alpha=1.0),
-        "meaning": LocalSearch(default_capabilities(), alpha=0.0),
-        "general tools": LocalSearch(Capabilities((), {}), alpha=settings.search_alpha),
-    }
+    off = {part: gateway_search(recipe.without(part)) for part in PARTS}
+    return {**off, "general tools": LocalSearch(Capabilities((), {}), recipe)}
 
 
 class PreparedItems:
@@ -114,7 +117,7 @@ class PreparedItems:
 
     async def of(self, items: Sequence[Item]) -> tuple[list[Analysed], Matrix]:
         new = [item for item in items if item.key not in self._known]
-        vectors = await self._embedder.embed_passages([embedded_text(item) for item in new])
+        vectors = await embed_items(self._embedder, new)
         for item, vector in zip(new, vectors, strict=True):
             self._known[item.key] = (analyse(item), vector)
         known = [self._known[item.key] for item in items]
@@ -127,49 +130,36 @@ class GatewayEngine:
 
     name = GATEWAY
 
-    def __init__(self, search: LocalSearch, embedder: Embedder, prepared: PreparedItems) -> None:
+    def __init__(
+        self, search: LocalSearch, embedder: Embedder, prepared: PreparedItems, count: Count | None = None
+    ) -> None:
+        self._count = count
         self._search = search
-        self._timed = _TimedEmbedder(embedder)
         self._prepared = prepared
-        search.embedder = self._timed
+        search.embedder = embedder
 
     async def load(self, items: Sequence[Item]) -> None:
         analysed, vectors = await self._prepared.of(items)
         self._search.index = LocalIndex(items, analysed, vectors).warm()
 
     async def answer(self, query: str) -> Given:
-        self._timed.milliseconds = 0.0
-        started = time.perf_counter()
         answer = await self._search.search(LocalQuery(query, limit=DEPTH, threshold=0.0, kind=None))
-        total = (time.perf_counter() - started) * 1000
         if self._search.index.model_is_used and not answer.semantic:
             raise EmbedderUnavailable(f"words alone answered: {self._search.why_words_alone}", hint="try again")
-        return given_of(answer, {"embedding": self._timed.milliseconds, "total": total})
+        return given_of(answer, self._count)
 
 
-def given_of(answer: LocalAnswer, stages: Mapping[str, float]) -> Given:
+def given_of(answer: LocalAnswer, count: Count | None = None) -> Given:
     """What a gateway's answer says, in the judge's words."""
     confidence = answer.hits[0].confidence if answer.hits else None
-    good_match = confidence is not None and confidence >= DEFAULT_THRESHOLD
-    return Given(tuple(hit.item.key for hit in answer.hits), confidence, good_match, stages)
-
-
-class _TimedEmbedder:
-    """Knows how long the last query took."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self.milliseconds = 0.0
-
-    @property
-    def model(self) -> ModelCard:
-        return self._embedder.model
-
-    async def embed_query(self, text: str) -> Vector:
-        started = time.perf_counter()
-        vector = await self._embedder.embed_query(text)
-        self.milliseconds = (time.perf_counter() - started) * 1000
-        return vector
-
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return await self._embedder.embed_passages(texts)
+    shown = [
+        {"tool": tool_id(hit.item.server, hit.item.name), "description": hit.item.description}
+        for hit in answer.hits[:DEFAULT_LIMIT]
+    ]
+    return Given(
+        tuple(hit.item.key for hit in answer.hits),
+        confidence,
+        answer.good_match,
+        answer.milliseconds,
+        answer_tokens(shown, count),
+    )

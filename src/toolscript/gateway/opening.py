@@ -18,6 +18,7 @@ from toolscript.model.progress import OnProgress
 from toolscript.model.servers import ServerSpec, ServerState, ServerStatus, Transport
 from toolscript.ports import Embedder, Gateway, ToolServers
 from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
+from toolscript.search.ranking import Recipe
 from toolscript.settings import GatewaySettings, environment
 
 REMEMBERED_SECONDS = 24 * 3600.0
@@ -85,7 +86,7 @@ async def open_parts(
         require_model(settings)
     from toolscript.adapters.mcp_servers import McpServers
 
-    search = LocalSearch(_capabilities(settings), alpha=settings.search_alpha)
+    search = LocalSearch(_capabilities(settings), Recipe(meaning=settings.search_alpha))
     servers = McpServers()
     indexing = make_indexing(settings, servers, search, on_progress, model=model)
     async with AsyncExitStack() as stack:

@@ -1,5 +1,6 @@
 """What a person's own gateway is asked, and what it answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolscript.errors import BlankQuery, InvalidRequest
@@ -41,13 +42,17 @@ class WordMatch:
 
 @dataclass(frozen=True)
 class ScoreParts:
-    """What a confidence was made of, each 0 to 1; `semantic` is None where no model had a say."""
+    """What a confidence was made of, each 0 to 1; `semantic` is None where no model had a say.
+
+    `standing` is what each part of the ranking gave to the place among the others.
+    """
 
     semantic: float | None = None
     words: float = 0.0
     fuzzy: float = 0.0
     boost: float = 0.0
     matched: tuple[WordMatch, ...] = ()
+    standing: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class LocalAnswer:
     """`total` counts all that reach the threshold; `near_misses` are the best that do not, when nothing does.
 
     `semantic` is False when words alone answered; `hint` says what to do about that, or about an empty answer.
+    `good_match` is the verdict on the best of them, whatever the threshold; `unmatched` are the words of the query
+    that none of the best candidates has. `milliseconds` is what each stage took, where it was searched.
     """
 
     query: str
@@ -72,6 +79,9 @@ class LocalAnswer:
     semantic: bool
     hint: str = ""
     near_misses: tuple[LocalHit, ...] = ()
+    good_match: bool = True
+    unmatched: tuple[str, ...] = ()
+    milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,10 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False) -> Json:
         "totalResults": answer.total,
         "threshold": answer.threshold,
         "semantic": answer.semantic,
+        "goodMatch": answer.good_match,
     }
+    if answer.unmatched:
+        data["unmatchedWords"] = list(answer.unmatched)
     if answer.hint:
         data["hint"] = answer.hint
     if answer.near_misses:
@@ -37,6 +40,8 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         semantic=data["semantic"],
         hint=data.get("hint", ""),
         near_misses=tuple(map(_hit_from_json, data.get("nearMisses", ()))),
+        good_match=data["goodMatch"],
+        unmatched=tuple(data.get("unmatchedWords", ())),
     )
 
 

@@ -1,7 +1,8 @@
 """What goes into an index and what comes out of it, in no engine's words."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolscript.model.items import ItemKind
 from toolscript.model.models import Vector
@@ -9,6 +10,8 @@ from toolscript.model.models import Vector
 Terms = Mapping[int, float]
 Fields = Mapping[str, object]
 Scalar = str | int | bool
+
+RAREST_SHARE = 1 / 2_000
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best of each arm, best first (None: that arm was not asked), among about so many points."""
+    """The best of each arm, best first (None: that arm was not asked), among about so many points.
+
+    `shares` tells of common terms which share of the points has them.
+    """
 
     dense: Sequence[Candidate] | None = None
     words: Sequence[Candidate] | None = None
     points: int = 0
+    shares: Mapping[int, float] = field(default_factory=dict)
+
+    def rarity(self, term: int) -> float:
+        """As of a sample, however exactly it is known: one point in so many is as rare as a term gets."""
+        having = self.points * max(self.shares.get(term, 0.0), RAREST_SHARE)
+        return math.log(1 + (self.points - having + 0.5) / (having + 0.5))

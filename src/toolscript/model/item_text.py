@@ -1,14 +1,16 @@
 """What of an item is embedded, and what of it the word arm indexes, field by field."""
 
+import base64
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.words import split_identifier, terms_of_word, without_stop_words, words_of
 
 # Both are part of the index fingerprint: raise it whenever the text or a weight below changes.
-ITEM_TEXT_VERSION = 1
+ITEM_TEXT_VERSION = 2
 
 MAX_EMBEDDED = 2_000
 MAX_WORDS_PER_FIELD = 1_000
@@ -36,26 +38,66 @@ FIELDS: Mapping[str, Field] = {
 }
 
 
+# A document is longer than a description, and its title is a sentence.
+DOCUMENT_FIELDS: Mapping[str, Field] = {
+    **FIELDS,
+    "name": Field(2.0, 0.3, 14.0),
+    "description": Field(1.0, 0.75, 150.0),
+}
+
+# How much the name and the server's name count in an item's vector, beside the text of it.
+NAME_SHARE = SERVER_SHARE = 0.25
+
+
+def embedded_views(item: Item) -> list[tuple[float, str]]:
+    """The texts an item's vector is mixed from: a long description must not drown its name."""
+    views = [
+        (1.0, embedded_text(item)),
+        (NAME_SHARE, _spoken_name(item)),
+        (SERVER_SHARE, split_identifier(item.server)),
+    ]
+    return [(share, text) for share, text in views if text]
+
+
 def embedded_text(item: Item) -> str:
     """The name as words, the description and the parameters' names: what the dense arm knows."""
     parameters = ", ".join(split_identifier(name) for name, _ in _parameters(item.input_schema))
-    text = f"{split_identifier(item.name)}. {item.description}"
+    text = f"{_spoken_name(item)}. {item.description}"
     return f"{text[:MAX_EMBEDDED]} {parameters}".strip()[:MAX_EMBEDDED]
+
+
+def _spoken_name(item: Item) -> str:
+    return item.name if item.is_document else split_identifier(item.name)
 
 
 def item_terms(item: Item) -> dict[int, float]:
     """The item as a sparse vector: BM25F saturation per term; the engine adds the rarity of each word."""
-    return terms_of_fields(item_words(item))
+    return terms_of_fields(item_words(item), DOCUMENT_FIELDS if item.is_document else FIELDS)
 
 
-def terms_of_fields(words_by_field: Mapping[str, list[str]]) -> dict[int, float]:
+def terms_of_fields(
+    words_by_field: Mapping[str, list[str]], fields: Mapping[str, Field] = FIELDS
+) -> dict[int, float]:
     mass: defaultdict[str, float] = defaultdict(float)
     for name, words in words_by_field.items():
-        field = FIELDS[name]
+        field = fields[name]
         norm = 1 - field.length_penalty + field.length_penalty * len(words) / field.usual_length
         for word, count in Counter(words).items():
             mass[word] += field.weight * count / norm
     return _saturated(mass)
+
+
+def stems_of_item(item: Item) -> frozenset[int]:
+    return frozenset(terms_of_word(word)[0] for words in item_words(item).values() for word in words)
+
+
+def pack_stems(stems: Iterable[int]) -> str:
+    """Small enough to lie beside every vector."""
+    return base64.b85encode(array("I", sorted(stems)).tobytes()).decode()
+
+
+def unpack_stems(packed: str) -> frozenset[int]:
+    return frozenset(array("I", base64.b85decode(packed)))
 
 
 def _saturated(mass: Mapping[str, float]) -> dict[int, float]:

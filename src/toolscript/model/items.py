@@ -30,6 +30,11 @@ class Item:
     output_schema: JsonObject | None = None
     annotations: JsonObject | None = None
 
+    @property
+    def is_document(self) -> bool:
+        """A text of its own, which no server offers."""
+        return not self.server
+
     @cached_property
     def fingerprint(self) -> str:
         """Changes exactly when something that is stored, searched or handed out changes."""

@@ -100,7 +100,10 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class EvalReport:
-    """The engine first, then the plain baselines on the same catalog, then what is left when a part is off."""
+    """The engine first, then the plain baselines on the same catalog, then what is left when a part is off.
+
+    `held_out` says how the weights were fitted without this set; empty when nobody says so.
+    """
 
     dataset: str
     distractors: str
@@ -113,11 +116,15 @@ class EvalReport:
     calibration: tuple[CalibrationBin, ...] = ()
     curve: tuple[CurvePoint, ...] = ()
     seed: int = 0
+    held_out: str = ""
 
 
 @dataclass(frozen=True)
 class EvalRequest:
-    """What to judge with, and how. `count` takes a slice of the queries; `before` is an earlier report as data."""
+    """What to judge with, and how. `count` takes a slice of the queries.
+
+    `before` is an earlier report as data, `recipe` the weights of the ranking as data: None, the engine's own.
+    """
 
     dataset: Path
     distractors: Path | None = None
@@ -127,6 +134,7 @@ class EvalRequest:
     ablate: bool = False
     seed: int = 0
     before: Mapping[str, object] | None = None
+    recipe: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -135,3 +143,13 @@ class EvalResult:
 
     data: Mapping[str, object]
     text: str
+
+
+@dataclass(frozen=True)
+class WrittenPage:
+    """Where a page of results and its plot are, and what they are made of."""
+
+    page: str
+    plot: str
+    sets: int
+    reports: int

@@ -1,78 +1,153 @@
-"""Tool search: embed once, ask both arms, fuse, cut, and load the fields and schemas of what is returned."""
+"""Tool search: embed, ask both arms, rank, cut, and load the fields and schemas of what is returned."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from toolscript.model.index import Ask, Candidates, Condition, Fields, Where, type_skills
 from toolscript.model.items import ItemKind, Schemas
 from toolscript.model.models import Vector
 from toolscript.model.queries import SearchType, ToolQuery
 from toolscript.model.results import Timings, ToolAnswer, ToolHit
-from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.deadline import Deadline
 from toolscript.search.fallbacks import Attempt, Part
-from toolscript.search.fusion import Ranked, fuse
+from toolscript.search.ranking import (
+    CANDIDATES_PER_ARM,
+    DEFAULT_RECIPE,
+    LOOKED_AT,
+    Recipe,
+    Request,
+    rank,
+    read_request,
+    unmatched_words,
+)
+from toolscript.search.ranking.first_look import FirstLook, first_look
+from toolscript.search.ranking.traits import TRAIT_FIELDS, TraitsById, traits_of_fields
+from toolscript.search.score_scale import arm_scores, scores_of
+from toolscript.search.stages import Stages
 
-CANDIDATES_PER_ARM = 100
+NEAR_MISSES = 3
+
+
+@dataclass(frozen=True)
+class _Scored:
+    id: int
+    score: float
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What is said of the whole: None where one arm alone was asked for, which knows no verdict."""
+
+    scored: Sequence[_Scored]
+    good_match: bool | None = None
+    unmatched: tuple[str, ...] = ()
 
 
 class ToolSearch:
     def __init__(
-        self, embedder: Embedder, index: Index, catalog: Catalog, *, deadline_seconds: float = 10.0
+        self,
+        embedder: Embedder,
+        index: Index,
+        catalog: Catalog,
+        *,
+        deadline_seconds: float = 10.0,
+        recipe: Recipe = DEFAULT_RECIPE,
     ) -> None:
         self._embedder = embedder
         self._index = index
         self._catalog = catalog
         self._deadline_seconds = deadline_seconds
+        self._recipe = recipe
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        clock = _Clock()
+        stages = Stages()
         attempt = Attempt(Deadline(self._deadline_seconds))
-        vector = await self._embed(query, attempt)
-        embedding_ms = clock.lap()
-        candidates = await self._retrieve(query, vector, attempt)
-        ranked = fuse(candidates, CANDIDATES_PER_ARM)
-        best = [one for one in ranked[: query.limit] if one.score >= query.threshold]
-        search_ms = clock.lap()
-        hits = await self._enrich(query, best, attempt)
-        timings = Timings(
-            query_embedding=embedding_ms,
-            tool_search=search_ms,
-            schema_load=clock.lap(),
-            total=clock.total(),
-        )
+        request = read_request(query.text)
+        stages.end("ranking")
+        vectors = await self._embed(query, request, attempt)
+        stages.end("embedding")
+        found = await self._retrieve(query, request, vectors, attempt)
+        stages.end("engine")
+        verdict = await self._rank(query, request, found, attempt, stages)
+        best = [one for one in verdict.scored[: query.limit] if one.score >= query.threshold]
+        stages.end("ranking")
+        hits = await self._enrich(query, best or verdict.scored[:NEAR_MISSES], attempt)
+        stages.end("schemas")
         return ToolAnswer(
             query=query.text,
-            hits=tuple(hits),
-            candidate_count=sum(one.score >= query.threshold for one in ranked),
-            search_type_used=_search_type(candidates),
-            timings=timings,
+            hits=tuple(hits) if best else (),
+            candidate_count=sum(one.score >= query.threshold for one in verdict.scored),
+            search_type_used=_search_type(found[0]),
+            timings=_timings(stages),
             degraded=tuple(part.value for part in attempt.failed),
             index=self._index.card.fingerprint,
+            near_misses=() if best else tuple(hits),
+            good_match=verdict.good_match,
+            unmatched=verdict.unmatched,
         )
 
-    async def _embed(self, query: ToolQuery, attempt: Attempt) -> Vector | None:
+    async def _embed(self, query: ToolQuery, request: Request, attempt: Attempt) -> list[Vector] | None:
+        """One arm alone is asked the text as it is; both are asked for every wish in it."""
         if query.search_type is SearchType.KEYWORD:
             return None
-        return await attempt.or_else(Part.EMBEDDING, self._embedder.embed_query(query.text), None)
+        texts = request.texts if query.search_type is SearchType.HYBRID else (request.text,)
+        work = _gathered(self._embedder, texts)
+        embedded = await attempt.or_else(Part.EMBEDDING, work, None)
+        if embedded is None or query.search_type is SearchType.SEMANTIC:
+            return embedded
+        return request.vectors(np.array(embedded))
 
-    async def _retrieve(self, query: ToolQuery, vector: Vector | None, attempt: Attempt) -> Candidates:
-        wants_words = query.search_type is not SearchType.SEMANTIC or vector is None
-        ask = Ask(
-            vector=vector,
-            terms=query_terms(query.text) if wants_words else None,
-            where=_where(query),
-            limit=CANDIDATES_PER_ARM,
-        )
-        return await attempt.or_else(Part.INDEX, self._index.search(ask), Candidates())
+    async def _retrieve(
+        self, query: ToolQuery, request: Request, vectors: list[Vector] | None, attempt: Attempt
+    ) -> list[Candidates]:
+        """What the arms say of each part of the request, the whole first."""
+        wants_words = query.search_type is not SearchType.SEMANTIC or vectors is None
+        parts = request.parts if query.search_type is SearchType.HYBRID else request.parts[:1]
+        asks = [
+            Ask(
+                vector=vectors[at] if vectors else None,
+                terms=part.terms if wants_words else None,
+                where=_where(query),
+                limit=CANDIDATES_PER_ARM,
+            )
+            for at, part in enumerate(parts)
+        ]
+        nothing = [Candidates()]
+        return await attempt.or_else(Part.INDEX, _searched(self._index, asks), nothing)
 
-    async def _enrich(self, query: ToolQuery, best: Sequence[Ranked], attempt: Attempt) -> list[ToolHit]:
+    async def _rank(
+        self, query: ToolQuery, request: Request, found: list[Candidates], attempt: Attempt, stages: Stages
+    ) -> _Verdict:
+        if query.search_type is not SearchType.HYBRID:
+            return _Verdict([_Scored(*pair) for pair in arm_scores(found[0])])
+        look = first_look(found, CANDIDATES_PER_ARM, self._recipe)
+        stages.end("ranking")
+        traits = await self._traits(look, attempt)
+        stages.end("engine")
+        ranking = rank(request, look, traits, self._recipe)
+        scores = scores_of(ranking, found[0])
+        rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
+        scored = [_Scored(*row) for row in rows]
+        return _Verdict(scored, ranking.good_match, unmatched_words(request, traits.values()))
+
+    async def _traits(self, look: FirstLook, attempt: Attempt) -> TraitsById:
+        ids = look.ids[:LOOKED_AT].tolist()
+        nothing: Mapping[int, Fields] = {}
+        if not ids:
+            return {}
+        fields = await attempt.or_else(Part.INDEX, self._index.fields(ids, TRAIT_FIELDS), nothing)
+        return {id_: traits_of_fields(one) for id_, one in fields.items()}
+
+    async def _enrich(self, query: ToolQuery, best: Sequence[_Scored], attempt: Attempt) -> list[ToolHit]:
         """Fields and schemas of what is returned, at the same time."""
         if not best:
             return []
-        ids = [one.candidate.id for one in best]
+        ids = [one.id for one in best]
         no_fields: Mapping[int, Fields] = {}
         no_schemas: Mapping[int, Schemas] = {}
         fields, schemas = await asyncio.gather(
@@ -80,25 +155,30 @@ class ToolSearch:
             attempt.or_else(Part.SCHEMAS, self._schemas(query, ids), no_schemas),
         )
         # An item that was removed a moment ago has no fields any more.
-        found = [one for one in best if one.candidate.id in fields]
-        return [_hit(one, fields[one.candidate.id], schemas.get(one.candidate.id, Schemas())) for one in found]
+        found = [one for one in best if one.id in fields]
+        return [_hit(one, fields[one.id], schemas.get(one.id, Schemas())) for one in found]
 
     async def _schemas(self, query: ToolQuery, ids: Sequence[int]) -> Mapping[int, Schemas]:
         return await self._catalog.schemas(ids) if query.include_schemas else {}
 
 
-class _Clock:
-    """Milliseconds since the last lap, and since the start."""
+def _timings(stages: Stages) -> Timings:
+    spent = stages.spent
+    return Timings(
+        query_embedding=spent["embedding"],
+        tool_search=spent["engine"] + spent["ranking"],
+        ranking=spent["ranking"],
+        schema_load=spent["schemas"],
+        total=stages.total(),
+    )
 
-    def __init__(self) -> None:
-        self._started = self._lapped = time.perf_counter()
 
-    def lap(self) -> float:
-        before, self._lapped = self._lapped, time.perf_counter()
-        return (self._lapped - before) * 1000
+async def _gathered(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    return list(await asyncio.gather(*map(embedder.embed_query, texts)))
 
-    def total(self) -> float:
-        return (time.perf_counter() - self._started) * 1000
+
+async def _searched(index: Index, asks: Sequence[Ask]) -> list[Candidates]:
+    return list(await asyncio.gather(*map(index.search, asks)))
 
 
 def _where(query: ToolQuery) -> Where:
@@ -110,19 +190,20 @@ def _where(query: ToolQuery) -> Where:
     return *kind, *skills
 
 
-def _hit(ranked: Ranked, fields: Fields, schemas: Schemas) -> ToolHit:
+def _hit(scored: _Scored, fields: Fields, schemas: Schemas) -> ToolHit:
     skills = fields.get("skill_ids")
     primary = fields.get("primary_skill_id")
     return ToolHit(
-        id=ranked.candidate.id,
+        id=scored.id,
         kind=ItemKind(str(fields["type"])),
         server=str(fields["server"]),
         name=str(fields["name"]),
         description=str(fields["description"]),
-        score=min(1.0, max(0.0, ranked.score)),
+        score=min(1.0, max(0.0, scored.score)),
         skill_ids=tuple(map(str, skills)) if isinstance(skills, Sequence) else (),
         primary_skill_id=None if primary is None else str(primary),
         schemas=schemas,
+        confidence=scored.confidence,
     )
 
 

@@ -12,7 +12,7 @@ from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import SetupError
 from toolscript.evaluation.index_at_scale import Question, ShapeFigures, measure
 from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points
-from toolscript.model.item_text import embedded_text, item_terms
+from toolscript.model.item_text import item_terms
 from toolscript.model.items import StoredItem
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
@@ -21,6 +21,7 @@ from toolscript.ports import Catalog, Embedder, Index
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog
 from toolscript.settings import Settings, load_settings
+from toolscript.sync.item_vectors import embed_items
 
 PAGE = 500
 BATCH = 1_000
@@ -55,7 +56,7 @@ async def _real_points(catalog: Catalog, embedder: Embedder, count: int, on_prog
     after = 0
     while len(stored) < count and (page := await catalog.scan(after, min(PAGE, count - len(stored)))):
         found = await catalog.items([seen.id for seen in page])
-        vectors.append(await embedder.embed_passages([embedded_text(one.item) for one in found]))
+        vectors.append(await embed_items(embedder, [one.item for one in found]))
         stored += found
         after = page[-1].id
         on_progress(Progress("embed", len(stored), count))

@@ -19,7 +19,7 @@ from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress
 from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
-from toolscript.search.tools import CANDIDATES_PER_ARM
+from toolscript.search.ranking import CANDIDATES_PER_ARM
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog
 from toolscript.settings import load_settings

@@ -4,28 +4,33 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 
 from toolscript.adapters import postgres, qdrant
 from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.adapters.judged_sets import read_judged_set
 from toolscript.adapters.vector_store import RememberingEmbedder, VectorStore
-from toolscript.errors import InvalidRequest, SetupError
+from toolscript.errors import SetupError
 from toolscript.evaluation.baselines import baselines_of
 from toolscript.evaluation.judging import evenly_spread, judge
 from toolscript.evaluation.metrics import DEPTH
-from toolscript.evaluation.results import earlier_report, result_of
+from toolscript.evaluation.results import earlier_report, recipe_of, result_of
+from toolscript.evaluation.tokens import answer_tokens, count_if_possible
 from toolscript.model.index import PointVersion
-from toolscript.model.item_text import embedded_text
 from toolscript.model.items import Item, StoredItem
 from toolscript.model.judged import EvalReport, EvalRequest, EvalResult, Given, JudgedSet
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.model.queries import ToolQuery
 from toolscript.model.results import ToolAnswer
+from toolscript.model.tool_ids import tool_id
 from toolscript.ports import Catalog, Embedder, Index, Indexes
+from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
+from toolscript.search.ranking.recipe import PARTS
 from toolscript.search.tools import ToolSearch
 from toolscript.service.parts import open_embedder
 from toolscript.settings import Settings, load_gateway_settings, load_settings
+from toolscript.sync.item_vectors import embed_items
 from toolscript.sync.points import point_of
 
 SERVICE = "service"
@@ -34,16 +39,13 @@ VERSION = 1
 
 
 def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
-    if request.ablate:
-        raise InvalidRequest("the service has no parts to switch off", hint="use `--engine gateway`")
-
     async def run() -> EvalResult:
         before = earlier_report(request)
         settings = _settings(request)
         judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
         async with _open_remembering(settings, on_progress) as embedder, _catalog(settings) as catalog:
             report = await _judged(judged, request, settings, embedder, catalog, on_progress)
-        return result_of(report, before)
+        return result_of(report, request, before)
 
     return asyncio.run(run())
 
@@ -62,10 +64,16 @@ async def _judged(
     on_progress: OnProgress,
 ) -> EvalReport:
     shared = CachedEmbedder(embedder, size=len(judged.queries))
-    async with _connected(settings) as indexes, service_engine(indexes, embedder, catalog, on_progress) as engine:
+    recipe = recipe_of(request, DEFAULT_RECIPE)
+    async with (
+        _connected(settings) as indexes,
+        service_engine(indexes, embedder, catalog, recipe, on_progress) as engine,
+    ):
+        off = {part: engine.with_recipe(recipe.without(part)) for part in PARTS} if request.ablate else {}
         return await judge(
             engine,
             judged,
+            ablated=off,
             model=embedder.model.name,
             baselines=await baselines_of(judged, shared, on_progress),
             seed=request.seed,
@@ -106,12 +114,16 @@ async def _connected(settings: Settings) -> AsyncIterator[Indexes]:
 
 @asynccontextmanager
 async def service_engine(
-    indexes: Indexes, embedder: Embedder, catalog: Catalog, on_progress: OnProgress = silent
+    indexes: Indexes,
+    embedder: Embedder,
+    catalog: Catalog,
+    recipe: Recipe = DEFAULT_RECIPE,
+    on_progress: OnProgress = silent,
 ) -> AsyncIterator["ServiceEngine"]:
     card = IndexCard(embedder.model)
     await indexes.create(card)
     try:
-        yield ServiceEngine(indexes, embedder, catalog, on_progress)
+        yield ServiceEngine(indexes, embedder, catalog, recipe, on_progress)
     finally:
         await indexes.drop(card.fingerprint)
 
@@ -121,27 +133,38 @@ class ServiceEngine:
 
     name = SERVICE
 
-    def __init__(self, indexes: Indexes, embedder: Embedder, catalog: Catalog, on_progress: OnProgress) -> None:
+    def __init__(
+        self, indexes: Indexes, embedder: Embedder, catalog: Catalog, recipe: Recipe, on_progress: OnProgress
+    ) -> None:
         self._indexes = indexes
         self._embedder = embedder
         self._catalog = catalog
+        self._recipe = recipe
+        self._count = count_if_possible()
         self._on_progress = on_progress
         self._search: ToolSearch | None = None
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
         self._loaded: set[str] = set()
 
+    def with_recipe(self, recipe: Recipe) -> "ServiceEngine":
+        """Another ranking of the same points."""
+        other = copy(self)
+        vars(other).update(_recipe=recipe, _search=None)
+        return other
+
     async def load(self, items: Sequence[Item]) -> None:
         for item in items:
             self._keys[self._ids.setdefault(item.key, len(self._ids) + 1)] = item.key
         card = IndexCard(self._embedder.model)
-        if self._search is None:
+        if not self._loaded:
             async with self._indexes.loading(card):
                 await self._follow(await self._indexes.open(card), items)
         else:
             await self._follow(await self._indexes.open(card), items)
         # Opened when all is in it: an index looks at its points then.
-        self._search = ToolSearch(self._embedder, await self._indexes.open(card), self._catalog)
+        opened = await self._indexes.open(card)
+        self._search = ToolSearch(self._embedder, opened, self._catalog, recipe=self._recipe)
 
     async def _follow(self, index: Index, items: Sequence[Item]) -> None:
         wanted = {item.key for item in items}
@@ -151,12 +174,13 @@ class ServiceEngine:
         new = [item for item in items if item.key not in self._loaded]
         for start in range(0, len(new), BATCH):
             await self._put(index, new[start : start + BATCH])
-            if self._search is None:
+            if not self._loaded:
                 self._on_progress(Progress("fill", min(start + BATCH, len(new)), len(new)))
-        self._loaded = wanted
+        self._loaded.clear()
+        self._loaded.update(wanted)
 
     async def _put(self, index: Index, items: Sequence[Item]) -> None:
-        vectors = await self._embedder.embed_passages([embedded_text(item) for item in items])
+        vectors = await embed_items(self._embedder, items)
         stored = [StoredItem(self._ids[item.key], VERSION, item) for item in items]
         await index.put([point_of(one, vector) for one, vector in zip(stored, vectors, strict=True)])
 
@@ -173,8 +197,17 @@ class ServiceEngine:
 
     def _given(self, answer: ToolAnswer) -> Given:
         """What the service's answer says, in the judge's words."""
-        confidence = answer.hits[0].score if answer.hits else None
-        good_match = confidence is not None and confidence >= ToolQuery.threshold
+        confidence = answer.hits[0].confidence if answer.hits else None
         spent = answer.timings
-        stages = {"embedding": spent.query_embedding, "search": spent.tool_search, "total": spent.total}
-        return Given(tuple(self._keys[hit.id] for hit in answer.hits), confidence, good_match, stages)
+        stages = {
+            "embedding": spent.query_embedding,
+            "engine": spent.tool_search - spent.ranking,
+            "ranking": spent.ranking,
+            "total": spent.total,
+        }
+        shown = [
+            {"tool": tool_id(hit.server, hit.name), "description": hit.description}
+            for hit in answer.hits[: ToolQuery.limit]
+        ]
+        keys = tuple(self._keys[hit.id] for hit in answer.hits)
+        return Given(keys, confidence, answer.good_match, stages, answer_tokens(shown, self._count))

@@ -13,9 +13,9 @@ from enum import StrEnum
 from toolscript.errors import Rejected, ToolscriptError, Unavailable
 from toolscript.model.dirty import Claim
 from toolscript.model.index import Point, PointVersion
-from toolscript.model.item_text import embedded_text
 from toolscript.model.items import StoredItem
 from toolscript.ports import Catalog, DirtySet, Embedder, Index
+from toolscript.sync.item_vectors import embed_items
 from toolscript.sync.points import point_of
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class Indexer:
     async def _points(self, items: Sequence[StoredItem]) -> list[Point]:
         if not items:
             return []
-        vectors = await self._embedder.embed_passages([embedded_text(stored.item) for stored in items])
+        vectors = await embed_items(self._embedder, [stored.item for stored in items])
         return [point_of(stored, vector) for stored, vector in zip(items, vectors, strict=True)]
 
 

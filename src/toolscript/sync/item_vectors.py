@@ -6,17 +6,28 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from toolscript.model.item_text import embedded_text
+from toolscript.model.item_text import ITEM_TEXT_VERSION, embedded_views
 from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import Matrix, Vector
+from toolscript.model.models import Matrix, Vector, checked_vectors
 from toolscript.model.tool_ids import tool_id
 from toolscript.ports import Embedder, VectorMemory
 
 
 def vector_hash(item: Item) -> str:
-    """Changes when the name, the description or a schema of an item does."""
-    parts = (item.name, item.description, item.input_schema, item.output_schema)
+    """Changes when anything that is embedded of an item does, or how."""
+    parts = (ITEM_TEXT_VERSION, item.server, item.name, item.description, item.input_schema, item.output_schema)
     return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+async def embed_items(embedder: Embedder, items: Sequence[Item]) -> Matrix:
+    """A unit vector each, mixed from its views; a text that several share is embedded once."""
+    views = [embedded_views(item) for item in items]
+    texts = list(dict.fromkeys(text for of_item in views for _, text in of_item))
+    if not texts:
+        return np.zeros((0, embedder.model.dimensions), dtype=np.float32)
+    embedded = dict(zip(texts, await embedder.embed_passages(texts), strict=True))
+    mixed = np.array([np.sum([share * embedded[text] for share, text in one], axis=0) for one in views])
+    return checked_vectors(mixed, len(items), embedder.model)
 
 
 class ItemVectors:
@@ -53,7 +64,7 @@ class ItemVectors:
         return {key: item for key, item in zip(hashes, items, strict=True) if key not in self._known}
 
     async def embed(self, missing: Mapping[str, Item]) -> None:
-        vectors = await self._embedder.embed_passages([embedded_text(item) for item in missing.values()])
+        vectors = await embed_items(self._embedder, list(missing.values()))
         self._known |= dict(zip(missing, vectors, strict=True))
 
     def keep(self, items: Sequence[Item], hashes: Sequence[str], absent: Collection[str] = ()) -> None:

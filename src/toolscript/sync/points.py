@@ -1,7 +1,7 @@
 """An item of the catalog as a point of the index."""
 
 from toolscript.model.index import Point, type_skills
-from toolscript.model.item_text import item_terms
+from toolscript.model.item_text import item_terms, pack_stems, stems_of_item
 from toolscript.model.items import StoredItem
 from toolscript.model.models import Vector
 
@@ -20,5 +20,6 @@ def point_of(stored: StoredItem, vector: Vector) -> Point:
         "primary_skill_id": stored.primary_skill_id,
         "is_active": stored.is_active,
         "type_skill": type_skills(item.kind, stored.skill_ids),
+        "stems": pack_stems(stems_of_item(item)),
     }
     return Point(stored.id, stored.version, vector, item_terms(item), fields)

@@ -24,10 +24,13 @@ class MemoryIndex:
         allowed = [point for point in self._points.values() if _matches(point, ask)]
         dense = None if ask.vector is None else {p.id: float(p.vector @ ask.vector) for p in allowed}
         words = None if ask.terms is None else self._word_scores(allowed, ask.terms)
-        return Candidates(self._best(dense, ask.limit), self._best(words, ask.limit), len(self._points))
+        shares = {term: self._having(term) / len(self._points) for term in ask.terms or () if self._points}
+        best_words = self._best(words, ask.limit)
+        return Candidates(self._best(dense, ask.limit), best_words, len(self._points), shares)
 
-    async def fields(self, ids: Sequence[int]) -> Mapping[int, Fields]:
-        return {id_: self._points[id_].fields for id_ in ids if id_ in self._points}
+    async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
+        known = {id_: self._points[id_].fields for id_ in ids if id_ in self._points}
+        return {id_: {name: all_[name] for name in only or all_ if name in all_} for id_, all_ in known.items()}
 
     async def put(self, points: Sequence[Point]) -> None:
         for point in points:
@@ -62,8 +65,11 @@ class MemoryIndex:
 
     def _rarity(self, term: int) -> float:
         total = len(self._points)
-        having = sum(term in point.terms for point in self._points.values())
+        having = self._having(term)
         return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+    def _having(self, term: int) -> int:
+        return sum(term in point.terms for point in self._points.values())
 
     def _best(self, scores: Mapping[int, float] | None, limit: int) -> list[Candidate] | None:
         if scores is None:

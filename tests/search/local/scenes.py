@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from toolscript.model.gateway import LocalAnswer, LocalQuery
-from toolscript.model.item_text import embedded_text
+from toolscript.model.item_text import embedded_views
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import Matrix, Vector
 from toolscript.model.tool_ids import tool_id
 from toolscript.search.local import LocalIndex, LocalSearch, analyse, default_capabilities
+from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.testing import HashEmbedder
 
 
@@ -43,26 +44,36 @@ def index_of(items: Sequence[Item] = ITEMS, vectors: Matrix | None = None) -> Lo
 
 
 def vectors_of(items: Sequence[Item]) -> Matrix:
-    return np.stack([HashEmbedder()._embed(embedded_text(one)) for one in items])
+    """As items are embedded: their views, mixed."""
+    embed = HashEmbedder()._embed
+    mixed = [sum(share * embed(text) for share, text in embedded_views(one)) for one in items]
+    return np.stack([np.asarray(one / np.linalg.norm(one), dtype=np.float32) for one in mixed])
 
 
 def embedded_index(items: Sequence[Item] = ITEMS) -> LocalIndex:
     return index_of(items, vectors_of(items))
 
 
-def search_over(items: Sequence[Item] = ITEMS, *, model: bool = True, alpha: float = 0.7) -> LocalSearch:
-    search = LocalSearch(default_capabilities(), alpha=alpha)
+def search_over(
+    items: Sequence[Item] = ITEMS, *, model: bool = True, recipe: Recipe = DEFAULT_RECIPE
+) -> LocalSearch:
+    search = LocalSearch(default_capabilities(), recipe)
     search.index = embedded_index(items) if model else index_of(items)
     search.embedder = HashEmbedder() if model else None
     return search
 
 
 async def found(
-    text: str, items: Sequence[Item] = ITEMS, *, model: bool = True, threshold: float = 0.0
+    text: str,
+    items: Sequence[Item] = ITEMS,
+    *,
+    model: bool = True,
+    threshold: float = 0.0,
+    recipe: Recipe = DEFAULT_RECIPE,
 ) -> LocalAnswer:
     """All that reaches the threshold, best first."""
     query = LocalQuery(text, limit=100, threshold=threshold, kind=None)
-    return await search_over(items, model=model).search(query)
+    return await search_over(items, model=model, recipe=recipe).search(query)
 
 
 def names(answer: LocalAnswer) -> list[str]:

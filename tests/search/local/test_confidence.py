@@ -1,20 +1,16 @@
-"""Confidence: 0 to 1, in the order of the standings, and low where nothing fits."""
+"""How sure a search says it is, with a real model and by words alone: nonsense is no match, a plain wish is."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.search.local.scenes import ITEMS, index_of
+from tests.search.local.scenes import ITEMS, found, index_of, names, search_over
 from toolscript.adapters.local_model import LocalEmbedder
-from toolscript.model.gateway import DEFAULT_THRESHOLD
-from toolscript.model.item_text import embedded_text
-from toolscript.search.local.confidence import confidences
-from toolscript.search.local.index import Scores
-from toolscript.search.local.ranking import Ranking, rank
-from toolscript.search.local.spelling import wanted
+from toolscript.model.gateway import DEFAULT_THRESHOLD, LocalAnswer, LocalQuery
+from toolscript.search.local import LocalSearch
+from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Recipe
+from toolscript.sync.item_vectors import embed_items
 
 pytestmark = pytest.mark.requirement("TS-003")
 
@@ -26,97 +22,54 @@ PLAIN = [
 ]
 
 
-def ranking_of(standing: Scores, cosine: float | None, share: float) -> Ranking:
-    count = len(standing)
-    semantic = None if cosine is None else np.full(count, cosine)
-    return Ranking(np.arange(count), standing, semantic, np.ones(count), np.full(count, share))
-
-
-Standings = st.lists(st.floats(-8, 8), min_size=1, max_size=12).map(np.array)
-
-
-@settings(max_examples=100, deadline=None)
-@given(Standings, st.none() | st.floats(-1, 1), st.floats(0, 1))
-def test_confidence_is_0_to_1_in_the_order_of_standings(
-    standing: Scores, cosine: float | None, share: float
-) -> None:
-    found = confidences(ranking_of(standing, cosine, share))
-    assert ((found >= 0) & (found <= 1)).all()
-    order = np.argsort(standing, kind="stable")
-    assert (np.diff(found[order]) >= -1e-12).all()
-
-
-@settings(max_examples=60, deadline=None)
-@given(Standings, st.booleans(), st.floats(0, 1), st.floats(0, 1))
-def test_more_evidence_for_the_best_is_never_less_confidence(
-    standing: Scores, by_meaning: bool, one: float, other: float
-) -> None:
-    less, more = sorted((one, other))
-    if by_meaning:
-        low, high = (confidences(ranking_of(standing, cosine, 0.0)) for cosine in (less, more))
-    else:
-        low, high = (confidences(ranking_of(standing, None, share)) for share in (less, more))
-    assert high.max() >= low.max() - 1e-12
-
-
-def test_no_rows_are_no_confidences() -> None:
-    assert len(confidences(ranking_of(np.zeros(0), 0.5, 0.5))) == 0
-
-
-def test_a_clear_lead_is_surer_than_a_crowd() -> None:
-    alone, crowded = np.array([3.0, 0.0, 0.0]), np.array([3.0, 2.99, 2.98])
-    assert confidences(ranking_of(alone, 0.7, 0.5)).max() > confidences(ranking_of(crowded, 0.7, 0.5)).max()
-
-
-@pytest.mark.parametrize(("cosine", "share"), [(0.1, 0.9), (0.6, 0.0)])
-def test_either_kind_of_evidence_is_enough(cosine: float, share: float) -> None:
-    ahead = np.array([3.0, 0.0, 0.0])
-    assert confidences(ranking_of(ahead, cosine, share)).max() > DEFAULT_THRESHOLD
-    assert confidences(ranking_of(ahead, 0.1, 0.0)).max() < DEFAULT_THRESHOLD
-
-
-def test_an_item_without_a_word_in_common_has_no_confidence_by_words_alone() -> None:
-    ranking = Ranking(np.arange(2), np.array([1.0, -1.0]), None, np.array([2.0, 0.0]), np.array([0.9, 0.0]))
-    found = confidences(ranking)
-    assert found[0] > 0.3
-    assert found[1] == 0.0
-
-
-def test_by_words_alone_whatever_has_every_word_is_shown_however_many_others_do() -> None:
-    crowd = Ranking(np.arange(4), np.array([0.1, 0.1, 0.1, -0.3]), None, np.ones(4), np.array([1, 1, 1, 0.2]))
-    found = confidences(crowd)
-    assert (found[:3] >= DEFAULT_THRESHOLD).all()
-    assert found[3] < DEFAULT_THRESHOLD
-
-
 @pytest.fixture(scope="module")
-def real_model(model_folder: str) -> Iterator[LocalEmbedder]:
+async def by_meaning(model_folder: str) -> AsyncIterator[LocalSearch]:
     """How near nonsense comes to something is the model's own; a double would make it up."""
     model = LocalEmbedder(model_folder, threads=1)
-    yield model
+    search = search_over(model=False)
+    search.index, search.embedder = index_of(ITEMS, await embed_items(model, ITEMS)), model
+    yield search
     model.close()
 
 
-async def best(text: str, embedder: LocalEmbedder | None) -> tuple[str, float]:
-    index, vector = index_of(), None
-    if embedder is not None:
-        vectors = await embedder.embed_passages([embedded_text(one) for one in ITEMS])
-        index, vector = index.with_vectors(vectors), await embedder.embed_query(text)
-    found = confidences(rank(index, index.rows(None), wanted(text, index), vector, 0.7))
-    return ITEMS[int(np.argmax(found))].name, float(found.max())
+async def answers(text: str, by_meaning: LocalSearch) -> list[LocalAnswer]:
+    query = LocalQuery(text, kind=None)
+    return [await one.search(query) for one in (by_meaning, search_over(model=False))]
 
 
 @pytest.mark.parametrize("text", NONSENSE)
-async def test_nonsense_stays_under_the_usual_threshold(text: str, real_model: LocalEmbedder) -> None:
-    assert (await best(text, real_model))[1] < DEFAULT_THRESHOLD
-    assert (await best(text, None))[1] < DEFAULT_THRESHOLD
+async def test_nonsense_stays_under_the_usual_threshold(text: str, by_meaning: LocalSearch) -> None:
+    for answer in await answers(text, by_meaning):
+        assert answer.hits == ()
+        assert answer.unmatched
+    assert not (await found(text, model=False)).good_match
 
 
 @pytest.mark.parametrize(("text", "name"), PLAIN)
-async def test_what_is_plainly_asked_for_reaches_the_usual_threshold(
-    text: str, name: str, real_model: LocalEmbedder
-) -> None:
-    for embedder in (real_model, None):
-        found, confidence = await best(text, embedder)
-        assert found == name
-        assert confidence >= DEFAULT_THRESHOLD
+async def test_what_is_plainly_asked_for_is_a_good_match(text: str, name: str, by_meaning: LocalSearch) -> None:
+    for answer in await answers(text, by_meaning):
+        assert names(answer)[0] == name
+        assert answer.hits[0].confidence >= DEFAULT_THRESHOLD
+        assert (answer.good_match, answer.unmatched) == (True, ())
+
+
+def least(good_match: float) -> Recipe:
+    return replace(DEFAULT_RECIPE, calibration=Calibration(good_match=good_match))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+async def test_the_verdict_is_on_the_best_whatever_the_threshold(threshold: float) -> None:
+    best = (await found("read a file")).hits[0].confidence
+    for good_match, expected in ((best - 0.001, True), (best + 0.001, False)):
+        answer = await found("read a file", threshold=threshold, recipe=least(good_match))
+        assert answer.good_match is expected
+
+
+async def test_a_name_to_the_letter_is_a_good_match_however_much_is_asked_for() -> None:
+    assert (await found("read_file", recipe=least(0.98))).good_match
+
+
+@pytest.mark.parametrize("model", [True, False], ids=["meaning", "words"])
+async def test_the_words_that_nobody_has_are_told_as_they_were_typed(model: bool) -> None:
+    assert (await found("read the giraffe fiel", model=model)).unmatched == ("giraffe",)
+    assert (await found("read the file", model=model)).unmatched == ()

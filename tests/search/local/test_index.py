@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.search.local.scenes import ITEMS, LOG, READ_FILE, SUMMARY, direction, index_of, item
+from tests.search.local.scenes import ITEMS, LOG, READ_FILE, SUMMARY, direction, index_of, item, vectors_of
+from toolscript.model.index import Ask
 from toolscript.model.item_text import item_terms
-from toolscript.model.items import Item, ItemKind
+from toolscript.model.items import Item, ItemKind, StoredItem
+from toolscript.model.models import IndexCard
 from toolscript.model.words import terms_of_word
-from toolscript.search.local.index import LocalIndex, squashed
+from toolscript.search.local.index import LocalIndex, Rows, squashed
+from toolscript.search.ranking.traits import traits_of_item
+from toolscript.sync.points import point_of
+from toolscript.testing import HashEmbedder
+from toolscript.testing.index import MemoryIndex
 
 pytestmark = pytest.mark.requirement("TS-003")
 
+FILE = {terms_of_word("file")[0]: 1.0}
 WORDS = ["read", "reads", "file", "file_log", "send", "mail", "日本語", "файл", "x1", "readFile"]
 Texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 Items = st.lists(st.builds(lambda name, text: item("server", name or "none", text), Texts, Texts), max_size=8)
@@ -26,7 +33,7 @@ Asked = st.dictionaries(
 )
 
 
-def counted_by_hand(items: Sequence[Item], asked: dict[int, float]) -> tuple[list[float], list[float]]:
+def counted_by_hand(items: Sequence[Item], asked: dict[int, float]) -> list[float]:
     """BM25F with the rarity of each term, an item at a time."""
     each = [item_terms(one) for one in items]
     holders = {term: sum(term in terms for terms in each) for term in asked}
@@ -34,27 +41,20 @@ def counted_by_hand(items: Sequence[Item], asked: dict[int, float]) -> tuple[lis
         term: weight * math.log(1 + (len(items) - holders[term] + 0.5) / (holders[term] + 0.5))
         for term, weight in asked.items()
     }
-    scores = [sum(worth[term] * terms[term] for term in asked if term in terms) for terms in each]
-    most = sum(worth.values())
-    shares = [sum(worth[term] for term in asked if term in terms) / most if most else 0.0 for terms in each]
-    return scores, shares
+    return [sum(worth[term] * terms[term] for term in asked if term in terms) for terms in each]
 
 
 @settings(max_examples=60, deadline=None)
 @given(Items, Asked)
 def test_word_scores_are_those_counted_by_hand(items: list[Item], asked: dict[int, float]) -> None:
-    scores, shares = index_of(items).word_scores(asked)
-    expected_scores, expected_shares = counted_by_hand(items, asked)
-    np.testing.assert_allclose(scores, expected_scores, rtol=1e-5)
-    np.testing.assert_allclose(shares, expected_shares, rtol=1e-9)
-    assert ((shares >= 0) & (shares <= 1 + 1e-9)).all()
+    np.testing.assert_allclose(index_of(items).word_scores(asked), counted_by_hand(items, asked), rtol=1e-5)
 
 
 def test_a_rare_word_is_worth_more_than_a_common_one() -> None:
     items = [item("s", f"file_{number}", "file") for number in range(9)] + [item("s", "mail", "mail")]
     index = index_of(items)
-    common, _ = index.word_scores({terms_of_word("file")[0]: 1.0})
-    rare, _ = index.word_scores({terms_of_word("mail")[0]: 1.0})
+    common = index.word_scores({terms_of_word("file")[0]: 1.0})
+    rare = index.word_scores({terms_of_word("mail")[0]: 1.0})
     assert rare.max() > 2 * common.max() > 0
 
 
@@ -67,22 +67,31 @@ def test_rows_are_told_apart_by_kind() -> None:
     assert [ITEMS[row] for row in index.rows(ItemKind.RESOURCE)] == [LOG]
 
 
-def test_an_item_without_a_vector_has_no_cosine_and_the_others_have_theirs() -> None:
-    items = ITEMS[:3]
-    rows = np.stack([direction(1, 0), np.zeros(2, np.float32), direction(1, 1)])
-    index = index_of(items, rows)
-    cosines = index.similarities(direction(1, 0))
+def test_cosines_are_with_every_item_a_row_for_each_vector() -> None:
+    index = index_of(ITEMS[:2], np.stack([direction(1, 0), direction(1, 1)]))
+    cosines = index.similarities(np.stack([direction(1, 0), direction(0, 1)]))
     assert cosines is not None
-    np.testing.assert_allclose(cosines, [1.0, np.nan, math.sqrt(0.5)], rtol=1e-6)
-    assert index.model_is_used
+    np.testing.assert_allclose(cosines, [[1.0, math.sqrt(0.5)], [0.0, math.sqrt(0.5)]], atol=1e-6)
 
 
 def test_where_nothing_is_embedded_the_model_has_no_say() -> None:
-    assert index_of(ITEMS).similarities(direction(1, 0)) is None
-    empty = index_of(ITEMS, np.zeros((len(ITEMS), 2), np.float32))
-    assert empty.similarities(direction(1, 0)) is None
-    assert not empty.model_is_used
-    assert not index_of(ITEMS).model_is_used
+    for index in (index_of(ITEMS), index_of(ITEMS, np.zeros((len(ITEMS), 2), np.float32))):
+        assert index.similarities(np.stack([direction(1, 0)])) is None
+        assert not index.model_is_used
+        assert index.candidates([direction(1, 0)], [FILE], index.rows(None), 9)[0].dense is None
+
+
+def named_by_meaning(index: LocalIndex, rows: Rows | None = None) -> list[int] | None:
+    within = index.rows(None) if rows is None else rows
+    (found,) = index.candidates([direction(1, 0)], [FILE], within, 9)
+    return None if found.dense is None else [hit.id for hit in found.dense]
+
+
+def test_an_item_without_a_vector_is_not_named_by_meaning_and_the_others_are() -> None:
+    index = index_of(ITEMS[:3], np.stack([direction(1, 1), np.zeros(2, np.float32), direction(1, 0)]))
+    assert index.model_is_used
+    assert named_by_meaning(index) == [2, 0]
+    assert named_by_meaning(index, np.array([1])) is None, "of these rows the model knows none"
 
 
 def test_vectors_can_come_later_and_leave_the_first_index_as_it_was() -> None:
@@ -90,14 +99,50 @@ def test_vectors_can_come_later_and_leave_the_first_index_as_it_was() -> None:
     assert not before.model_is_used
     half = before.with_vectors(np.stack([direction(1, 0), np.zeros(2, np.float32)]))
     assert half.model_is_used
-    assert np.isnan(half.similarities(direction(1, 0))).tolist() == [False, True]  # type: ignore[arg-type]
+    assert named_by_meaning(half) == [0]
     after = half.with_vectors(np.stack([direction(1, 0), direction(0, 1)]))
-    assert np.isnan(after.similarities(direction(1, 0))).tolist() == [False, False]  # type: ignore[arg-type]
-    assert before.similarities(direction(1, 0)) is None
-    assert after.similarities(direction(1, 0)) is not None
+    assert named_by_meaning(after) == [0, 1]
+    assert named_by_meaning(half) == [0]
+    assert named_by_meaning(before) is None
     assert after.items == before.items
-    term = terms_of_word("file")[0]
-    np.testing.assert_array_equal(after.word_scores({term: 1.0})[0], before.word_scores({term: 1.0})[0])
+    np.testing.assert_array_equal(after.word_scores(FILE), before.word_scores(FILE))
+
+
+@settings(max_examples=40, deadline=None)
+@given(Items.filter(bool), st.lists(Asked, min_size=1, max_size=3), st.integers(1, 5))
+async def test_candidates_are_those_an_engine_would_answer(
+    items: list[Item], asked: list[dict[int, float]], limit: int
+) -> None:
+    vectors, engine = vectors_of(items), MemoryIndex(IndexCard(HashEmbedder().model))
+    await engine.put([point_of(StoredItem(row, 1, one), vectors[row]) for row, one in enumerate(items)])
+    asks = [(vector, terms) for vector, terms in zip(vectors_of(ITEMS), asked, strict=False)]
+    index = index_of(items, vectors)
+    found = index.candidates([vector for vector, _ in asks], asked, index.rows(None), limit)
+    for (vector, terms), one in zip(asks, found, strict=True):
+        expected = await engine.search(Ask(vector, terms, limit=limit))
+        assert one.points == expected.points
+        assert one.shares == pytest.approx(expected.shares)
+        for arm, wanted in ((one.dense, expected.dense), (one.words, expected.words)):
+            assert arm is not None
+            assert wanted is not None
+            assert [hit.score for hit in arm] == pytest.approx([hit.score for hit in wanted], rel=1e-4, abs=1e-6)
+
+
+def test_candidates_are_only_of_the_rows_that_may_be_found_and_no_more_than_asked_for() -> None:
+    index = index_of(ITEMS, vectors_of(ITEMS))
+    tools = index.rows(ItemKind.TOOL)
+    (found,) = index.candidates([direction(*[1.0] * 64)], [FILE], tools, 2)
+    for arm in (found.dense, found.words):
+        assert arm is not None
+        assert len(arm) == 2
+        assert {hit.id for hit in arm} <= set(tools.tolist())
+    assert found.points == len(ITEMS), "how rare a word is does not depend on who may be found"
+
+
+def test_the_traits_of_a_row_are_those_of_its_item() -> None:
+    index = index_of()
+    assert [index.traits(row) for row in range(len(ITEMS))] == [traits_of_item(one) for one in ITEMS]
+    assert index.traits(0) is index.traits(0)
 
 
 @pytest.mark.parametrize("vectors", [None, np.zeros((0, 4), np.float32)])
@@ -105,9 +150,10 @@ def test_an_empty_index_answers_everything_with_nothing(vectors: np.ndarray | No
     index = LocalIndex((), (), vectors).warm()
     assert len(index) == 0
     assert [len(index.rows(kind)) for kind in (None, *ItemKind)] == [0, 0, 0, 0]
-    scores, shares = index.word_scores({1: 1.0})
-    assert (len(scores), len(shares)) == (0, 0)
-    assert index.similarities(np.ones(4, np.float32)) is None
+    assert len(index.word_scores({1: 1.0})) == 0
+    assert index.similarities(np.ones((1, 4), np.float32)) is None
+    (found,) = index.candidates(None, [{1: 1.0}], index.rows(None), 10)
+    assert (found.dense, found.words, found.points) == (None, [], 0)
     assert index.rows_named("read_file") == []
     assert not index.knows(1)
 

@@ -1,101 +1,110 @@
-"""One order out of two arms: neither drowns the other, and more of anything is never worse."""
+"""A person's own search ranks by its recipe: neither arm drowns the other, and a name always surfaces."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.search.local.scenes import ITEMS, direction, index_of, item
-from toolscript.model.models import Vector
-from toolscript.search.local.index import LocalIndex
-from toolscript.search.local.ranking import Ranking, rank
-from toolscript.search.local.spelling import wanted
+from tests.search.local.scenes import ITEMS, direction, found, index_of, item, names, search_over
+from toolscript.model.gateway import LocalAnswer, LocalQuery
+from toolscript.model.items import Item
+from toolscript.model.models import Matrix, Vector
+from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Recipe
+from toolscript.search.ranking.confidence import EVIDENCE, Evidence
+from toolscript.search.ranking.recipe import PARTS
+from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("TS-003")
 
 # `alpha` by words, `beta` by meaning: which is first tells which arm decided.
-BY_WORDS, BY_MEANING, NEITHER = item("s", "alpha", "letter"), item("s", "beta", "sound"), item("s", "gamma", "ray")
-THREE = (BY_WORDS, BY_MEANING, NEITHER)
+THREE = (item("s", "alpha", "letter"), item("s", "beta", "sound"), item("s", "gamma", "ray"))
 VECTORS = np.stack([direction(0.1, 1), direction(1, 0.1), direction(0, 1)])
-QUERY = direction(1, 0)
+HALVES = [np.zeros(2, np.float32), np.zeros(2, np.float32), direction(1, 0)]
+SENTENCE = "read the contents of a file"
 
-
-def ranked(text: str, alpha: float, index: LocalIndex | None = None, vector: Vector | None = QUERY) -> Ranking:
-    index = index or index_of(THREE, VECTORS)
-    return rank(index, index.rows(None), wanted(text, index), vector, alpha)
-
-
-def first(ranking: Ranking) -> str:
-    return THREE[int(np.argmax(ranking.standing))].name
-
-
-def test_alpha_weighs_meaning_against_words() -> None:
-    assert first(ranked("alpha", 1.0)) == "beta"
-    assert first(ranked("alpha", 0.0)) == "alpha"
-    standings = [ranked("alpha", alpha).standing[1] for alpha in (0.0, 0.3, 0.6, 1.0)]
-    assert standings == sorted(standings)
-    assert standings[0] < standings[-1]
-
-
-def test_alpha_of_one_is_the_order_of_meaning_and_zero_that_of_words() -> None:
-    meaning, words = ranked("alpha letter", 1.0), ranked("alpha letter", 0.0)
-    assert meaning.semantic is not None
-    np.testing.assert_array_equal(np.argsort(meaning.standing), np.argsort(meaning.semantic))
-    np.testing.assert_array_equal(np.argsort(words.standing), np.argsort(words.words))
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.1, 0.7, 1.0])
-def test_words_with_nothing_to_say_leave_the_whole_word_to_meaning(alpha: float) -> None:
-    silent = ranked("zzzz", alpha)
-    assert not silent.words.any()
-    np.testing.assert_array_equal(silent.standing, ranked("zzzz", 1.0).standing)
-    assert silent.standing.std() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
-def test_without_vectors_words_have_the_whole_word(alpha: float) -> None:
-    for ranking in (ranked("alpha", alpha, vector=None), ranked("alpha", alpha, index_of(THREE))):
-        assert ranking.semantic is None
-        assert first(ranking) == "alpha"
-        assert ranking.standing.std() == pytest.approx(1.0)
-
-
-def test_rows_of_which_none_is_embedded_are_ranked_by_words() -> None:
-    index = index_of(THREE, np.stack([np.zeros(2), np.zeros(2), direction(1, 0)]).astype(np.float32))
-    ranking = rank(index, index.rows(None)[:2], wanted("alpha", index), QUERY, 0.7)
-    assert ranking.semantic is None
-    assert ranking.standing[0] > ranking.standing[1]
-
-
-def test_an_item_without_a_vector_stands_at_the_mean_of_meaning() -> None:
-    index = index_of(THREE, np.stack([direction(1, 0), direction(0, 1), np.zeros(2, np.float32)]))
-    standing = ranked("zzzz", 0.7, index).standing
-    assert standing[0] > standing[2] == 0.0 > standing[1]
-
-
-def test_items_that_are_all_alike_stand_alike() -> None:
-    index = index_of(THREE, np.stack([direction(1, 1)] * 3))
-    assert ranked("zzzz", 0.7, index).standing.tolist() == [0.0, 0.0, 0.0]
-
-
-def test_no_rows_are_no_ranking() -> None:
-    index = index_of(ITEMS)
-    ranking = rank(index, index.rows(None)[:0], wanted("file", index), QUERY, 0.7)
-    assert len(ranking.standing) == 0
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.floats(-1, 1), min_size=3, max_size=3),
+Weights = st.floats(0, 5)
+Evidences = st.builds(Evidence, *[st.floats(-5, 5)] * len(EVIDENCE))
+Recipes = st.builds(
+    Recipe,
     st.floats(0, 1),
-    st.sampled_from(["alpha", "beta letter", "gamma ray sound", "zzzz"]),
+    st.floats(0, 1),
+    *[Weights] * 5,
+    calibration=st.builds(Calibration, Evidences, Evidences, st.floats(0, 1)),
 )
-def test_whoever_is_better_in_both_arms_stands_no_lower(cosines: list[float], alpha: float, text: str) -> None:
-    vectors = np.array([[cosine, np.sqrt(1 - cosine**2)] for cosine in cosines], dtype=np.float32)
-    ranking = ranked(text, alpha, index_of(THREE, vectors))
-    semantic = ranking.semantic
-    assert semantic is not None
-    for one in range(3):
-        for other in range(3):
-            if semantic[one] >= semantic[other] and ranking.words[one] >= ranking.words[other]:
-                assert ranking.standing[one] >= ranking.standing[other] - 1e-9
+
+
+class OneDirection(HashEmbedder):
+    async def embed_query(self, text: str) -> Vector:
+        return direction(1, 0)
+
+
+def arms_alone(meaning: float) -> Recipe:
+    return Recipe(meaning, wishes=0.0, coverage=0.0, said=0.0, name=0.0, action=0.0, subject=0.0)
+
+
+async def ranked(text: str, meaning: float, vectors: Matrix | None = VECTORS) -> LocalAnswer:
+    search = search_over(THREE, recipe=arms_alone(meaning))
+    search.index, search.embedder = index_of(THREE, vectors), OneDirection()
+    return await search.search(LocalQuery(text, limit=10, threshold=0.0))
+
+
+async def first(text: str, meaning: float, vectors: Matrix | None = VECTORS) -> str:
+    return names(await ranked(text, meaning, vectors))[0]
+
+
+async def test_the_recipe_weighs_meaning_against_words() -> None:
+    assert await first("letter", 1.0) == "beta"
+    assert await first("letter", 0.0) == "alpha"
+
+
+@pytest.mark.parametrize("meaning", [0.0, 0.1, 0.7, 1.0])
+async def test_words_with_nothing_to_say_leave_the_whole_word_to_meaning(meaning: float) -> None:
+    assert (await ranked("zzzz", meaning)).hits == (await ranked("zzzz", 1.0)).hits
+    assert await first("zzzz", meaning) == "beta"
+
+
+@pytest.mark.parametrize("meaning", [0.0, 0.7, 1.0])
+async def test_without_vectors_words_have_the_whole_word(meaning: float) -> None:
+    assert await first("letter", meaning, None) == "alpha"
+
+
+async def test_what_is_not_embedded_yet_can_come_first_by_its_words() -> None:
+    assert await first("letter", 0.5, np.stack(HALVES)) == "alpha"
+
+
+async def test_items_that_are_all_alike_come_in_the_order_of_their_names() -> None:
+    assert names(await ranked("zzzz", 0.7, np.stack([direction(1, 1)] * 3))) == ["alpha", "beta", "gamma"]
+
+
+async def test_a_hit_tells_what_each_part_gave_it() -> None:
+    parts = (await found(SENTENCE)).hits[0].parts.standing
+    assert {"meaning", "words", "said"} <= set(parts)
+    assert all(parts[part] > 0 for part in ("meaning", "words", "said"))
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_part_that_is_off_gives_nothing_to_anyone(part: str) -> None:
+    answer = await found(SENTENCE, recipe=DEFAULT_RECIPE.without(part))
+    assert answer.hits
+    assert all(part not in hit.parts.standing for hit in answer.hits)
+
+
+@settings(max_examples=40, deadline=None)
+@given(Recipes, st.sampled_from(ITEMS), st.booleans())
+async def test_an_exact_name_is_first_and_sure_whatever_the_weights(
+    recipe: Recipe, wanted: Item, model: bool
+) -> None:
+    best = (await found(wanted.name, recipe=recipe, model=model)).hits[0]
+    assert best.item == wanted
+    assert best.confidence >= 0.98
+
+
+@settings(max_examples=40, deadline=None)
+@given(Recipes, st.sampled_from([SENTENCE, "file", "qqqq", "read a file and send a letter"]), st.booleans())
+async def test_confidence_is_0_to_1_best_first_whatever_the_weights(
+    recipe: Recipe, text: str, model: bool
+) -> None:
+    answer = await found(text, recipe=recipe, model=model)
+    confidences = [hit.confidence for hit in answer.hits]
+    assert confidences == sorted(confidences, reverse=True)
+    assert all(0 <= one <= 1 for one in confidences)

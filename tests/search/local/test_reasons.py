@@ -9,7 +9,8 @@ from toolscript.model.items import Item
 from toolscript.search.local.capabilities import Inferred
 from toolscript.search.local.domains import domain_of
 from toolscript.search.local.reasons import matched_words, reason
-from toolscript.search.local.spelling import Wanted, wanted
+from toolscript.search.local.spelling import corrections
+from toolscript.search.ranking import Request, read_request
 
 pytestmark = pytest.mark.requirement("TS-003")
 
@@ -17,12 +18,12 @@ PLAIN = item("acme", "frobnicate", "Frobnicates the whatsit of a gadget", depth=
 INDEX = index_of((PLAIN, READ_FILE, SEND_MAIL))
 
 
-def asked(text: str) -> Wanted:
-    return wanted(text, INDEX)
+def asked(text: str) -> Request:
+    return read_request(text, corrections(text, INDEX))
 
 
 def said(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:
-    return reason(item_words(of), parts, inferred, asked(text))
+    return reason(parts, inferred, asked(text), domain_of(item_words(of)))
 
 
 def words(*pairs: tuple[str, str]) -> tuple[WordMatch, ...]:

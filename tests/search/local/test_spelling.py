@@ -5,14 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.local.scenes import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
-from toolscript.model.words import SURFACE_SHARE, terms_of_word
-from toolscript.search.local.spelling import (
-    EXACT_BUT_FOR_CASE,
-    MOST_CORRECTED,
-    TRUST_IN_A_CORRECTION,
-    name_likeness,
-    wanted,
-)
+from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, MOST_CORRECTED, corrections, name_likeness
 
 pytestmark = pytest.mark.requirement("TS-003")
 
@@ -34,66 +27,43 @@ INDEX = index_of()
     ],
 )
 def test_a_word_nobody_knows_is_read_as_the_nearest_known_one(typed: str, meant: str | None) -> None:
-    assert wanted(typed, INDEX).meant == ({typed: meant} if meant else {})
+    assert corrections(typed, INDEX) == ({typed: meant} if meant else {})
 
 
 @pytest.mark.parametrize("known", ["file", "files", "reading", "mail", "calendar", "weather"])
 def test_a_word_somebody_knows_is_left_alone(known: str) -> None:
-    assert wanted(known, INDEX).meant == {}
+    assert corrections(known, INDEX) == {}
 
 
 @pytest.mark.parametrize("typed", ["2032", "123456", "fil", "gti", "xyz"])
 def test_numbers_and_short_words_are_never_corrected(typed: str) -> None:
     index = index_of((item("s", "find_2023", "git file 123457"), READ_FILE))
-    assert wanted(typed, index).meant == {}
+    assert corrections(typed, index) == {}
 
 
 def test_a_cyrillic_word_is_corrected_and_stemmed_like_any_other() -> None:
     index = index_of((item("поезда", "расписание", "Показывает расписание поездов"), READ_FILE))
-    assert wanted("распсание", index).meant == {"распсание": "расписание"}
-    assert wanted("поездами", index).meant == {}
+    assert corrections("распсание", index) == {"распсание": "расписание"}
+    assert corrections("поездами", index) == {}
 
 
-def test_scripts_without_spaces_are_asked_for_in_pairs_and_not_corrected() -> None:
+def test_scripts_without_spaces_are_not_corrected() -> None:
     index = index_of((item("図書館", "検索", "本を検索する"), READ_FILE))
-    asked = wanted("本を検索", index)
-    assert asked.words == ("本を", "を検", "検索")
-    assert asked.meant == {}
-
-
-def test_a_correction_is_trusted_less_than_a_word_that_was_typed_right() -> None:
-    stem, surface = terms_of_word("contents")
-    right, guessed = wanted("contents", INDEX).terms, wanted("contens", INDEX).terms
-    assert set(right) == set(guessed) == {stem, surface}
-    for term in (stem, surface):
-        assert guessed[term] == pytest.approx(TRUST_IN_A_CORRECTION * right[term])
-    assert right[surface] == SURFACE_SHARE
-
-
-def test_a_word_said_right_counts_in_full_even_when_it_is_also_misspelt() -> None:
-    assert wanted("contents contens", INDEX).terms == wanted("contents", INDEX).terms
+    assert corrections("本を検索", index) == {}
 
 
 def test_only_the_first_few_unknown_words_are_corrected() -> None:
     typos = ["contens", "forecst", "electronnic", "lettter", "appointmnt", "sentencs"]
-    assert list(wanted(" ".join(typos), INDEX).meant) == typos[:MOST_CORRECTED]
-
-
-def test_words_are_those_a_person_said_without_what_they_run_together_to() -> None:
-    asked = wanted("please read_file for me", INDEX)
-    assert asked.words == ("read", "file")
-    assert terms_of_word("readfile")[1] in asked.terms
-
-
-def test_stop_words_are_kept_when_there_is_nothing_else() -> None:
-    assert wanted("what is it", INDEX).words == ("what", "is", "it")
+    assert list(corrections(" ".join(typos), INDEX)) == typos[:MOST_CORRECTED]
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.text(max_size=40))
-def test_any_text_can_be_asked(text: str) -> None:
-    asked = wanted(text, INDEX)
-    assert all(weight > 0 for weight in asked.terms.values())
+def test_any_text_can_be_spelt_and_compared(text: str) -> None:
+    known = {word for words in INDEX.words_by_length.values() for word in words}
+    meant = corrections(text, INDEX)
+    assert set(meant.values()) <= known
+    assert not set(meant) & known
     likeness = name_likeness(text, INDEX, INDEX.rows(None))
     assert ((likeness >= 0) & (likeness <= 1)).all()
 

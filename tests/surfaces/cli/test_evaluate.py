@@ -1,6 +1,7 @@
 """`toolscript eval` on a small folder of one's own, with the real gateway behind it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,22 @@ def test_a_set_of_two_files_is_judged_and_compared(dataset: Path, model_folder: 
     changed = {one["measure"]: one["difference"] for one in data["compared"]}
     assert changed["ndcg@10"] == pytest.approx(0.0)
     assert "without_gold_auroc" not in changed
+
+
+def test_a_recipe_is_fitted_and_judged_with(dataset: Path, model_folder: str) -> None:
+    own = {"TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
+    other = dataset.parent / "other"
+    shutil.copytree(dataset, other)
+    recipe, held_out = dataset.parent / "recipe.json", dataset.parent / "held_out"
+    sets = (str(dataset), str(other))
+    told = ("--out", str(recipe), "--held-out", str(held_out), "--model", model_folder)
+    shown = run(own, "eval", "fit", *sets, *told).stdout
+    assert "held out" in shown
+    assert sorted(path.name for path in held_out.iterdir()) == ["mine.json", "other.json"]
+    asked = ("eval", "--dataset", str(dataset), "--model", model_folder, "--no-without-gold", "--json")
+    report = json.loads(run(own, *asked, "--recipe", str(held_out / "mine.json")).stdout)
+    assert report["held_out"] == "fitted without it"
+    assert json.loads(run(own, *asked, "--recipe", str(recipe)).stdout)["held_out"] == ""
 
 
 def test_what_is_missing_is_named_with_the_command_that_helps(toolscript: CommandLine, tmp_path: Path) -> None:

@@ -48,12 +48,43 @@ def test_flags_reach_the_query_and_the_gateway(toolscript: CommandLine) -> None:
 
 
 def test_nothing_found_is_exit_code_1_with_what_to_change(toolscript: CommandLine) -> None:
-    ended = toolscript("search", f"zzz{ESCAPES}")
+    ended = toolscript("search", f"oven zzz{ESCAPES} file")
     assert (ended.code, ended.out) == (1, "")
-    assert "No tools found" in ended.err
-    assert "nearest: " in ended.err
-    assert "hint: Say it in other words." in ended.err
-    assert "\x1b" not in ended.err
+    assert ended.err.splitlines() == [
+        "No tools found matching query 'oven zzz [2J file': no good match",
+        "  nearest: files__read_file (0.33)",
+        "  nearest: files__write_file (0.33)",
+        "  matched nothing: oven, zzz [2j",
+        "hint: Say it in other words.",
+    ]
+
+
+def test_nothing_as_sure_as_was_asked_for_is_not_called_a_bad_match(toolscript: CommandLine) -> None:
+    ended = toolscript("search", "read file zzz", "--threshold", "0.9")
+    assert ended.err.splitlines()[0] == "No tools found matching query 'read file zzz': none reaches 0.9"
+    assert "nearest: files__read_file (0.67)" in ended.err
+    assert "matched nothing" not in ended.err
+
+
+@pytest.mark.parametrize("output", ["table", "types"])
+def test_what_is_shown_although_nothing_fits_is_called_a_guess(toolscript: CommandLine, output: str) -> None:
+    ended = toolscript("search", "oven zzz file", "--threshold", "0.1", "--output", output)
+    assert (ended.code, "files__read_file" in ended.out) == (0, True)
+    assert ended.err == "no good match: the best of these is a guess; matched nothing: oven, zzz\n"
+
+
+def test_a_good_match_is_not_talked_about(toolscript: CommandLine) -> None:
+    assert toolscript("search", "read file zzz").err == ""
+
+
+def test_where_no_server_offers_anything_the_words_are_not_blamed(toolscript: CommandLine) -> None:
+    toolscript.gateway.found = ()
+    assert "matched nothing" not in toolscript("search", "read file").err
+
+
+def test_of_many_words_that_matched_nothing_some_are_named(toolscript: CommandLine) -> None:
+    ended = toolscript("search", " ".join(f"q{number}" for number in range(12)))
+    assert "  matched nothing: q0, q1, q2, q3, q4, q5, q6, q7 and 4 more\n" in ended.err
 
 
 @pytest.mark.parametrize("option", [["--json"], ["--output", "json"]])
@@ -61,15 +92,28 @@ def test_as_json_it_is_one_line_of_json_found_or_not(toolscript: CommandLine, op
     found = toolscript("search", "read a file", *option)
     assert json.loads(found.out)["results"][0]["toolId"] == "files__read_file"
     assert "parts" not in json.loads(found.out)["results"][0]
+    assert json.loads(found.out)["goodMatch"] is True
     missing = toolscript("search", "zzz", *option)
     assert (missing.code, json.loads(missing.out)["results"], missing.err) == (1, [], "")
+    assert (json.loads(missing.out)["goodMatch"], json.loads(missing.out)["unmatchedWords"]) == (False, ["zzz"])
 
 
 @pytest.mark.requirement("TS-003")
 def test_explained_it_shows_the_parts(toolscript: CommandLine) -> None:
-    assert "capability 0.00" in toolscript("search", "read a file", "--explain").out
+    explained = toolscript("search", "read a file", "--explain").out
+    assert "capability 0.00" in explained
+    assert "\n  standing: words +1.00, action -0.50\n" in explained
     as_json = json.loads(toolscript("search", "read a file", "--explain", "--json").out)
-    assert sorted(as_json["results"][0]["parts"]) == ["boost", "fuzzy", "matched", "semantic", "words"]
+    assert sorted(as_json["results"][0]["parts"]) == [
+        *("boost", "fuzzy", "matched", "semantic", "standing", "words"),
+    ]
+
+
+@pytest.mark.requirement("TS-003")
+def test_near_misses_are_explained_too(toolscript: CommandLine) -> None:
+    ended = toolscript("search", "oven zzz file", "--explain")
+    assert ended.out == ""
+    assert ended.err.count("\n  standing: words +0.33, action -0.50\n") == 2
 
 
 @pytest.mark.requirement("TS-009")

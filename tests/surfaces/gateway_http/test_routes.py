@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("TS-008")
 async def test_a_search_answers_in_the_documented_shape(app: Starlette) -> None:
     reply = await ask(app, "/search?q=read%20a%20file&limit=1&threshold=0.2")
     assert reply.status == 200
-    assert sorted(reply.json) == ["query", "results", "semantic", "threshold", "totalResults"]
+    assert sorted(reply.json) == ["goodMatch", "query", "results", "semantic", "threshold", "totalResults"]
     assert (reply.json["query"], reply.json["threshold"], reply.json["semantic"]) == ("read a file", 0.2, True)
     (hit,) = reply.json["results"]
     assert sorted(hit) == ["confidence", "description", "reason", "serverName", "toolId", "toolName"]
@@ -34,9 +34,18 @@ async def test_an_empty_answer_is_no_error_and_says_what_to_change(app: Starlett
     assert reply.json["nearMisses"]
 
 
+async def test_the_verdict_does_not_depend_on_the_threshold(app: Starlette) -> None:
+    for threshold in (0, 1):
+        fits = (await ask(app, f"/search?q=read_file%20zzz&threshold={threshold}")).json
+        assert fits["goodMatch"]
+        nothing_fits = (await ask(app, f"/search?q=zzz%20qqq&threshold={threshold}")).json
+        assert (nothing_fits["goodMatch"], nothing_fits["unmatchedWords"]) == (False, ["zzz", "qqq"])
+
+
 async def test_parts_and_schemas_come_when_they_are_asked_for(app: Starlette) -> None:
     hit = (await ask(app, "/search?q=read_file&limit=1&explain=true&schemas=1")).json["results"][0]
     assert hit["parts"]["fuzzy"] == 1.0
+    assert hit["parts"]["standing"]["name"] > 0
     assert hit["inputSchema"]["properties"]["path"]["type"] == "string"
 
 

@@ -1,10 +1,10 @@
 """A gateway in memory: a few tools, found by the words they contain, that answer what they were told to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolscript.errors import NotFound, ServerUnavailable
-from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalHit, LocalQuery
+from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
 from toolscript.model.items import Item, ItemKind, JsonObject
 from toolscript.model.servers import CallResult, ServerState
 from toolscript.model.tool_ids import is_wanted, tool_id
@@ -17,6 +17,7 @@ EVERY_BLOCK: tuple[JsonObject, ...] = (
     {"type": "resource", "resource": {"uri": "memo://rows", "mimeType": "text/plain", "text": "a,b"}},
     {"type": "resource_link", "uri": "memo://all", "name": "all rows"},
 )
+GOOD_ENOUGH = 0.4
 LONG = "Reads rows from a database. " + "It goes on about every detail of it for very long, " * 10
 
 
@@ -38,6 +39,14 @@ ITEMS = (
 )
 
 
+def _words(text: str) -> list[str]:
+    return text.lower().replace("_", " ").split()
+
+
+def _has(word: str) -> Callable[[Item], bool]:
+    return lambda item: word in f"{item.name} {item.description}".lower()
+
+
 @dataclass
 class GatewayDouble:
     """`replies` are what calls answer, by tool; an exception among them is raised."""
@@ -56,9 +65,16 @@ class GatewayDouble:
         scored = sorted((self._hit(item, query.text) for item in self._tools()), key=lambda hit: -hit.confidence)
         hits = tuple(hit for hit in scored if hit.confidence >= query.threshold)
         misses = () if hits else tuple(scored[:2])
-        hint = "" if hits else "Say it in other words."
         return LocalAnswer(
-            query.text, hits[: query.limit], len(hits), query.threshold, self.semantic, hint, misses
+            query=query.text,
+            hits=hits[: query.limit],
+            total=len(hits),
+            threshold=query.threshold,
+            semantic=self.semantic,
+            hint="" if hits else "Say it in other words.",
+            near_misses=misses,
+            good_match=bool(scored) and scored[0].confidence >= GOOD_ENOUGH,
+            unmatched=tuple(word for word in _words(query.text) if not any(map(_has(word), self._tools()))),
         )
 
     def _tools(self) -> list[Item]:
@@ -66,10 +82,11 @@ class GatewayDouble:
 
     @staticmethod
     def _hit(item: Item, text: str) -> LocalHit:
-        words = text.lower().replace("_", " ").split()
-        there = f"{item.name} {item.description}".lower()
-        matched = [word for word in words if word in there]
-        return LocalHit(item, len(matched) / len(words), f"has {', '.join(matched) or 'nothing'}")
+        words = _words(text)
+        matched = [word for word in words if _has(word)(item)]
+        share = len(matched) / len(words)
+        parts = ScoreParts(words=share, standing={"words": share, "action": -0.5})
+        return LocalHit(item, share, f"has {', '.join(matched) or 'nothing'}", parts)
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         return [item for item in self.found if is_wanted(item.server, item.name, wanted)]

@@ -52,6 +52,8 @@ async def test_a_search_answers_in_one_line_for_each_tool(mode: str) -> None:
     assert found.structured_content["total"] == 3
     assert found.structured_content["semantic"] is True
     assert found.structured_content["hint"] == ""
+    assert found.structured_content["good_match"] is True
+    assert "unmatched_words" not in found.structured_content
     assert found.structured_content["results"][0] == {
         "tool": "files__read_file",
         "confidence": 1.0,
@@ -87,12 +89,44 @@ async def test_a_search_without_limits_asks_for_five_at_the_usual_threshold() ->
 async def test_when_nothing_fits_the_near_misses_and_what_to_do_are_said() -> None:
     found = await call(GatewayDouble(), "search_tools", {"query": "oven bread file"})
     assert not found.is_error
-    lines = text_of(found).splitlines()
-    assert lines[:2] == ["Nothing reaches the threshold.", "Near misses:"]
-    assert lines[-1] == "Say it in other words."
+    assert text_of(found).splitlines() == [
+        "No good match. Matched nothing: oven, bread.",
+        "Near misses:",
+        "files__read_file 0.33: Read the contents of a file.",
+        "files__write_file 0.33: Write text to a file.",
+        "Say it in other words.",
+    ]
+    data = found.structured_content
+    assert data is not None
+    assert (data["good_match"], data["unmatched_words"], data["results"]) == (False, ["oven", "bread"], [])
+    assert len(data["near_misses"]) == 2
+
+
+async def test_a_result_of_a_low_threshold_that_does_not_fit_is_called_a_guess() -> None:
+    asked = {"query": "oven bread file", "threshold": 0.1, "limit": 1}
+    found = await call(GatewayDouble(), "search_tools", asked)
+    assert text_of(found).splitlines() == [
+        "No good match, the first is a guess. Matched nothing: oven, bread.",
+        "files__read_file 0.33: Read the contents of a file. (has file)",
+        "1 of 2.",
+    ]
     assert found.structured_content is not None
-    assert found.structured_content["results"] == []
-    assert len(found.structured_content["near_misses"]) == 2
+    assert found.structured_content["good_match"] is False
+
+
+async def test_a_good_match_below_the_threshold_is_not_called_a_bad_one() -> None:
+    found = await call(GatewayDouble(), "search_tools", {"query": "read file zzz", "threshold": 0.9})
+    assert text_of(found).splitlines()[:2] == ["Nothing reaches the threshold.", "Near misses:"]
+    assert found.structured_content is not None
+    assert found.structured_content["good_match"] is True
+
+
+async def test_of_many_words_that_matched_nothing_the_text_names_some() -> None:
+    asked = {"query": " ".join(f"q{number}" for number in range(12))}
+    found = await call(GatewayDouble(), "search_tools", asked)
+    assert text_of(found).splitlines()[0] == "No good match. Matched nothing: q0, q1, q2, q3, q4, q5, q6, q7, …."
+    assert found.structured_content is not None
+    assert len(found.structured_content["unmatched_words"]) == 12
 
 
 @pytest.mark.requirement("TS-006")

@@ -83,8 +83,9 @@ class Gateway:
         def embedded() -> bool:
             if self.ask("/health").json()["items"] != tools:
                 return False
-            found = self.search("x", limit=100, threshold=0, explain=1)["results"]
-            return all(one["parts"]["semantic"] is not None for one in found)
+            found = self.search("x", kind="any", limit=100, threshold=0, explain=1)["results"]
+            by_meaning = [one for one in found if one["parts"]["semantic"] is not None]
+            return len(by_meaning) == min(tools, 100)
 
         until(embedded, f"{tools} tools with vectors; {self.health()}")
         return self

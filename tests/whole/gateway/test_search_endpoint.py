@@ -12,7 +12,9 @@ pytestmark = pytest.mark.requirement("TS-008")
 @scenario("Search endpoint invocation")
 def test_a_search_answers_with_these_fields_and_no_others(gateway: Gateway) -> None:
     answer = gateway.ask("/search?q=find+files&limit=5").json()
-    assert {*answer} <= {"query", "results", "totalResults", "threshold", "semantic", "hint"}
+    always = {"query", "results", "totalResults", "threshold", "semantic", "goodMatch"}
+    assert always <= {*answer} <= {*always, "hint", "unmatchedWords"}
+    assert answer["goodMatch"] is True
     assert (answer["query"], answer["threshold"], answer["semantic"]) == ("find files", 0.35, True)
     assert 1 <= len(answer["results"]) <= 5
     assert answer["totalResults"] >= len(answer["results"])
@@ -68,10 +70,18 @@ def test_a_search_can_ask_for_prompts_resources_or_all_kinds(gateway: Gateway) -
     assert kinds == {"tool", "prompt", "resource"}
 
 
+def test_what_no_tool_can_do_is_no_good_match_and_the_words_are_named(gateway: Gateway) -> None:
+    answer = gateway.search("xylophone lessons for marsupials")
+    assert (answer["goodMatch"], answer["results"]) == (False, [])
+    assert answer["unmatchedWords"] == ["xylophone", "lessons", "marsupials"]
+    assert answer["nearMisses"]
+
+
 def test_the_parts_of_a_confidence_are_told_when_asked(gateway: Gateway) -> None:
     parts = gateway.search("read file contents", explain=1)["results"][0]["parts"]
-    assert {*parts} == {"semantic", "words", "fuzzy", "boost", "matched"}
+    assert {*parts} == {"semantic", "words", "fuzzy", "boost", "matched", "standing"}
     assert parts["semantic"] > 0.3
+    assert parts["standing"]["meaning"] > 0
     assert {"word": "file", "field": "name"} in parts["matched"]
 
 

@@ -27,7 +27,10 @@ class CommonTerms:
     def of_sample(cls, points: int, sample: Iterable[Iterable[int]]) -> "CommonTerms":
         rows = list(sample)
         counts = Counter(term for row in rows for term in row)
-        return cls(points, {term: count / len(rows) for term, count in counts.items() if count > 1})
+        return cls(points, {term: count / len(rows) for term, count in counts.items()})
+
+    def shares_of(self, terms: Iterable[int]) -> dict[int, float]:
+        return {term: self.shares[term] for term in terms if term in self.shares}
 
     def within_budget(self, terms: Terms) -> Terms:
         rarest_first = sorted(terms, key=lambda term: self.shares.get(term, 0.0))

@@ -1,21 +1,25 @@
 """One collection of points."""
 
+import asyncio
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.common_terms import BUDGET, SAMPLE, CommonTerms
+from toolscript.adapters.qdrant.common_terms import SAMPLE, CommonTerms
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner
 from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
-from toolscript.errors import IndexRejected
+from toolscript.errors import IndexRejected, ToolscriptError
 from toolscript.model.index import Ask, Candidate, Candidates, Fields, Point, PointVersion, Terms, Where
 from toolscript.model.models import IndexCard, Vector
 
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
 EF = 400
 SAMPLE_AGAIN_SECONDS = 60.0
+
+logger = logging.getLogger(__name__)
 
 
 class QdrantIndex:
@@ -26,14 +30,14 @@ class QdrantIndex:
         self._planner = DensePlanner(layout.broad)
         self._common = CommonTerms(0, {})
         self._sampled_at = float("-inf")
+        self._sampling: asyncio.Future[None] | None = None
 
     @property
     def card(self) -> IndexCard:
         return self._card
 
     async def search(self, ask: Ask) -> Candidates:
-        if not self._common.points or time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
-            await self.sample()
+        await self._keep_sampled()
         plan = DensePlan(ask.where, (), ask.limit) if ask.exact else self._planner.plan(ask.where, ask.limit)
         queries = []
         if ask.vector is not None:
@@ -42,13 +46,14 @@ class QdrantIndex:
             queries.append(self._words_query(ask))
         answers = iter(await self._query_batch(queries))
         dense = None if ask.vector is None else await self._checked(plan, next(answers), ask)
-        return Candidates(dense, _words(ask, answers), self._common.points)
+        shares = self._common.shares_of(ask.terms or ())
+        return Candidates(dense, _words(ask, answers), self._common.points, shares)
 
-    async def fields(self, ids: Sequence[int]) -> Mapping[int, Fields]:
+    async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         request = wire.GetPoints(
             collection_name=self._name,
             ids=[wire.PointId(num=id_) for id_ in ids],
-            with_payload=wire.WithPayloadSelector(enable=True),
+            with_payload=_only(only) if only else wire.WithPayloadSelector(enable=True),
         )
         with translated():
             answer = await self._qdrant.points.Get(request, timeout=self._qdrant.timeout_seconds)
@@ -95,15 +100,28 @@ class QdrantIndex:
             page = await self._qdrant.points.Scroll(request, timeout=self._qdrant.timeout_seconds)
         return [PointVersion(point.id.num, point.payload["version"].integer_value) for point in page.result]
 
+    async def _keep_sampled(self) -> None:
+        """Nobody waits for a newer sample where there is one."""
+        if not self._common.points:
+            await self.sample()
+        elif time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
+            self._sampled_at = time.monotonic()
+            self._sampling = asyncio.ensure_future(self._sample_again())
+
+    async def _sample_again(self) -> None:
+        try:
+            await self.sample()
+        except ToolscriptError as error:
+            logger.warning("no new sample of the index", extra={"part": "index", "reason": error.message})
+
     async def sample(self) -> None:
-        """How many points there are, and in a large collection which of their words are common.
+        """How many points there are, and which of their words are common.
 
         Whoever searches meanwhile goes on with what was known before.
         """
         self._sampled_at = time.monotonic()
         points = await self.count(exact=False)
-        rows = await self._random_terms() if points > BUDGET // 2 else []
-        self._common = CommonTerms.of_sample(points, rows)
+        self._common = CommonTerms.of_sample(points, await self._random_terms())
 
     async def _random_terms(self) -> list[Sequence[int]]:
         request = wire.QueryPoints(

@@ -9,11 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.model.item_text import item_words, terms_of_fields
+from toolscript.model.index import Candidate, Candidates
+from toolscript.model.item_text import item_terms, item_words
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import Matrix, Vector
 from toolscript.model.tool_ids import tool_id
 from toolscript.model.words import split_identifier
+from toolscript.search.local.domains import domain_of
+from toolscript.search.ranking.traits import Traits, traits_of_item
 
 Scores = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -30,7 +33,7 @@ class Analysed:
 
 def analyse(item: Item) -> Analysed:
     fields = item_words(item)
-    terms = terms_of_fields(fields)
+    terms = item_terms(item)
     return Analysed(
         np.fromiter(terms.keys(), np.uint32, len(terms)),
         np.fromiter(terms.values(), np.float32, len(terms)),
@@ -60,6 +63,8 @@ class LocalIndex:
         self._vectors = vectors
         self._words_of_row: dict[int, Mapping[str, list[str]]] = {}
         self._matching: dict[Hashable, Rows] = {}
+        self._traits: dict[int, Traits] = {}
+        self._domains: dict[int, str] = {}
         self._places, self._rows, self._weights = _postings(analysed)
 
     def __len__(self) -> int:
@@ -86,18 +91,45 @@ class LocalIndex:
         of_kind: dict[ItemKind | None, Rows] = {kind: np.flatnonzero(kinds == kind.value) for kind in ItemKind}
         return {**of_kind, None: np.arange(len(self.items))}
 
-    def similarities(self, vector: Vector) -> Scores | None:
-        """The cosine with every item; NaN where an item has no vector yet."""
-        if self._vectors is None or not len(self.items):
+    def similarities(self, vectors: Matrix) -> Matrix | None:
+        """The cosines with every item, a row per vector; None where nothing has been embedded yet."""
+        if self._vectors is None or not self.model_is_used:
             return None
-        cosines = (self._vectors @ vector).astype(np.float64)
-        cosines[~self._is_embedded] = np.nan
-        return None if np.isnan(cosines).all() else cosines
+        # All at once: what takes time is to read the items' vectors.
+        return np.ascontiguousarray((self._vectors @ vectors.T).T)
 
     @cached_property
     def _is_embedded(self) -> NDArray[np.bool_]:
         assert self._vectors is not None  # noqa: S101
         return np.asarray(self._vectors.any(axis=1))
+
+    def candidates(
+        self, vectors: Sequence[Vector] | None, asked: Sequence[Mapping[int, float]], rows: Rows, limit: int
+    ) -> list[Candidates]:
+        """For each part of a request the best rows of either arm: what an engine would answer, and exact."""
+        cosines = self.similarities(np.array(vectors)) if vectors else None
+        embedded = rows if cosines is None else rows[self._is_embedded[rows]]
+        return [
+            Candidates(
+                None if cosines is None or not len(embedded) else _best(cosines[at], embedded, limit),
+                self._best_by_words(terms, rows, limit),
+                len(self.items),
+                self._shares(terms),
+            )
+            for at, terms in enumerate(asked)
+        ]
+
+    def _best_by_words(self, terms: Mapping[int, float], rows: Rows, limit: int) -> list[Candidate]:
+        scores = self.word_scores(terms)
+        return _best(scores, rows[scores[rows] > 0], limit)
+
+    def _shares(self, terms: Iterable[int]) -> Mapping[int, float]:
+        return {term: len(self._postings_of(term)[0]) / max(1, len(self.items)) for term in terms}
+
+    def traits(self, row: int) -> Traits:
+        if row not in self._traits:
+            self._traits[row] = traits_of_item(self.items[row])
+        return self._traits[row]
 
     def _rarity(self, found: int) -> float:
         return math.log(1 + (len(self.items) - found + 0.5) / (found + 0.5))
@@ -105,16 +137,13 @@ class LocalIndex:
     def knows(self, term: int) -> bool:
         return term in self._places
 
-    def word_scores(self, terms: Mapping[int, float]) -> tuple[Scores, Scores]:
-        """For every item its BM25F score, and the share of what was asked, by rarity, that it has at all."""
-        scores, shares, asked = np.zeros(len(self.items)), np.zeros(len(self.items)), 0.0
+    def word_scores(self, terms: Mapping[int, float]) -> Scores:
+        """The BM25F score of every item."""
+        scores = np.zeros(len(self.items))
         for term, weight in terms.items():
             rows, weights = self._postings_of(term)
-            worth = weight * self._rarity(len(rows))
-            asked += worth
-            scores[rows] += worth * weights
-            shares[rows] += worth
-        return scores, shares / asked if asked else shares
+            scores[rows] += weight * self._rarity(len(rows)) * weights
+        return scores
 
     def _postings_of(self, term: int) -> tuple[Rows, NDArray[np.float32]]:
         place = self._places.get(term, slice(0, 0))
@@ -182,11 +211,22 @@ class LocalIndex:
             self._words_of_row[row] = item_words(self.items[row])
         return self._words_of_row[row]
 
+    def domain(self, row: int) -> str:
+        if row not in self._domains:
+            self._domains[row] = domain_of(self.words(row))
+        return self._domains[row]
+
     def warm(self) -> "LocalIndex":
         """Builds what a first search would otherwise wait for."""
         _ = self.names, self.full_names, self.name_parts, self.place_by_name, self.words_by_length
         _ = self._rows_of_kind, self._rows_by_name, self._rows_of_any_case
         return self
+
+
+def _best(scores: Scores | Vector, rows: Rows, limit: int) -> list[Candidate]:
+    best = rows if len(rows) <= limit else rows[np.argpartition(-scores[rows], limit)[:limit]]
+    order = best[np.lexsort((best, -scores[best]))]
+    return [Candidate(row, score) for row, score in zip(order.tolist(), scores[order].tolist(), strict=True)]
 
 
 def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, NDArray[np.float32]]:

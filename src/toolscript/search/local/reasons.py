@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from toolscript.model.gateway import ScoreParts, WordMatch
 from toolscript.model.words import terms_of_word
 from toolscript.search.local.capabilities import Inferred
-from toolscript.search.local.domains import domain_of
-from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, Wanted
+from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE
+from toolscript.search.ranking import Request
 
 SEMANTIC_ENOUGH = 0.3
 MOST_WORDS = 4
 
 
-def matched_words(fields: Mapping[str, list[str]], asked: Wanted) -> tuple[WordMatch, ...]:
+def matched_words(fields: Mapping[str, list[str]], asked: Request) -> tuple[WordMatch, ...]:
     """Each word of the query, as it was typed, with the first field it was found in."""
     stems = {field: frozenset(terms_of_word(word)[0] for word in words) for field, words in fields.items()}
     return tuple(
@@ -27,16 +27,15 @@ def _field_of(stem: int, stems: dict[str, frozenset[int]]) -> str:
     return next((field for field in order if stem in stems[field]), "")
 
 
-def reason(fields: Mapping[str, list[str]], parts: ScoreParts, inferred: Inferred | None, asked: Wanted) -> str:
+def reason(parts: ScoreParts, inferred: Inferred | None, asked: Request, domain: str) -> str:
     if parts.fuzzy >= EXACT_BUT_FOR_CASE:
         return "Exact name"
     if inferred is not None:
         return f"Capability inference ({inferred.kind} → {inferred.capability})"
-    domain = domain_of(fields)
     return " + ".join(_evidence(parts, asked)) + (f" ({domain})" if domain else "")
 
 
-def _evidence(parts: ScoreParts, asked: Wanted) -> list[str]:
+def _evidence(parts: ScoreParts, asked: Request) -> list[str]:
     found = []
     if parts.fuzzy:
         found.append("Fuzzy match of the name")

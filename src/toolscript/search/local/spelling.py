@@ -1,20 +1,17 @@
 """What a person meant to type: words nobody knows are read as the nearest word somebody knows."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from toolscript.model.words import STEM_SHARE, SURFACE_SHARE, terms_of_word, without_stop_words, words_of
+from toolscript.model.words import terms_of_word, without_stop_words, words_of
 from toolscript.search.local.index import LocalIndex, Rows, Scores, squashed
 
 SHORTEST_CORRECTED = 4
 NEAREST_WORD = 0.82
 SWAPPED_LETTERS = 0.75
-# A corrected word is a guess.
-TRUST_IN_A_CORRECTION = 0.8
 
 LONGEST_NAME_ASKED = 5
 NEAREST_NAME = 86.0
@@ -23,32 +20,10 @@ MOST_NAMES = 8
 MOST_CORRECTED = 4
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A query as the word arm asks it. `meant` maps a misspelt word to the one it was read as."""
-
-    words: tuple[str, ...]
-    terms: Mapping[int, float]
-    meant: Mapping[str, str]
-
-
-def wanted(text: str, index: LocalIndex) -> Wanted:
-    words = tuple(dict.fromkeys(without_stop_words(words_of(text))))
-    wholes = {_whole(one) for one in text.split()}
-    meant = _corrections([word for word in words if not _is_known(word, index)], index)
-    terms: dict[int, float] = {}
-    for word in words:
-        trust = TRUST_IN_A_CORRECTION if word in meant else 1.0
-        stem, surface = terms_of_word(meant.get(word, word))
-        terms.setdefault(stem, STEM_SHARE * trust)
-        terms.setdefault(surface, SURFACE_SHARE * trust)
-    return Wanted(tuple(word for word in words if word not in wholes), terms, meant)
-
-
-def _whole(run: str) -> str:
-    """`readfile` of `read_file`: asked for like its parts, and no word a person said."""
-    *parts, last = words_of(run) or [""]
-    return last if parts and last == "".join(parts) else ""
+def corrections(text: str, index: LocalIndex) -> dict[str, str]:
+    """The words nobody knows, each with the nearest that somebody does."""
+    words = dict.fromkeys(without_stop_words(words_of(text)))
+    return _corrections([word for word in words if not _is_known(word, index)], index)
 
 
 def _is_known(word: str, index: LocalIndex) -> bool:

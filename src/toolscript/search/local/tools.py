@@ -1,20 +1,35 @@
-"""Tool search on a person's own machine: embed once, rank everything, say how sure, and say why."""
+"""Tool search on a person's own machine: embed, rank, say how sure, and say why."""
 
+import asyncio
 import logging
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toolscript.errors import ToolscriptError
 from toolscript.model.gateway import LocalAnswer, LocalHit, LocalQuery, ScoreParts
+from toolscript.model.index import Candidates
 from toolscript.model.models import Vector
 from toolscript.ports import Embedder
-from toolscript.search.local.capabilities import Capabilities, Inferred
-from toolscript.search.local.confidence import confidences
+from toolscript.search.local.capabilities import Capabilities, General, Inferred
 from toolscript.search.local.index import LocalIndex, Rows, Scores
-from toolscript.search.local.ranking import Ranking, rank
 from toolscript.search.local.reasons import matched_words, reason
-from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, Wanted, name_likeness, wanted
+from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, corrections, name_likeness
+from toolscript.search.ranking import (
+    CANDIDATES_PER_ARM,
+    LOOKED_AT,
+    Ranking,
+    Recipe,
+    Request,
+    rank,
+    read_request,
+    unmatched_words,
+)
+from toolscript.search.ranking.first_look import FirstLook, first_look
+from toolscript.search.ranking.traits import TraitsById
+from toolscript.search.stages import Stages
 
 NEAR_MISSES = 3
 # The least an exact name is worth, and a name as far off as names may be.
@@ -29,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Scored:
-    """Everything that is known about every row, and the order that follows from it."""
+    """Everything that is known about every candidate, and the order that follows from it."""
 
     ranking: Ranking
     confidence: Scores
@@ -41,22 +56,27 @@ class _Scored:
 class LocalSearch:
     """`index` and `embedder` may be replaced at any time; a search uses what is there when it begins."""
 
-    def __init__(self, capabilities: Capabilities, *, alpha: float) -> None:
+    def __init__(self, capabilities: Capabilities, recipe: Recipe) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
         self.why_words_alone = "the embedding model is still loading"
         self._capabilities = capabilities
-        self._alpha = alpha
+        self._recipe = recipe
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        index = self.index
-        vector = await self._embed(query.text, index)
-        asked = wanted(query.text, index)
-        scored = self._score(query, asked, vector, index)
+        index, stages = self.index, Stages()
+        request = read_request(query.text, corrections(query.text, index))
+        stages.end("ranking")
+        vectors = await self._embed(request, index)
+        stages.end("embedding")
+        scored = self._score(query, request, vectors, index, stages)
         passing = scored.order[scored.confidence[scored.order] >= query.threshold]
-        hits = [_hit(index, scored, at, asked) for at in passing[: query.limit]]
-        misses = [] if hits else [_hit(index, scored, at, asked) for at in scored.order[:NEAR_MISSES]]
-        semantic = scored.ranking.semantic is not None
+        hits = [_hit(index, scored, at, request) for at in passing[: query.limit]]
+        misses = [] if hits else [_hit(index, scored, at, request) for at in scored.order[:NEAR_MISSES]]
+        semantic = scored.ranking.semantic
+        traits = [index.traits(row) for row in scored.ranking.ids[:LOOKED_AT].tolist()]
+        unmatched = unmatched_words(request, traits)
+        stages.end("ranking")
         return LocalAnswer(
             query=query.text,
             hits=tuple(hits),
@@ -65,51 +85,68 @@ class LocalSearch:
             semantic=semantic,
             hint=self._hint(query, index, found=bool(hits), semantic=semantic),
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
+            good_match=bool(scored.confidence.max(initial=0.0) >= self._recipe.calibration.good_match),
+            unmatched=unmatched,
+            milliseconds={**stages.spent, "total": stages.total()},
         )
 
-    async def _embed(self, text: str, index: LocalIndex) -> Vector | None:
+    async def first_look(self, text: str, recipe: Recipe) -> tuple[Request, FirstLook, TraitsById]:
+        """What a ranking is made from, with nothing but the arms behind it: to fit a recipe to."""
+        index = self.index
+        request = read_request(text, corrections(text, index))
+        terms = [part.terms for part in request.parts]
+        found = index.candidates(await self._embed(request, index), terms, index.rows(None), CANDIDATES_PER_ARM)
+        look = first_look(found, CANDIDATES_PER_ARM, recipe)
+        return request, look, {row: index.traits(row) for row in look.ids[:LOOKED_AT].tolist()}
+
+    async def _embed(self, request: Request, index: LocalIndex) -> list[Vector] | None:
         if self.embedder is None or not index.model_is_used:
             return None
         try:
-            vector = await self.embedder.embed_query(text)
+            embedded = await asyncio.gather(*map(self.embedder.embed_query, request.texts))
         except ToolscriptError as error:
             self.why_words_alone = error.message
             logger.warning("search by words alone", extra={"part": "embedding", "reason": error.message})
             return None
         self.why_words_alone = ""
-        return vector
+        return request.vectors(np.array(embedded))
 
-    def _score(self, query: LocalQuery, asked: Wanted, vector: Vector | None, index: LocalIndex) -> _Scored:
-        rows = index.rows(query.kind)
-        ranking = rank(index, rows, asked, vector, self._alpha)
-        likeness = name_likeness(query.text, index, rows)
-        confidence = np.maximum(confidences(ranking), _worth_of_names(likeness))
-        inferred = self._infer(asked, index, ranking, confidence)
+    def _score(
+        self,
+        query: LocalQuery,
+        request: Request,
+        vectors: list[Vector] | None,
+        index: LocalIndex,
+        stages: Stages,
+    ) -> _Scored:
+        allowed = index.rows(query.kind)
+        likeness_of_all = np.zeros(len(index))
+        likeness_of_all[allowed] = name_likeness(query.text, index, allowed)
+        stages.end("ranking")
+        terms = [part.terms for part in request.parts]
+        found = index.candidates(vectors, terms, allowed, CANDIDATES_PER_ARM)
+        stages.end("engine")
+        general = self._general(request, index, allowed)
+        also = [*np.flatnonzero(likeness_of_all).tolist(), *(row for rows, _ in general for row in rows.tolist())]
+        look = first_look(found, CANDIDATES_PER_ARM, self._recipe, also)
+        traits = {row: index.traits(row) for row in look.ids[:LOOKED_AT].tolist()}
+        ranking = rank(request, look, traits, self._recipe)
+        likeness = likeness_of_all[ranking.ids]
+        by_evidence = np.where(_are_found(ranking, found), ranking.confidence, 0.0)
+        confidence = np.maximum(by_evidence, _worth_of_names(likeness))
+        inferred = _infer(general, ranking.ids, confidence)
         for at, one in inferred.items():
             confidence[at] = one.confidence
         # Equal confidence: the better standing first, then by name, so that one question has one answer.
-        order = np.lexsort((index.place_by_name[rows], -ranking.standing, -confidence))
+        order = np.lexsort((index.place_by_name[ranking.ids], -ranking.standing, -confidence))
         return _Scored(ranking, confidence, likeness, inferred, order)
 
-    def _infer(
-        self, asked: Wanted, index: LocalIndex, ranking: Ranking, confidence: Scores
-    ) -> dict[int, Inferred]:
-        """General tools that can do what is asked, where nothing else made them as likely.
-
-        The best few of each kind, and behind a tool that is likely to be just what was asked for.
-        """
-        best = float(confidence.max(initial=0.0))
-        found: dict[int, Inferred] = {}
-        for general, inferred in self._capabilities.asked_by(asked.words):
-            # The surer it is that a general tool will do, the likelier another has to be to stand before it.
-            stands_behind = best >= inferred.confidence * LIKELY_ENOUGH
-            worth = min(inferred.confidence, BEHIND_THE_BEST * best if stands_behind else 1.0)
-            of_kind = np.flatnonzero(np.isin(ranking.rows, index.rows_matching(general, general.includes)))
-            best_first = of_kind[np.argsort(-ranking.standing[of_kind], kind="stable")]
-            for at in best_first[:MOST_GENERAL].tolist():
-                if worth > max(confidence[at], found[at].confidence if at in found else 0.0):
-                    found[at] = replace(inferred, confidence=worth)
-        return found
+    def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
+        """The general tools that can do what is asked, kind by kind."""
+        return [
+            (_of_kind(general, index, allowed), inferred)
+            for general, inferred in self._capabilities.asked_by(request.words)
+        ]
 
     def _hint(self, query: LocalQuery, index: LocalIndex, *, found: bool, semantic: bool) -> str:
         hints = []
@@ -122,23 +159,51 @@ class LocalSearch:
         return "; ".join(hints)
 
 
+def _are_found(ranking: Ranking, found: list[Candidates]) -> NDArray[np.bool_]:
+    """Whom no arm has named has nothing to be sure of."""
+    named = [hit.id for one in found for arm in (one.dense, one.words) for hit in arm or ()]
+    return np.isin(ranking.ids, named)
+
+
+def _of_kind(general: General, index: LocalIndex, allowed: Rows) -> Rows:
+    return np.intersect1d(allowed, index.rows_matching(general, general.includes))
+
+
+def _infer(general: list[tuple[Rows, Inferred]], rows: Rows, confidence: Scores) -> dict[int, Inferred]:
+    """General tools that can do what is asked, where nothing else made them as likely.
+
+    The best few of each kind, and behind a tool that is likely to be just what was asked for.
+    """
+    best = float(confidence.max(initial=0.0))
+    found: dict[int, Inferred] = {}
+    for of_kind, inferred in general:
+        # The surer it is that a general tool will do, the likelier another has to be to stand before it.
+        stands_behind = best >= inferred.confidence * LIKELY_ENOUGH
+        worth = min(inferred.confidence, BEHIND_THE_BEST * best if stands_behind else 1.0)
+        for at in np.flatnonzero(np.isin(rows, of_kind))[:MOST_GENERAL].tolist():
+            if worth > max(confidence[at], found[at].confidence if at in found else 0.0):
+                found[at] = replace(inferred, confidence=worth)
+    return found
+
+
 def _worth_of_names(likeness: Scores) -> Scores:
     """0 for a name that is not alike; an exact one is always worth the most."""
     near = FARTHEST_NAME + (0.9 - FARTHEST_NAME) * (likeness - FARTHEST_LIKENESS) / (1 - FARTHEST_LIKENESS)
     return np.where(likeness >= EXACT_BUT_FOR_CASE, EXACT_NAME * likeness, np.where(likeness > 0, near, 0.0))
 
 
-def _hit(index: LocalIndex, scored: _Scored, at: int, asked: Wanted) -> LocalHit:
-    row = int(scored.ranking.rows[at])
+def _hit(index: LocalIndex, scored: _Scored, at: int, request: Request) -> LocalHit:
+    ranking, row = scored.ranking, int(scored.ranking.ids[at])
     fields = index.words(row)
-    semantic = scored.ranking.semantic
     inferred = scored.inferred.get(int(at))
+    similarity = float(ranking.similarity[at])
     parts = ScoreParts(
-        semantic=None if semantic is None or np.isnan(semantic[at]) else round(max(0.0, float(semantic[at])), 4),
-        words=round(float(scored.ranking.share[at]), 4),
+        semantic=None if math.isnan(similarity) else round(max(0.0, similarity), 4),
+        words=round(ranking.fits[at].coverage, 4),
         fuzzy=round(float(scored.likeness[at]), 4),
         boost=round(inferred.confidence, 4) if inferred else 0.0,
-        matched=matched_words(fields, asked),
+        matched=matched_words(fields, request),
+        standing=ranking.parts(at),
     )
-    why = reason(fields, parts, inferred, asked)
+    why = reason(parts, inferred, request, index.domain(row))
     return LocalHit(index.items[row], round(float(scored.confidence[at]), 4), why, parts)

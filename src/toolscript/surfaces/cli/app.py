@@ -14,7 +14,9 @@ from toolscript.errors import ToolscriptError
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
 from toolscript.surfaces.cli.evaluate import EvalCommands, evaluate_commands
+from toolscript.surfaces.cli.evaluate_fit import add_fit
 from toolscript.surfaces.cli.evaluate_make import add_make
+from toolscript.surfaces.cli.evaluate_page import add_page
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
 from toolscript.surfaces.cli.gateway_config import config_commands
 from toolscript.surfaces.cli.gateway_find import find_commands
@@ -62,6 +64,8 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     app.add_typer(bench_commands(service, gateway), name="bench")
     evaluating = evaluate_commands(service, gateway)
     add_make(evaluating, gateway)
+    add_fit(evaluating, gateway)
+    add_page(evaluating, gateway)
     app.add_typer(evaluating, name="eval")
     return app
 

@@ -42,6 +42,9 @@ Model = Annotated[
     str | None, typer.Option(help="Embedding model: a name or a folder; without it, the engine's own setting.")
 ]
 Out = Annotated[Path | None, typer.Option(help="Also write the report to this file, as JSON.")]
+RecipeFile = Annotated[
+    Path | None, typer.Option("--recipe", help="Weights of the ranking, as `eval fit` writes them.")
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same intervals and folds.")]
 
 
@@ -60,6 +63,7 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
         without_gold: WithoutGold = True,
         count: Count = None,
         model: Model = None,
+        recipe: RecipeFile = None,
         out: Out = None,
         seed: Seed = 0,
         as_json: AsJson = False,
@@ -78,6 +82,7 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
             ablate=ablate,
             seed=seed,
             before=None if compare is None else _read(compare),
+            recipe=None if recipe is None else _read(recipe),
         )
         commands = service if engine is EngineName.SERVICE else gateway
         with progress() as on_progress:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.evaluate import EvalCommands
+from toolscript.surfaces.cli.evaluate_fit import FitCommands
 from toolscript.surfaces.cli.evaluate_make import MakeCommands
+from toolscript.surfaces.cli.evaluate_page import PageCommands
 
 if TYPE_CHECKING:
     from toolscript.model.gateway import GatewayHealth, LocalQuery
@@ -23,7 +25,7 @@ class MakeNeed(Protocol):
     ) -> Any: ...
 
 
-class GatewayCommands(EvalCommands, MakeCommands, Protocol):
+class GatewayCommands(EvalCommands, FitCommands, MakeCommands, PageCommands, Protocol):
     @property
     def Need(self) -> MakeNeed: ...  # noqa: N802
     def ask(

@@ -17,7 +17,13 @@ from toolscript.model.servers import ServerStatus
 from toolscript.model.tool_ids import split_tool_id, tool_id
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
 from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
-from toolscript.surfaces.cli.gateway_tables import show_answer, show_call, show_items, show_servers
+from toolscript.surfaces.cli.gateway_tables import (
+    say_if_a_guess,
+    show_answer,
+    show_call,
+    show_items,
+    show_servers,
+)
 from toolscript.surfaces.cli.many_queries import queries_of
 from toolscript.surfaces.cli.output import progress, say
 
@@ -64,7 +70,9 @@ def _search(app: typer.Typer, commands: Commands) -> None:
         config: ConfigFile = None,
         kind: Annotated[Kind, typer.Option(help="What to look for.")] = Kind.TOOL,
         output: Annotated[Output, typer.Option(help="How to show what was found.")] = Output.TABLE,
-        explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each confidence.")] = False,
+        explain: Annotated[
+            bool, typer.Option("--explain", help="Show the parts of each confidence and standing.")
+        ] = False,
         refresh: Refresh = False,
         as_json: AsJson = False,
     ) -> None:
@@ -108,6 +116,7 @@ def _show(answer: LocalAnswer, types: str, how: Output, *, explain: bool) -> Non
         _print_json(answer_to_json(answer, explain=explain))
     elif types:
         _show_types(answer, types)
+        say_if_a_guess(answer)
     else:
         show_answer(answer, explain=explain)
 

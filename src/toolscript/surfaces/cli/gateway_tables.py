@@ -14,6 +14,7 @@ from toolscript.surfaces.cli.output import colour_wanted, say
 from toolscript.surfaces.cli.tables import harmless, printable, table
 
 MOST_DESCRIBED = 80
+MOST_WORDS = 8
 
 
 def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
@@ -21,13 +22,37 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
         rows = [[_name(hit.item), f"{hit.confidence:.2f}", hit.reason] for hit in answer.hits]
         sys.stdout.write(table(["Tool", "Confidence", "Reason"], rows, colour=colour_wanted()) + "\n")
         for hit in answer.hits if explain else ():
-            sys.stdout.write(_explained(hit))
+            sys.stdout.write(f"\n{_explained(hit)}\n")
+        say_if_a_guess(answer)
     else:
-        say(f"No tools found matching query {printable(answer.query)!r}")
-        for miss in answer.near_misses:
-            say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
+        _say_nothing_found(answer, explain=explain)
     if answer.hint:
         say(f"hint: {answer.hint}")
+
+
+def say_if_a_guess(answer: LocalAnswer) -> None:
+    """A low threshold shows something for every query."""
+    if not answer.good_match:
+        unmatched = _unmatched(answer)
+        say(f"no good match: the best of these is a guess{unmatched and f'; {unmatched}'}")
+
+
+def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
+    verdict = f"none reaches {answer.threshold:g}" if answer.good_match else "no good match"
+    say(f"No tools found matching query {printable(answer.query)!r}: {verdict}")
+    for miss in answer.near_misses:
+        say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
+    # With nothing to look at, the words are not to blame.
+    if answer.near_misses and not answer.good_match and (unmatched := _unmatched(answer)):
+        say(f"  {unmatched}")
+    for miss in answer.near_misses if explain else ():
+        say(f"\n{_explained(miss)}")
+
+
+def _unmatched(answer: LocalAnswer) -> str:
+    more = len(answer.unmatched) - MOST_WORDS
+    words = f"{', '.join(answer.unmatched[:MOST_WORDS])}{f' and {more} more' if more > 0 else ''}"
+    return f"matched nothing: {printable(words)}" if words else ""
 
 
 def _explained(hit: LocalHit) -> str:
@@ -35,8 +60,15 @@ def _explained(hit: LocalHit) -> str:
     meaning = "no model" if parts.semantic is None else f"{parts.semantic:.2f}"
     scores = f"meaning {meaning}, words {parts.words:.2f}, name {parts.fuzzy:.2f}, capability {parts.boost:.2f}"
     matched = ", ".join(f"{match.word} in {match.field}" for match in parts.matched) or "no word"
-    lines = [printable(_name(hit.item)), f"  {printable(hit.item.description)[:MOST_DESCRIBED]}", f"  {scores}"]
-    return "\n" + "\n".join([*lines, f"  matched: {printable(matched)}"]) + "\n"
+    standing = ", ".join(f"{name} {given:+.2f}" for name, given in parts.standing.items()) or "nothing"
+    lines = [
+        printable(_name(hit.item)),
+        f"  {printable(hit.item.description)[:MOST_DESCRIBED]}",
+        f"  {scores}",
+        f"  matched: {printable(matched)}",
+        f"  standing: {printable(standing)}",
+    ]
+    return "\n".join(lines)
 
 
 def show_servers(states: Sequence[ServerState]) -> None:

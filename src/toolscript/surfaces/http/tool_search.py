@@ -13,6 +13,15 @@ from toolscript.surfaces.http.errors import documented
 
 DEGRADED_HEADER = "X-Toolscript-Degraded"
 
+Confidence = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        le=1,
+        description="How likely this is the right item; null where one arm alone was asked for.",
+    ),
+]
+
 
 class SearchRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -35,7 +44,8 @@ class ToolFound(BaseModel):
     server: str
     name: str
     description: str
-    score: float
+    score: float = Field(description="How similar it is to the query, 0 to 1; what thresholds are about.")
+    confidence: Confidence
     skill_ids: list[str]
     primary_skill_id: str | None
 
@@ -44,6 +54,15 @@ class EnrichedTool(ToolFound):
     input_schema: dict[str, object] | None
     output_schema: dict[str, object] | None
     annotations: dict[str, object] | None
+
+
+class NearMiss(BaseModel):
+    id: str
+    server: str
+    name: str
+    description: str
+    score: float
+    confidence: Confidence
 
 
 class Metadata(BaseModel):
@@ -56,10 +75,17 @@ class Metadata(BaseModel):
     query_embedding_time_ms: float
     skill_search_time_ms: float
     tool_search_time_ms: float
+    ranking_time_ms: float = Field(description="The ranking's part of `tool_search_time_ms`.")
     schema_load_time_ms: float
     total_time_ms: float
     degraded: list[str]
     index: str = Field(description="Fingerprint of the one index, and so of the one model, behind this answer.")
+    good_match: bool | None = Field(
+        description="The verdict on the best item, whatever the threshold: false, it is a guess. "
+        "Null where one arm alone was asked for."
+    )
+    unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
+    near_misses: list[NearMiss] = Field(description="The best below the threshold, when nothing reaches it.")
 
 
 class SearchResponse(BaseModel):
@@ -143,11 +169,20 @@ def _metadata(answer: ToolAnswer) -> Metadata:
         query_embedding_time_ms=round(timings.query_embedding, 3),
         skill_search_time_ms=round(timings.skill_search, 3),
         tool_search_time_ms=round(timings.tool_search, 3),
+        ranking_time_ms=round(timings.ranking, 3),
         schema_load_time_ms=round(timings.schema_load, 3),
         total_time_ms=round(timings.total, 3),
         degraded=list(answer.degraded),
         index=answer.index,
+        good_match=answer.good_match,
+        unmatched_words=list(answer.unmatched),
+        near_misses=[_near_miss(hit) for hit in answer.near_misses],
     )
+
+
+def _near_miss(hit: ToolHit) -> NearMiss:
+    found = _found(hit)
+    return NearMiss.model_construct(**{name: found[name] for name in NearMiss.model_fields})
 
 
 def _enriched(hit: ToolHit) -> EnrichedTool:
@@ -169,6 +204,7 @@ def _found(hit: ToolHit) -> dict[str, Any]:
         "name": hit.name,
         "description": hit.description,
         "score": round(hit.score, 6),
+        "confidence": None if hit.confidence is None else round(hit.confidence, 4),
         "skill_ids": list(hit.skill_ids),
         "primary_skill_id": hit.primary_skill_id,
     }

@@ -11,6 +11,7 @@ from toolscript.model.servers import CallResult
 from toolscript.model.tool_ids import tool_id
 
 LONGEST_DESCRIPTION = 160
+MOST_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,18 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
     hits = [_hit(hit, with_schemas) for hit in answer.hits]
     misses = [_hit(hit, with_schemas) for hit in answer.near_misses]
     data: dict[str, object] = {
+        "good_match": answer.good_match,
         "results": hits,
         "total": answer.total,
         "semantic": answer.semantic,
         "hint": answer.hint,
     }
-    lines = [_line(hit) for hit in hits] or ["Nothing reaches the threshold."]
+    if answer.unmatched and not answer.good_match:
+        data["unmatched_words"] = list(answer.unmatched)
+    lines = [*_verdict(answer), *map(_line, hits)]
     if misses:
         data["near_misses"] = misses
-        lines += ["Near misses:", *(_line(miss) for miss in misses)]
+        lines += ["Near misses:", *(_line({**miss, "reason": ""}) for miss in misses)]
     if answer.total > len(hits):
         lines.append(f"{len(hits)} of {answer.total}.")
     if answer.hint:
@@ -42,6 +46,16 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
         data["types"] = types
         lines.append(types)
     return _result("\n".join(lines), data)
+
+
+def _verdict(answer: LocalAnswer) -> list[str]:
+    """Before all else, and only where there is something to beware of."""
+    if answer.good_match:
+        return [] if answer.hits else ["Nothing reaches the threshold."]
+    verdict = "No good match, the first is a guess." if answer.hits else "No good match."
+    more = ", …" if len(answer.unmatched) > MOST_WORDS else ""
+    words = ", ".join(answer.unmatched[:MOST_WORDS])
+    return [f"{verdict} Matched nothing: {words}{more}." if words else verdict]
 
 
 def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = "") -> CallResult:
@@ -102,7 +116,8 @@ def _hit(hit: LocalHit, with_schema: bool) -> dict[str, object]:
 
 
 def _line(hit: JsonObject) -> str:
-    line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']} ({hit['reason']})"
+    reason = f" ({hit['reason']})" if hit["reason"] else ""
+    line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']}{reason}"
     return f"{line}\n  {compact_json(hit['input_schema'])}" if "input_schema" in hit else line
 
 

@@ -52,7 +52,7 @@ _SEARCH_TOOLS: JsonObject = {
     "description": (
         "Find tools by what they do. Start here: say one task in plain words, such as 'create a GitHub issue'. "
         "Returns the best tools as server__tool names, each with a confidence from 0 to 1. "
-        "If nothing fits, say it in other words or lower the threshold; the same words give the same answer. "
+        "With no good match, say it in other words or do without; the same words give the same answer. "
         "Then call_tool; before it describe_tool when the arguments are not clear, "
         "or ask here for detail 'types' or 'schema'."
     ),
@@ -78,14 +78,16 @@ _SEARCH_TOOLS: JsonObject = {
     ),
     "outputSchema": _object(
         {
+            "good_match": {"type": "boolean"},
             "results": _list(_FOUND),
             "near_misses": _list(_FOUND),
+            "unmatched_words": _list(_STRING),
             "total": {"type": "integer"},
             "semantic": {"type": "boolean"},
             "hint": _STRING,
             "types": _STRING,
         },
-        *("results", "total", "semantic", "hint"),
+        *("good_match", "results", "total", "semantic", "hint"),
     ),
     "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
 }

@@ -1,0 +1,242 @@
+"""How good the search is, as a picture: nDCG@10 of engines and baselines on every set, on one scale."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from toolscript.evaluation.quality_rows import BASELINES, ENGINES, NDCG, QualityRow, measured, rows_of
+from toolscript.model.judged import EvalReport, Measure, SystemReport
+
+WIDTH, MARGIN = 900, 20
+HEAD, FOOT = 96, 56
+LANE, ROW_GAP = 19, 16
+LETTER, SMALL_LETTER = 7.6, 6.8
+LEAST_NAME, MOST_NAME, FIGURES = 90, 300, 124
+BASELINE = "baseline"
+FOOTNOTE = "nDCG@10, higher is better. At the right: the engines, and in grey the best baseline."
+
+# Drawn around the origin; engines are filled, baselines are lines.
+SHAPES: Mapping[str, str] = {
+    "gateway": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0z",
+    "service": "M-5.2 -5.2h10.4v10.4h-10.4z",
+    "BM25": "M0 -4.6L4.8 3.8H-4.8z",
+    "dense": "M-3.7 -3.7h7.4v7.4h-7.4z",
+    "RRF": "M-3.7 -3.7L3.7 3.7M3.7 -3.7L-3.7 3.7",
+    "z-score": "M0 -5.2L5.2 0L0 5.2L-5.2 0z",
+}
+
+# What is painted how, on a light page and on a dark one.
+PAINT = (
+    (".back", "fill", "#ffffff", "#0d1117"),
+    (".band", "fill", "#f3f5f8", "#161b22"),
+    (".grid", "stroke", "#d1d9e0", "#30363d"),
+    ("text", "fill", "#1f2328", "#f0f6fc"),
+    (".quiet", "fill", "#59636e", "#9198a1"),
+    (".gateway", "fill", "#0757ba", "#58a6ff"),
+    ("line.gateway", "stroke", "#0757ba", "#58a6ff"),
+    (".service", "fill", "#b83d00", "#f0883e"),
+    ("line.service", "stroke", "#b83d00", "#f0883e"),
+    ("path.baseline", "stroke", "#59636e", "#9198a1"),
+)
+FIXED = (
+    "text{font:13px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif}"
+    ".small{font-size:12px}.head{font-size:16px;font-weight:600}.figure{font-variant-numeric:tabular-nums}"
+    "path.baseline{fill:none;stroke-width:1.6}.interval{stroke-width:7;stroke-opacity:.42}"
+)
+TITLE = "nDCG@10 on every set"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From `low` to `high` twentieths, between two places on the picture."""
+
+    low: int
+    high: int
+    left: float
+    right: float
+
+    def x(self, value: float) -> float:
+        return self.left + (self.right - self.left) * (value * 20 - self.low) / (self.high - self.low)
+
+    @property
+    def ticks(self) -> list[float]:
+        step = 1 if self.high - self.low <= 6 else 2
+        return [at / 20 for at in range(self.low, self.high + 1, step)]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The rows, where they are drawn, and which systems have a lane in each of them."""
+
+    rows: Sequence[QualityRow]
+    scale: Scale
+    engines: Sequence[str]
+    baselines: Sequence[str]
+
+    @property
+    def row_height(self) -> int:
+        return LANE * max(1, len(self.engines) + bool(self.baselines)) + ROW_GAP
+
+    @property
+    def bottom(self) -> int:
+        return HEAD + self.row_height * len(self.rows)
+
+    def lane(self, row: int, lane: int) -> float:
+        return HEAD + self.row_height * row + (ROW_GAP + LANE) / 2 + LANE * lane
+
+
+def quality_plot(reports: Sequence[EvalReport]) -> str:
+    """SVG that needs nothing from elsewhere."""
+    picture = _picture(rows_of(reports))
+    height = picture.bottom + FOOT
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="quality-title quality-desc">',
+        f'<title id="quality-title">{TITLE}</title>',
+        f'<desc id="quality-desc">{escape(_description(picture))}</desc>',
+        f"<style>{_style()}</style>",
+        f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>',
+        _text(MARGIN, 30, TITLE, "head"),
+        *_legend(picture),
+        *_grid(picture),
+        *(line for at, row in enumerate(picture.rows) for line in _row(picture, at, row)),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _picture(rows: Sequence[QualityRow]) -> Picture:
+    longest = max((_length(row.name) for row in rows), default=0)
+    left = MARGIN + min(MOST_NAME, max(LEAST_NAME, longest * LETTER)) + 16
+    shown = [(name, found) for row in rows for name, found in _drawn(row)]
+    low, high = _limits([value for name, found in shown for value in _places(name, found)])
+    there = {name for name, _ in shown}
+    return Picture(
+        rows,
+        Scale(low, high, left, WIDTH - MARGIN - FIGURES),
+        [name for name in ENGINES if name in there],
+        [name for name in BASELINES if name in there],
+    )
+
+
+def _places(name: str, found: Measure) -> Sequence[float]:
+    """Baselines are drawn without their intervals."""
+    return (found.low, found.value, found.high) if name in ENGINES else (found.value,)
+
+
+def _limits(values: Sequence[float]) -> tuple[int, int]:
+    """Whole tenths around all of them, in twentieths."""
+    if not values:
+        return 0, 20
+    low, high = math.floor(min(values) * 10 + 1e-9), math.ceil(max(values) * 10 - 1e-9)
+    return (2 * low, 2 * high) if high > low else (2 * low - 2, 2 * high) if low else (0, 2)
+
+
+def _drawn(row: QualityRow) -> Iterable[tuple[str, Measure]]:
+    for name, system in {**row.engines, **row.baselines}.items():
+        if found := _drawable(system):
+            yield name, found
+
+
+def _drawable(system: SystemReport | None) -> Measure | None:
+    """Whatever a file says, nDCG is from 0 to 1."""
+    found = None if system is None else measured(system, NDCG)
+    return found if found and all(0 <= one <= 1 for one in (found.low, found.value, found.high)) else None
+
+
+def _legend(picture: Picture) -> Iterable[str]:
+    x = float(MARGIN)
+    for name in (*picture.engines, *picture.baselines):
+        yield _mark(name, x + 6, 54)
+        yield _text(x + 18, 58, name, "small")
+        x += 18 + len(name) * SMALL_LETTER + 18
+    if picture.engines:
+        yield f'<line class="interval {picture.engines[0]}" x1="{x:.1f}" y1="54" x2="{x + 26:.1f}" y2="54"/>'
+        yield _text(x + 32, 58, "95 % interval", "small")
+
+
+def _grid(picture: Picture) -> Iterable[str]:
+    for at in range(0, len(picture.rows), 2):
+        top = HEAD + picture.row_height * at
+        yield f'<rect class="band" y="{top}" width="{WIDTH}" height="{picture.row_height}"/>'
+    for value in picture.scale.ticks:
+        x = picture.scale.x(value)
+        yield f'<line class="grid" x1="{x:.1f}" y1="{HEAD - 6}" x2="{x:.1f}" y2="{picture.bottom + 6}"/>'
+        yield from (
+            _text(x, y, f"{value:g}", "small quiet tick", anchor="middle")
+            for y in (HEAD - 11, picture.bottom + 21)
+        )
+    middle = (picture.scale.left + picture.scale.right) / 2
+    yield _text(middle, picture.bottom + 43, FOOTNOTE, "small quiet", anchor="middle")
+
+
+def _row(picture: Picture, at: int, row: QualityRow) -> Iterable[str]:
+    middle = HEAD + picture.row_height * (at + 0.5) + 4.5
+    most = round((picture.scale.left - MARGIN - 16) / LETTER)
+    yield _text(picture.scale.left - 16, middle, _shortened(row.name, most), anchor="end", title=row.name)
+    for lane, name in enumerate(picture.engines):
+        if found := _drawable(row.engines.get(name)):
+            yield from _engine(picture, row, name, found, picture.lane(at, lane))
+    y = picture.lane(at, len(picture.engines))
+    for name, system in row.baselines.items():
+        if found := _drawable(system):
+            yield _mark(name, picture.scale.x(found.value), y, _told(row, name, found))
+    best = row.best_baseline
+    if best and (found := _drawable(best)):
+        yield _text(
+            WIDTH - MARGIN, y + 4.5, f"{best.system} {found.value:.3f}", "small quiet figure", anchor="end"
+        )
+
+
+def _engine(picture: Picture, row: QualityRow, name: str, found: Measure, y: float) -> Iterable[str]:
+    low, x, high = (picture.scale.x(value) for value in (found.low, found.value, found.high))
+    yield f'<line class="interval {name}" x1="{low:.1f}" y1="{y:.1f}" x2="{high:.1f}" y2="{y:.1f}"/>'
+    yield _mark(name, x, y, _told(row, name, found))
+    yield _text(WIDTH - MARGIN, y + 4.5, f"{found.value:.3f}", f"small figure {name}", anchor="end")
+
+
+def _mark(name: str, x: float, y: float, title: str = "") -> str:
+    kind = name if name in ENGINES else BASELINE
+    inner = f"><title>{escape(title)}</title></path>" if title else "/>"
+    return f'<path class="{kind}" transform="translate({x:.1f} {y:.1f})" d="{SHAPES[name]}"{inner}'
+
+
+def _text(x: float, y: float, text: str, kind: str = "", *, anchor: str = "start", title: str = "") -> str:
+    inner = f"<title>{escape(title)}</title>" if title else ""
+    styled = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{inner}{escape(text)}</text>'
+
+
+def _told(row: QualityRow, name: str, found: Measure) -> str:
+    return f"{row.name}, {name}: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def _description(picture: Picture) -> str:
+    """What the picture shows, for whoever cannot see it."""
+    low, high = picture.scale.ticks[0], picture.scale.ticks[-1]
+    rows = [
+        f"{row.name}: " + ", ".join(f"{name} {found.value:.3f}" for name, found in _drawn(row))
+        for row in picture.rows
+    ]
+    return "; ".join([f"A scale from {low:g} to {high:g}, a row for each set", *rows]) + "."
+
+
+def _shortened(name: str, most: int) -> str:
+    if _length(name) <= most:
+        return name
+    kept = name
+    while _length(kept) > most - 1:
+        kept = kept[:-1]
+    return f"{kept.rstrip()}…"
+
+
+def _length(text: str) -> int:
+    """In letters of this alphabet; those of many others are twice as wide."""
+    return sum(1 if ord(char) < 0x1100 else 2 for char in text)
+
+
+def _style() -> str:
+    light = "".join(f"{who}{{{what}:{colour}}}" for who, what, colour, _ in PAINT)
+    dark = "".join(f"{who}{{{what}:{colour}}}" for who, what, _, colour in PAINT)
+    return f"{FIXED}{light}@media (prefers-color-scheme:dark){{{dark}}}"

@@ -1,0 +1,58 @@
+"""A ranking read as similarities: so that a score of 0.6 means what a cosine of 0.6 means, whoever comes first.
+
+The first of a ranking gets its own similarity, and the others follow it as far behind as they stand, in units of
+the dense arm's spread. A list where nothing is similar stays low, however clear its order is; where the model does
+not know the language and the words match all the same, the whole list is lifted to what the words are worth.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from toolscript.model.index import Candidate, Candidates
+from toolscript.search.ranking import Ranking
+from toolscript.search.ranking.rank import PART_NAMES
+
+# A word score has no upper end. About this many times the rarity of a word that only one item has reads as a
+# similarity of one half: the rarer words can be, in a larger catalog, the more a match has to show.
+HALF_SURE_RARITIES = 0.9
+LEAST_SPREAD = 0.01
+# How far apart two candidates are when words alone tell them apart, and what their match is worth beside a cosine.
+WORDS_SPREAD = 0.05
+WORDS_TRUST = 0.6
+
+
+def scores_of(ranking: Ranking, whole: Candidates) -> list[float]:
+    """One per ranked candidate, best first. `whole` is what the arms said of the whole request."""
+    if not len(ranking.ids):
+        return []
+    given = dict(zip(PART_NAMES, ranking.given[0].tolist(), strict=True))
+    best, step = _first_and_step(whole, given["meaning"] + given["words"])
+    return [best + step * (standing - float(ranking.standing[0])) for standing in ranking.standing.tolist()]
+
+
+def arm_scores(whole: Candidates) -> list[tuple[int, float]]:
+    """One arm alone, in its own order: cosines as they are, words as what they are worth."""
+    dense, words = whole.dense or (), whole.words or ()
+    scored = [(hit.id, hit.score) for hit in dense] or [
+        (hit.id, word_similarity(hit.score, whole.points)) for hit in words
+    ]
+    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def word_similarity(score: float, points: int) -> float:
+    return score / (score + HALF_SURE_RARITIES * math.log(2 * points + 2))
+
+
+def _first_and_step(whole: Candidates, standing: float) -> tuple[float, float]:
+    words = _best_words(whole.words or (), whole.points)
+    if not whole.dense:
+        return words, WORDS_SPREAD
+    cosines = np.array([hit.score for hit in whole.dense])
+    step = max(float(cosines.std()), LEAST_SPREAD)
+    return max(float(cosines.mean()) + step * standing, WORDS_TRUST * words), step
+
+
+def _best_words(hits: Sequence[Candidate], points: int) -> float:
+    return max((word_similarity(hit.score, points) for hit in hits), default=0.0)

@@ -1,0 +1,27 @@
+"""Which weights a run of `toolscript eval` judges with."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolscript.errors import InvalidRequest
+from toolscript.evaluation.results import recipe_of
+from toolscript.model.judged import EvalRequest
+from toolscript.search.ranking import DEFAULT_RECIPE
+from toolscript.search.ranking.recipe import recipe_to_json
+
+OTHER = replace(DEFAULT_RECIPE, meaning=0.25, said=9.0)
+
+
+def test_without_a_recipe_the_engines_own_is_judged() -> None:
+    assert recipe_of(EvalRequest(Path("set")), OTHER) is OTHER
+
+
+def test_a_recipe_that_was_written_is_judged_as_it_is() -> None:
+    assert recipe_of(EvalRequest(Path("set"), recipe=recipe_to_json(OTHER)), DEFAULT_RECIPE) == OTHER
+
+
+def test_what_is_no_recipe_is_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InvalidRequest, match="recipe"):
+        recipe_of(EvalRequest(Path("set"), recipe={"meaning": "much"}), DEFAULT_RECIPE)

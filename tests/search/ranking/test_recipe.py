@@ -1,0 +1,84 @@
+"""The weights of the ranking: one part off at a time, and as JSON there and back."""
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolscript.errors import InvalidRequest
+from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Recipe
+from toolscript.search.ranking.confidence import EVIDENCE, Evidence
+from toolscript.search.ranking.recipe import PARTS, recipe_from_json, recipe_to_json
+
+Weights = st.floats(-100, 100)
+Evidences = st.builds(Evidence, *[Weights] * len(EVIDENCE))
+Recipes = st.builds(
+    Recipe,
+    *[Weights] * (len(fields(Recipe)) - 1),
+    calibration=st.builds(Calibration, Evidences, Evidences, Weights),
+)
+NO_EVIDENCE = {"meaning": {}, "words": {}, "good_match": 0.5}
+
+
+@given(Recipes)
+def test_a_recipe_is_read_as_it_was_written(recipe: Recipe) -> None:
+    assert recipe_from_json(json.loads(json.dumps(recipe_to_json(recipe)))) == recipe
+
+
+def test_what_a_person_leaves_out_is_as_usual() -> None:
+    assert recipe_from_json({}) == Recipe()
+    assert recipe_from_json({"name": 3}) == Recipe(name=3.0)
+    assert recipe_from_json({"calibration": {}}) == Recipe()
+    assert recipe_from_json({"held_out": "some_set"}) == Recipe()
+    assert recipe_from_json({"calibration": NO_EVIDENCE}).calibration == Calibration(Evidence(), Evidence(), 0.5)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "meaning",
+        {"meaning": "much"},
+        {"meaning": None},
+        {"meaning": float("nan")},
+        {"said": float("inf")},
+        {"spelling": 1.0},
+        {"calibration": 3},
+        {"calibration": {"meaning": {}, "good_match": 0.5}},
+        {"calibration": {"meaning": {}, "words": {}}},
+        {"calibration": {**NO_EVIDENCE, "words": [1.0]}},
+        {"calibration": {**NO_EVIDENCE, "words": {"luck": 1.0}}},
+        {"calibration": {**NO_EVIDENCE, "words": {"one": "x"}}},
+        {"calibration": {**NO_EVIDENCE, "good_match": None}},
+    ],
+    ids=str,
+)
+def test_what_is_no_recipe_is_refused(data: object) -> None:
+    with pytest.raises(InvalidRequest, match="recipe"):
+        recipe_from_json(data)
+
+
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "words"])
+def test_a_part_that_is_off_weighs_nothing_and_the_others_stay(part: str) -> None:
+    off = DEFAULT_RECIPE.without(part)
+    assert getattr(off, part) == 0.0
+    assert replace(off, **{part: getattr(DEFAULT_RECIPE, part)}) == DEFAULT_RECIPE
+
+
+def test_the_words_are_off_when_meaning_has_the_whole_word() -> None:
+    assert DEFAULT_RECIPE.without("words") == replace(DEFAULT_RECIPE, meaning=1.0)
+
+
+def test_every_part_can_be_switched_off() -> None:
+    assert {*PARTS, "calibration"} == {one.name for one in fields(Recipe)} | {"words"}
+    assert len(set(PARTS)) == len(PARTS)
+
+
+def test_as_shipped_no_part_counts_against_what_it_speaks_for() -> None:
+    assert 0 <= DEFAULT_RECIPE.meaning <= 1
+    assert 0 <= DEFAULT_RECIPE.wishes <= 1
+    assert min(getattr(DEFAULT_RECIPE, part) for part in PARTS if part != "words") >= 0
+    assert 0 < DEFAULT_RECIPE.calibration.good_match < 1

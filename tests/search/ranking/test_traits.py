@@ -1,0 +1,73 @@
+"""What a second look knows of a candidate: the same from an item and from its point."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.search.ranking.scenes import stems
+from toolscript.model.items import Item, ItemKind, StoredItem
+from toolscript.search.ranking.traits import TRAIT_FIELDS, Traits, traits_of_fields, traits_of_item, trigrams
+from toolscript.sync.points import point_of
+from toolscript.testing import HashEmbedder
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it is"}}}
+Texts = st.text(max_size=30)
+Items = st.builds(
+    lambda server, name, text, schema: Item("k", ItemKind.TOOL, server, name, text, input_schema=schema),
+    Texts,
+    Texts.filter(bool),
+    Texts,
+    st.sampled_from([None, SCHEMA]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(Items)
+def test_an_item_and_its_point_have_the_same_traits(item: Item) -> None:
+    point = point_of(StoredItem(1, 1, item), HashEmbedder()._embed("x"))
+    fields = {name: point.fields[name] for name in TRAIT_FIELDS}
+    assert traits_of_fields(fields) == traits_of_item(item)
+
+
+def test_the_stems_are_of_all_that_can_be_searched() -> None:
+    item = Item("k", ItemKind.TOOL, "files", "read_file", "Reads the contents", input_schema=SCHEMA)
+    assert traits_of_item(item) == Traits("read_file", stems("file read readfile reads contents path where it is"))
+
+
+def test_the_title_of_a_document_says_nothing_about_what_it_does() -> None:
+    document = Item("k", ItemKind.RESOURCE, "", "Deleting files", "A text")
+    traits = traits_of_item(document)
+    assert traits == Traits("", stems("deleting files text"))
+    assert (traits.trigrams, traits.actions) == (frozenset(), frozenset())
+
+
+def test_a_point_of_an_older_index_has_no_stems() -> None:
+    assert traits_of_fields({"server": "s", "name": "read"}) == Traits("read", frozenset())
+
+
+@pytest.mark.parametrize(
+    ("name", "actions"),
+    [
+        ("createIssue", {"create"}),
+        ("delete_file", {"delete"}),
+        ("get-or-create", {"read", "create"}),
+        ("weather", set()),
+    ],
+)
+def test_a_name_tells_what_it_does_however_it_is_written(name: str, actions: set[str]) -> None:
+    assert Traits(name, frozenset()).actions == actions
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Read_File", {"rea", "ead", "adf", "dfi", "fil", "ile"}),
+        ("go", {"go"}),
+        ("a", {"a"}),
+        ("日本語だ", {"日本語", "本語だ"}),
+        ("_-!", set()),
+        ("", set()),
+    ],
+)
+def test_trigrams_are_of_letters_and_digits_alone(text: str, expected: set[str]) -> None:
+    assert trigrams(text) == expected
