@@ -11,12 +11,17 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from toolscript.adapters import postgres, qdrant
 from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.settings import Settings
 
 ROOT = Path(__file__).parent.parent
+
+# A machine under load is slow, and that is no fault of what is tested.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """Tool search on doubles, from a query to an answer."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.search.scenes import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
@@ -117,7 +119,8 @@ async def test_when_nothing_reaches_the_threshold_the_nearest_are_told() -> None
     everything = await Scene().search(query("file"))
     answer = await Scene().search(query("file", threshold=1.0))
     assert (answer.hits, answer.candidate_count) == ((), 0)
-    assert answer.near_misses == everything.hits[:NEAR_MISSES]
+    nearest = [replace(hit, schemas=Schemas()) for hit in everything.hits[:NEAR_MISSES]]
+    assert list(answer.near_misses) == nearest
     assert everything.near_misses == ()
 
 

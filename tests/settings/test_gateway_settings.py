@@ -51,7 +51,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_anything_the_defaults_hold() -> None:
     settings = load_gateway_settings()
     assert settings == GatewaySettings()
-    assert (settings.search_limit, settings.search_threshold, settings.search_alpha) == (3, 0.35, 0.6)
+    assert (settings.search_limit, settings.search_threshold, settings.search_alpha) == (3, 0.35, 0.7)
     assert (settings.search_model, settings.data_dir) == ("Xenova/bge-small-en-v1.5", "~/.toolscript")
     assert settings.data_folder == Path.home() / ".toolscript"
 

@@ -1,8 +1,9 @@
 """A ranking read as similarities: so that a score of 0.6 means what a cosine of 0.6 means, whoever comes first.
 
-The first of a ranking gets its own similarity, and the others follow it as far behind as they stand, in units of
-the dense arm's spread. A list where nothing is similar stays low, however clear its order is; where the model does
-not know the language and the words match all the same, the whole list is lifted to what the words are worth.
+The first of a ranking gets its own similarity, and the others follow it as far behind as they stand; the
+distances are drawn together until the ranking is spread as the arms alone would have it. A list where nothing is
+similar stays low, however clear its order is; where the model does not know the language and the words match all
+the same, the whole list is lifted to what the words are worth.
 """
 
 import math
@@ -12,7 +13,7 @@ import numpy as np
 
 from toolscript.model.index import Candidate, Candidates
 from toolscript.search.ranking import Ranking
-from toolscript.search.ranking.rank import PART_NAMES
+from toolscript.search.ranking.rank import ARM_PARTS
 
 # A word score has no upper end. About this many times the rarity of a word that only one item has reads as a
 # similarity of one half: the rarer words can be, in a larger catalog, the more a match has to show.
@@ -21,15 +22,20 @@ LEAST_SPREAD = 0.01
 # How far apart two candidates are when words alone tell them apart, and what their match is worth beside a cosine.
 WORDS_SPREAD = 0.05
 WORDS_TRUST = 0.6
+# The columns of what the arms gave for the whole request; what single wishes added is no similarity to it.
+ARMS = ARM_PARTS.index("wishes")
 
 
 def scores_of(ranking: Ranking, whole: Candidates) -> list[float]:
-    """One per ranked candidate, best first. `whole` is what the arms said of the whole request."""
+    """One per ranked candidate, best first, 0 to 1. `whole` is what the arms said of the whole request."""
     if not len(ranking.ids):
         return []
-    given = dict(zip(PART_NAMES, ranking.given[0].tolist(), strict=True))
-    best, step = _first_and_step(whole, given["meaning"] + given["words"])
-    return [best + step * (standing - float(ranking.standing[0])) for standing in ranking.standing.tolist()]
+    by_arms = ranking.given[:, :ARMS].sum(axis=1)
+    best, step = _first_and_step(whole, float(by_arms[0]))
+    spread = float(ranking.standing.std())
+    drawn_together = min(1.0, float(by_arms.std()) / spread) if spread > 0 else 1.0
+    behind = (ranking.standing - ranking.standing[0]) * drawn_together
+    return [min(1.0, max(0.0, best + step * one)) for one in behind.tolist()]
 
 
 def arm_scores(whole: Candidates) -> list[tuple[int, float]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,7 +76,8 @@ class ToolSearch:
         verdict = await self._rank(query, request, found, attempt, stages)
         best = [one for one in verdict.scored[: query.limit] if one.score >= query.threshold]
         stages.end("ranking")
-        hits = await self._enrich(query, best or verdict.scored[:NEAR_MISSES], attempt)
+        shown = query if best else replace(query, include_schemas=False)
+        hits = await self._enrich(shown, best or verdict.scored[:NEAR_MISSES], attempt)
         stages.end("schemas")
         return ToolAnswer(
             query=query.text,
@@ -125,6 +126,8 @@ class ToolSearch:
     ) -> _Verdict:
         if query.search_type is not SearchType.HYBRID:
             return _Verdict([_Scored(*pair) for pair in arm_scores(found[0])])
+        if Part.INDEX in attempt.failed:
+            return _Verdict(())
         look = first_look(found, CANDIDATES_PER_ARM, self._recipe)
         stages.end("ranking")
         traits = await self._traits(look, attempt)
@@ -133,7 +136,7 @@ class ToolSearch:
         scores = scores_of(ranking, found[0])
         rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
         scored = [_Scored(*row) for row in rows]
-        return _Verdict(scored, ranking.good_match, unmatched_words(request, traits.values()))
+        return _Verdict(scored, ranking.good_match, _unmatched(request, traits))
 
     async def _traits(self, look: FirstLook, attempt: Attempt) -> TraitsById:
         ids = look.ids[:LOOKED_AT].tolist()
@@ -160,6 +163,11 @@ class ToolSearch:
 
     async def _schemas(self, query: ToolQuery, ids: Sequence[int]) -> Mapping[int, Schemas]:
         return await self._catalog.schemas(ids) if query.include_schemas else {}
+
+
+def _unmatched(request: Request, traits: TraitsById) -> tuple[str, ...]:
+    """Of candidates that nothing is known of, nothing can be said."""
+    return unmatched_words(request, traits.values()) if traits else ()
 
 
 def _timings(stages: Stages) -> Timings:

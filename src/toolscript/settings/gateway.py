@@ -78,7 +78,7 @@ class GatewaySettings:
         "Xenova/bge-small-en-v1.5", str, "text", "Name of an embedding model, or the folder of one in ONNX format."
     )
     search_alpha: float = _setting(
-        0.6, _between(0, 1), "number from 0 to 1", "Weight of meaning; the rest is the weight of words."
+        0.7, _between(0, 1), "number from 0 to 1", "Weight of meaning; the rest is the weight of words."
     )
     search_no_cache: bool = _setting(
         False, _yes_or_no, "true or false", "Neither read nor write embeddings and tools on disk."

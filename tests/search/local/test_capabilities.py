@@ -143,6 +143,12 @@ async def test_at_most_two_general_tools_of_a_kind_come_forward() -> None:
     assert sum(hit.parts.boost > 0 for hit in answer.hits) == 2
 
 
+async def test_general_tools_that_stay_back_and_that_no_arm_names_are_worth_nothing() -> None:
+    shells = tuple(item(f"shell{number}", "bash", "Run it") for number in range(5))
+    answer = await found(GIT_QUERY, shells, model=False)
+    assert [hit.confidence for hit in answer.hits] == [SURE, SURE, 0.0, 0.0, 0.0]
+
+
 async def test_a_general_tool_that_was_named_is_not_made_less_likely() -> None:
     answer = await found("bash")
     assert (names(answer)[0], answer.hits[0].reason) == ("bash", "Exact name")

@@ -4,15 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.search.ranking.scenes import RequestTexts
 from toolscript.search.ranking.actions import (
     FIRST_WORDS,
     action_asked,
     actions_named,
     agreement,
     kinds_of,
+    without_phrases,
     words_in_order,
 )
-from toolscript.search.ranking.english import ACTIONS, LEAD_IN, PREPOSITIONS, SAY_LITTLE, VERBS
+from toolscript.search.ranking.english import ACTIONS, LEAD_IN, PHRASES, PREPOSITIONS, SAY_LITTLE, VERBS
 
 READ, CREATE, DELETE = frozenset({"read"}), frozenset({"create"}), frozenset({"delete"})
 KindSets = st.frozensets(st.sampled_from(sorted(ACTIONS)))
@@ -45,6 +47,9 @@ def test_a_word_stands_for_its_kinds_in_every_form(word: str, kinds: frozenset[s
         ("delete the list of files", DELETE),
         ("please could you create an issue", CREATE),
         ("what is in the folder", READ),
+        ("get rid of the old files", DELETE),
+        ("commit my changes to the branch", frozenset()),
+        ("deleting files", DELETE),
         ("the weather in Paris", frozenset()),
         ("", frozenset()),
         ("word " * FIRST_WORDS + "delete", frozenset()),
@@ -88,6 +93,33 @@ def test_agreement_is_mutual(one: frozenset[str], other: frozenset[str]) -> None
 def test_words_come_in_order_in_lower_case_with_their_apostrophes() -> None:
     assert words_in_order("Don't READ read_file, again!") == ["don't", "read", "read", "file", "again"]
     assert words_in_order("Цена 日本 42 _ '") == ["цена", "日本", "42"]
+
+
+@pytest.mark.parametrize(
+    ("text", "read_as"),
+    [
+        ("Get rid of it", "remove it"),
+        ("it is switched OFF", "it is disabled"),
+        ("look up and find out", "lookup and find"),
+        ("a setup for lookups", "a setup for lookups"),
+        ("fınd out", "fınd out"),
+        ("FİND OUT", "FİND OUT"),
+    ],
+)
+def test_a_phrase_is_read_as_the_word_it_means(text: str, read_as: str) -> None:
+    """Letters that only look like those of a phrase are left as they are."""
+    assert without_phrases(text) == read_as
+
+
+@given(RequestTexts)
+def test_any_text_can_be_read_for_phrases(text: str) -> None:
+    assert words_in_order(without_phrases(text)) == words_in_order(text)
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_a_phrase_means_one_word_that_is_no_phrase(phrase: str) -> None:
+    assert without_phrases(phrase.upper()) == PHRASES[phrase]
+    assert words_in_order(PHRASES[phrase]) == [PHRASES[phrase]]
 
 
 def test_the_table_is_in_the_case_and_form_that_requests_are_read_in() -> None:

@@ -12,8 +12,10 @@ from tests.search.ranking.scenes import LIMIT, Founds, arm, id_of, letters
 from toolscript.model.index import Candidate, Candidates
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.ranking.first_look import FirstLook, first_look
+from toolscript.search.ranking.recipe import WORTH_OF_WORDS
 
-HALF = Recipe(meaning=0.5, wishes=0.5)
+# Both arms count the same.
+HALF = Recipe(meaning=WORTH_OF_WORDS / (1 + WORTH_OF_WORDS), wishes=0.5)
 # The z-scores of three scores that stand evenly apart.
 EVENLY = math.sqrt(1.5)
 Weights = st.floats(0, 1)
@@ -30,7 +32,7 @@ def standings(seen: FirstLook) -> dict[str, float]:
 @pytest.mark.requirement("BR-009", "TS-003")
 def test_each_arm_is_read_in_units_of_its_spread_and_weighed() -> None:
     """Dense: mean 0.5, spread 0.327. Words: 10, 5 and, as the arm is complete, 0: mean 5, spread 4.08."""
-    seen = look(Candidates(arm(a=0.9, b=0.5, c=0.1), arm(b=10.0, a=5.0)), recipe=Recipe(meaning=0.6))
+    seen = look(Candidates(arm(a=0.9, b=0.5, c=0.1), arm(b=10.0, a=5.0)), recipe=Recipe(meaning=0.7))
     assert standings(seen) == pytest.approx({"a": 0.6 * EVENLY, "b": 0.4 * EVENLY, "c": -EVENLY})
     assert seen.meaning.tolist() == pytest.approx([0.6 * EVENLY, 0.0, -0.6 * EVENLY])
     assert seen.words.tolist() == pytest.approx([0.0, 0.4 * EVENLY, -0.4 * EVENLY])
@@ -104,6 +106,12 @@ def test_the_best_wish_replaces_the_whole_as_far_as_it_counts() -> None:
         seen = look(whole, wish, same, recipe=Recipe(wishes=weight))
         assert standings(seen) == pytest.approx({"a": 1.0, "b": -1.0 + 2 * weight})
         assert sorted(seen.wishes.tolist()) == pytest.approx([0.0, 2 * weight])
+
+
+def test_whoever_fits_the_whole_better_than_any_wish_falls_as_far() -> None:
+    whole, wish = Candidates(arm(a=0.8, b=0.4), None), Candidates(arm(a=0.4, b=0.8), None)
+    seen = look(whole, wish, recipe=Recipe(wishes=0.25))
+    assert standings(seen) == pytest.approx({"a": 0.5, "b": -0.5})
 
 
 def test_a_wish_alone_may_name_a_candidate() -> None:

@@ -55,6 +55,7 @@ def test_values_are_covered_but_not_said() -> None:
         ("read it", "read_file", 2 / 6),
         ("weather", "read_file", 0.0),
         ("go", "go", 1.0),
+        ("let us go home", "go", 1.0),
         ("anything", "", 0.0),
     ],
 )

@@ -7,22 +7,23 @@ from tests.whole.gateway.scenarios import scenario
 
 pytestmark = pytest.mark.requirement("TS-003")
 
-# By meaning the calendar, by its word "get" the weather.
-QUERY = "get rid of a meeting"
+# By meaning the calendar, by its word "city" the weather.
+QUERY = "cancel my appointment in the city"
 DELETE, FORECAST = "calendar__delete_event", "weather__get_forecast"
 
+Found = list[tuple[str, float]]
 
-def order(machine: Machine, alpha: str | None) -> list[str]:
+
+def found(machine: Machine, alpha: str | None) -> Found:
     told = machine if alpha is None else machine.also(TOOLSCRIPT_SEARCH_ALPHA=alpha)
-    return [one["toolId"] for one in told.json("search", QUERY, "--threshold", "0", "--limit", "10")["results"]]
+    results = told.json("search", QUERY, "--threshold", "0", "--limit", "10")["results"]
+    return [(one["toolId"], one["confidence"]) for one in results]
 
 
 @scenario("Configure semantic weight (alpha) via environment")
 @scenario("Default alpha value")
 def test_the_weight_of_meaning_decides_which_arm_is_heard_and_is_0_7_unless_told(furnished: Machine) -> None:
-    words, usual, same, mixed = (order(furnished, alpha) for alpha in ("0", None, "0.7", "0.8"))
-    assert words[0] == FORECAST
-    assert usual[:2] == [DELETE, FORECAST]
+    words, usual, same, more, meaning = (found(furnished, alpha) for alpha in ("0", None, "0.7", "0.8", "1"))
+    assert (words[0][0], meaning[0][0]) == (FORECAST, DELETE)
     assert usual == same
-    assert mixed[0] == DELETE
-    assert mixed.index(FORECAST) > 1
+    assert dict(usual)[DELETE] < dict(more)[DELETE] < dict(meaning)[DELETE]

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from toolscript.search.ranking.english import ACTIONS
+from toolscript.search.ranking.english import ACTIONS, LEAD_IN, PHRASES
 
 FIRST_WORDS = 14
 
+_PHRASES = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'\w+)?")
 _KINDS_OF = {
     word: frozenset(kind for kind, words in ACTIONS.items() if word in words)
@@ -14,8 +15,13 @@ _KINDS_OF = {
 }
 
 
+def without_phrases(text: str) -> str:
+    """A phrase that means one word is that word: nothing is got by getting rid of it."""
+    return _PHRASES.sub(lambda found: PHRASES.get(found[0].casefold(), found[0]), text)
+
+
 def words_in_order(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return _WORD.findall(without_phrases(text).casefold())
 
 
 def kinds_of(word: str) -> frozenset[str]:
@@ -24,9 +30,13 @@ def kinds_of(word: str) -> frozenset[str]:
 
 
 def action_asked(words: Iterable[str]) -> frozenset[str]:
-    """Of the first verb of a wish: what follows it is what it is to be done with."""
-    first = list(words)[:FIRST_WORDS]
-    return next((kinds for word in first if (kinds := kinds_of(word))), frozenset())
+    """Of the first verb of a wish: what follows it is what it is to be done with.
+
+    After other words only a plain form is a verb: the changes of `commit my changes` change nothing.
+    """
+    begins = list(words)[:FIRST_WORDS]
+    first, *others = [word for word in begins if word not in LEAD_IN or word in _KINDS_OF] or [""]
+    return kinds_of(first) or next((_KINDS_OF[word] for word in others if word in _KINDS_OF), frozenset())
 
 
 def actions_named(name_words: Iterable[str]) -> frozenset[str]:

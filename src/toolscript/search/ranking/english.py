@@ -15,3 +15,4 @@ LEAD_IN = frozenset(_words("lead_in"))
 PREPOSITIONS = frozenset(_words("prepositions"))
 SAY_LITTLE = frozenset(_words("say_little"))
 ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
+PHRASES = {str(phrase): str(word) for phrase, word in _TABLE["phrases"].items()}

@@ -63,7 +63,7 @@ def _everyone(found: Sequence[Candidates], also: Iterable[int]) -> Ids:
 def _arms(found: Candidates, at: dict[int, int], limit: int, recipe: Recipe) -> tuple[Scores, Scores]:
     """What either arm gives. One with nothing to say leaves the whole word to the other."""
     dense, words = found.dense or (), found.words or ()
-    share = recipe.meaning if dense and words else float(bool(dense))
+    share = recipe.share_of_meaning if dense and words else float(bool(dense))
     return share * _z_scores(dense, at, limit), (1 - share) * _z_scores(words, at, limit, ends_at_zero=True)
 
 

@@ -6,10 +6,15 @@ from dataclasses import asdict, dataclass, field, fields
 from toolscript.errors import InvalidRequest
 from toolscript.search.ranking.confidence import Calibration, numbers_of
 
+# What a spread of word scores is worth in spreads of cosines: fitted, and far from one, because word scores have
+# longer tails.
+WORTH_OF_WORDS = 14 / 9
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """The weights of the parts; the two arms share a weight of one, `meaning` is the vectors' share of it.
+    """The weights of the parts; the two arms share a weight of one, and `meaning` weighs the vectors against the
+    words: 0, words alone; 1, meaning alone.
 
     `wishes`: how far the best single wish of a request for several replaces the whole.
     `coverage`: of all words said, times how large the catalog is: in a small one a word proves little.
@@ -17,7 +22,7 @@ class Recipe:
     `action`: creating is not deleting. `subject`: of the words that say what the wish is about.
     """
 
-    meaning: float = 0.6
+    meaning: float = 0.7
     wishes: float = 0.56
     coverage: float = 1.61
     said: float = 2.09
@@ -25,6 +30,12 @@ class Recipe:
     action: float = 0.47
     subject: float = 0.69
     calibration: Calibration = field(default_factory=Calibration)
+
+    @property
+    def share_of_meaning(self) -> float:
+        """What the dense arm has of the arms' common weight."""
+        words = (1 - self.meaning) * WORTH_OF_WORDS
+        return self.meaning / (self.meaning + words)
 
     def without(self, part: str) -> "Recipe":
         """The same with one part off; an arm that is off leaves the whole word to the other."""

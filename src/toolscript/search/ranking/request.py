@@ -8,7 +8,7 @@ import numpy as np
 
 from toolscript.model.models import Matrix, Vector
 from toolscript.model.words import STEM_SHARE, SURFACE_SHARE, terms_of_word, without_stop_words, words_of
-from toolscript.search.ranking.actions import action_asked, words_in_order
+from toolscript.search.ranking.actions import action_asked, without_phrases, words_in_order
 from toolscript.search.ranking.values import without_values
 from toolscript.search.ranking.wishes import subject_of, wishes_in
 
@@ -54,7 +54,8 @@ class Request:
     def words(self) -> tuple[str, ...]:
         """The words as they were said, each once; `readfile` of `read_file` is no word a person said."""
         wholes = {_joined(one) for one in self.text.split()}
-        return tuple(word for word in _words(self.text) if word not in wholes)
+        said = dict.fromkeys(without_stop_words(words_of(self.text)))
+        return tuple(word for word in said if word not in wholes)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -92,7 +93,7 @@ def _wish(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> W
 
 
 def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(without_stop_words(words_of(text))))
+    return list(dict.fromkeys(without_stop_words(words_of(without_phrases(text)))))
 
 
 def _stems(words: Sequence[str], meant: Mapping[str, str]) -> frozenset[int]:
