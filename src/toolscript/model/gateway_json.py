@@ -40,7 +40,7 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         semantic=data["semantic"],
         hint=data.get("hint", ""),
         near_misses=tuple(map(_hit_from_json, data.get("nearMisses", ()))),
-        good_match=data["goodMatch"],
+        good_match=data.get("goodMatch", True),
         unmatched=tuple(data.get("unmatchedWords", ())),
     )
 

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import stems
+from toolscript.model.item_text import stems_of_item
 from toolscript.model.items import Item, ItemKind, StoredItem
-from toolscript.search.ranking.traits import TRAIT_FIELDS, Traits, traits_of_fields, traits_of_item, trigrams
+from toolscript.search.ranking.traits import TRAIT_FIELDS, Traits, traits_of_fields, trigrams
 from toolscript.sync.points import point_of
 from toolscript.testing import HashEmbedder
 
@@ -21,22 +22,27 @@ Items = st.builds(
 )
 
 
+def traits_of(item: Item) -> Traits:
+    """As they come back from the point of an item."""
+    point = point_of(StoredItem(1, 1, item), HashEmbedder()._embed("x"))
+    return traits_of_fields({name: point.fields[name] for name in TRAIT_FIELDS})
+
+
 @settings(max_examples=100, deadline=None)
 @given(Items)
 def test_an_item_and_its_point_have_the_same_traits(item: Item) -> None:
-    point = point_of(StoredItem(1, 1, item), HashEmbedder()._embed("x"))
-    fields = {name: point.fields[name] for name in TRAIT_FIELDS}
-    assert traits_of_fields(fields) == traits_of_item(item)
+    name = "" if item.is_document else item.name
+    assert traits_of(item) == Traits(name, stems_of_item(item))
 
 
 def test_the_stems_are_of_all_that_can_be_searched() -> None:
     item = Item("k", ItemKind.TOOL, "files", "read_file", "Reads the contents", input_schema=SCHEMA)
-    assert traits_of_item(item) == Traits("read_file", stems("file read readfile reads contents path where it is"))
+    assert traits_of(item) == Traits("read_file", stems("file read readfile reads contents path where it is"))
 
 
 def test_the_title_of_a_document_says_nothing_about_what_it_does() -> None:
     document = Item("k", ItemKind.RESOURCE, "", "Deleting files", "A text")
-    traits = traits_of_item(document)
+    traits = traits_of(document)
     assert traits == Traits("", stems("deleting files text"))
     assert (traits.trigrams, traits.actions) == (frozenset(), frozenset())
 

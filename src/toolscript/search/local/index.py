@@ -16,7 +16,7 @@ from toolscript.model.models import Matrix, Vector
 from toolscript.model.tool_ids import tool_id
 from toolscript.model.words import split_identifier
 from toolscript.search.local.domains import domain_of
-from toolscript.search.ranking.traits import Traits, traits_of_item
+from toolscript.search.ranking.traits import Traits
 
 Scores = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -128,7 +128,10 @@ class LocalIndex:
 
     def traits(self, row: int) -> Traits:
         if row not in self._traits:
-            self._traits[row] = traits_of_item(self.items[row])
+            item = self.items[row]
+            # Surface forms among the stems do no harm: no stem that is asked for is one of them.
+            terms = frozenset(self._analysed[row].terms.tolist())
+            self._traits[row] = Traits("" if item.is_document else item.name, terms)
         return self._traits[row]
 
     def _rarity(self, found: int) -> float:

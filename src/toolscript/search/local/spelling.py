@@ -8,6 +8,7 @@ from rapidfuzz.distance import OSA
 
 from toolscript.model.words import terms_of_word, without_stop_words, words_of
 from toolscript.search.local.index import LocalIndex, Rows, Scores, squashed
+from toolscript.search.ranking.values import without_values
 
 SHORTEST_CORRECTED = 4
 NEAREST_WORD = 0.82
@@ -21,8 +22,8 @@ MOST_CORRECTED = 4
 
 
 def corrections(text: str, index: LocalIndex) -> dict[str, str]:
-    """The words nobody knows, each with the nearest that somebody does."""
-    words = dict.fromkeys(without_stop_words(words_of(text)))
+    """The words nobody knows, each with the nearest that somebody does. A value is not misspelt, it is a value."""
+    words = dict.fromkeys(without_stop_words(words_of(without_values(text))))
     return _corrections([word for word in words if not _is_known(word, index)], index)
 
 

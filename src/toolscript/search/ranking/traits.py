@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from toolscript.model.index import Fields
-from toolscript.model.item_text import stems_of_item, unpack_stems
-from toolscript.model.items import Item
+from toolscript.model.item_text import unpack_stems
 from toolscript.model.words import split_identifier
 from toolscript.search.ranking.actions import actions_named
 
@@ -28,10 +27,6 @@ class Traits:
     @cached_property
     def actions(self) -> frozenset[str]:
         return actions_named(split_identifier(self.name).casefold().split())
-
-
-def traits_of_item(item: Item) -> Traits:
-    return Traits("" if item.is_document else item.name, stems_of_item(item))
 
 
 def traits_of_fields(fields: Fields) -> Traits:

@@ -1,4 +1,4 @@
-"""A request without the values in it: `delete "notes.txt" in <folder>` asks for what `delete in` asks for.
+"""A request without the values in it: `delete the file "notes.txt"` asks for what `delete the file` asks for.
 
 Names, ids, paths and numbers are what a tool is given, not what it does; in a vector they drown the wish.
 """
