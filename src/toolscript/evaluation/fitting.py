@@ -32,7 +32,7 @@ FALSE_REFUSALS = 0.05
 
 @dataclass(frozen=True)
 class Case:
-    """One query as the ranking sees it, with and without a model; `keys` names the candidates' items."""
+    """One query as the usual recipe sees it, with and without a model; `keys` names the candidates' items."""
 
     query: JudgedQuery
     request: Request
@@ -43,10 +43,10 @@ class Case:
     keys: Mapping[int, str]
 
     def ranking(self, recipe: Recipe) -> Ranking:
-        return rank(self.request, self.look, self.traits, recipe)
+        return rank(self.request, _looked_with(self.look, recipe), self.traits, recipe)
 
     def ranking_by_words(self, recipe: Recipe) -> Ranking:
-        return rank(self.request, self.by_words, self.traits_by_words, recipe)
+        return rank(self.request, _looked_with(self.by_words, recipe), self.traits_by_words, recipe)
 
     def right(self, ranking: Ranking) -> Numbers:
         """The grade of each candidate."""
@@ -58,6 +58,12 @@ class Case:
     def ndcg(self, recipe: Recipe) -> float:
         best = [self.keys[id_] for id_ in self.ranking(recipe).ids[:DEPTH].tolist()]
         return ndcg(best, self.query.relevant)
+
+
+def _looked_with(look: FirstLook, recipe: Recipe) -> FirstLook:
+    """The same candidates with the wishes weighed otherwise; which of them are looked at twice stays as it was."""
+    wishes = look.wishes * (recipe.wishes / DEFAULT_RECIPE.wishes)
+    return replace(look, wishes=wishes, standing=look.meaning + look.words + wishes)
 
 
 CaseSets = Mapping[str, Sequence[Case]]
@@ -95,9 +101,11 @@ def hold_out(cases: CaseSets, groups: Mapping[str, str], start: Recipe = DEFAULT
 
 def fit_weights(cases: CaseSets, start: Recipe) -> Recipe:
     """Right answers compete with the rest of their list, as in a softmax over it."""
-    lists = [_Lists.of(one, start) for one in cases.values()]
-    weights = _descend([one for one in lists if len(one.features)], 1 + len(FITTED))
-    scaled = weights[1:] / max(weights[0], 1e-6)
+    lists = [one for one in (_Lists.of(one, start) for one in cases.values()) if len(one.features)]
+    weights = _descend(lists, 1 + len(FITTED)) if lists else np.zeros(1 + len(FITTED))
+    if not weights[0] > 0:
+        raise InvalidRequest("nothing to fit to: the arms find no right answer", hint="give other or more sets")
+    scaled = weights[1:] / weights[0]
     return replace(start, **dict(zip(FITTED, np.round(scaled, 3).tolist(), strict=True)))
 
 
@@ -160,10 +168,14 @@ def fit_calibration(cases: CaseSets, recipe: Recipe) -> Calibration:
     """Is the first of a ranking right?"""
     by_meaning = {name: [(case, case.ranking(recipe)) for case in one] for name, one in cases.items()}
     by_words = {name: [(case, case.ranking_by_words(recipe)) for case in one] for name, one in cases.items()}
-    meaning = _logistic([_firsts(one) for one in by_meaning.values()])
-    words = _logistic([_firsts(one) for one in by_words.values()])
+    meaning = _logistic([_firsts(one) for one in by_meaning.values() if _any_found(one)])
+    words = _logistic([_firsts(one) for one in by_words.values() if _any_found(one)])
     fitted = Calibration(_as_evidence(meaning), _as_evidence(words))
     return replace(fitted, good_match=_least_good(list(by_meaning.values()), fitted))
+
+
+def _any_found(rankings: Sequence[tuple[Case, Ranking]]) -> bool:
+    return any(len(ranking.ids) for _, ranking in rankings)
 
 
 def _firsts(rankings: Sequence[tuple[Case, Ranking]]) -> tuple[Numbers, Numbers]:

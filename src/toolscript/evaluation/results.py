@@ -20,7 +20,7 @@ def recipe_of(request: EvalRequest, usual: Recipe) -> Recipe:
 
 def result_of(judged: EvalReport, request: EvalRequest, before: EvalReport | None) -> EvalResult:
     left_out = (request.recipe or {}).get("held_out")
-    report = replace(judged, held_out="fitted without it") if left_out == judged.dataset else judged
+    report = replace(judged, held_out="weights fitted without it") if left_out == judged.dataset else judged
     data: Mapping[str, object] = report_to_json(report)
     text = report_text(report)
     if before is None:

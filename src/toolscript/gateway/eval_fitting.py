@@ -7,6 +7,7 @@ from pathlib import Path
 
 from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.adapters.judged_sets import read_judged_set
+from toolscript.errors import InvalidRequest
 from toolscript.evaluation.fitting import Case, HeldOut, fit, hold_out
 from toolscript.evaluation.judging import evenly_spread
 from toolscript.gateway.evaluating import GatewayEngine, PreparedItems, gateway_search, open_remembering
@@ -33,6 +34,8 @@ def fit_recipe(
     async def run() -> EvalResult:
         settings = load_gateway_settings({"search_model": model})
         sets = [evenly_spread(_read(one), count) for one in datasets]
+        if len({_title(one) for one in sets}) < len(sets):
+            raise InvalidRequest("two sets have the same name", hint="give their folders names of their own")
         async with open_remembering(settings, on_progress) as embedder:
             cases = {_title(one): await _cases(one, embedder, on_progress) for one in sets}
         groups = {_title(one): one.name for one in sets}

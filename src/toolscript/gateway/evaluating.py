@@ -34,6 +34,7 @@ from toolscript.search.local import (
 )
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.ranking.recipe import PARTS
+from toolscript.search.ranking.request import MOST_TEXTS
 from toolscript.settings import GatewaySettings, load_gateway_settings
 from toolscript.sync.item_vectors import embed_items
 
@@ -62,7 +63,7 @@ async def _judged(
     """The engine embeds each query itself, for its time is measured; the others share what was embedded."""
     recipe = recipe_of(request, replace(DEFAULT_RECIPE, meaning=settings.search_alpha))
     prepared = PreparedItems(embedder)
-    shared = CachedEmbedder(embedder, size=len(judged.queries))
+    shared = CachedEmbedder(embedder, size=len(judged.queries) * MOST_TEXTS)
     parts = ablated_searches(recipe) if request.ablate else {}
     return await judge(
         GatewayEngine(gateway_search(recipe), embedder, prepared, count_if_possible()),

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import numpy as np
+
 from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import SetupError
 from toolscript.evaluation.side_by_side import WARM_UP, compare
@@ -17,9 +19,9 @@ from toolscript.model.index import Ask
 from toolscript.model.measurements import Comparison
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress
-from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
-from toolscript.search.ranking import CANDIDATES_PER_ARM
+from toolscript.search.ranking import CANDIDATES_PER_ARM, LOOKED_AT, read_request
+from toolscript.search.ranking.traits import TRAIT_FIELDS
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog
 from toolscript.settings import load_settings
@@ -43,15 +45,20 @@ def bench_search(*, queries: Path | None, count: int, on_progress: OnProgress) -
 
 
 def _bare(embedder: Embedder, index: Index, catalog: Catalog) -> Callable[[str], Awaitable[dict[str, float]]]:
-    """The same embedding, the same engine query and the same SQL as a direct hybrid search, and nothing else."""
+    """The embeddings, the engine queries and the SQL of a direct hybrid search, and nothing else."""
 
     async def run(text: str) -> dict[str, float]:
+        request = read_request(text)
         started = time.perf_counter()
-        vector = await embedder.embed_query(text)
+        vectors = request.vectors(np.array(await asyncio.gather(*map(embedder.embed_query, request.texts))))
         embedded = time.perf_counter()
-        found = await index.search(Ask(vector, query_terms(text), (), CANDIDATES_PER_ARM))
-        ids = [hit.id for hit in (found.dense or ())[:RETURNED]]
+        asked = zip(vectors, request.parts, strict=True)
+        asks = [Ask(vector, part.terms, (), CANDIDATES_PER_ARM) for vector, part in asked]
+        found = (await asyncio.gather(*map(index.search, asks)))[0]
+        best = [hit.id for hit in found.dense or ()][:LOOKED_AT]
+        await index.fields(best, TRAIT_FIELDS)
         searched = time.perf_counter()
+        ids = best[:RETURNED]
         await asyncio.gather(index.fields(ids), catalog.schemas(ids))
         loaded = time.perf_counter()
         marks = {"embedding": embedded - started, "index": searched - embedded, "details": loaded - searched}

@@ -27,6 +27,7 @@ from toolscript.model.tool_ids import tool_id
 from toolscript.ports import Catalog, Embedder, Index, Indexes
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.ranking.recipe import PARTS
+from toolscript.search.ranking.request import MOST_TEXTS
 from toolscript.search.tools import ToolSearch
 from toolscript.service.parts import open_embedder
 from toolscript.settings import Settings, load_gateway_settings, load_settings
@@ -63,7 +64,7 @@ async def _judged(
     catalog: Catalog,
     on_progress: OnProgress,
 ) -> EvalReport:
-    shared = CachedEmbedder(embedder, size=len(judged.queries))
+    shared = CachedEmbedder(embedder, size=len(judged.queries) * MOST_TEXTS)
     recipe = recipe_of(request, DEFAULT_RECIPE)
     async with (
         _connected(settings) as indexes,

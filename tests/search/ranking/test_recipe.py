@@ -16,7 +16,8 @@ Weights = st.floats(-100, 100)
 Evidences = st.builds(Evidence, *[Weights] * len(EVIDENCE))
 Recipes = st.builds(
     Recipe,
-    *[Weights] * (len(fields(Recipe)) - 1),
+    st.floats(0, 1),
+    *[st.floats(0, 100)] * (len(fields(Recipe)) - 2),
     calibration=st.builds(Calibration, Evidences, Evidences, Weights),
 )
 NO_EVIDENCE = {"meaning": {}, "words": {}, "good_match": 0.5}
@@ -82,3 +83,9 @@ def test_as_shipped_no_part_counts_against_what_it_speaks_for() -> None:
     assert 0 <= DEFAULT_RECIPE.wishes <= 1
     assert min(getattr(DEFAULT_RECIPE, part) for part in PARTS if part != "words") >= 0
     assert 0 < DEFAULT_RECIPE.calibration.good_match < 1
+
+
+@pytest.mark.parametrize("wrong", [{"meaning": 2.8}, {"meaning": -0.1}, {"name": -1}, {"said": 10**400}])
+def test_weights_out_of_range_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest, match="no recipe"):
+        recipe_from_json(wrong)

@@ -123,3 +123,13 @@ def test_any_text_can_be_asked(text: str, meant: dict[str, str]) -> None:
     vectors = request.vectors(np.eye(len(request.texts), 8, dtype=np.float32))
     assert len(vectors) == len(request.parts)
     np.testing.assert_allclose([np.linalg.norm(vector) for vector in vectors], 1.0, rtol=1e-5)
+
+
+def test_words_too_common_to_be_asked_for_are_no_subject() -> None:
+    subjects = {text: read_request(text).whole.subject for text in ("create an issue", "create issue")}
+    assert subjects["create an issue"] == subjects["create issue"]
+
+
+def test_a_wish_without_a_subject_is_about_all_its_words() -> None:
+    whole = read_request("get rid of it").whole
+    assert whole.subject == whole.stems

@@ -69,7 +69,7 @@ def test_a_recipe_is_fitted_and_judged_with(dataset: Path, model_folder: str) ->
     assert sorted(path.name for path in held_out.iterdir()) == ["mine.json", "other.json"]
     asked = ("eval", "--dataset", str(dataset), "--model", model_folder, "--no-without-gold", "--json")
     report = json.loads(run(own, *asked, "--recipe", str(held_out / "mine.json")).stdout)
-    assert report["held_out"] == "fitted without it"
+    assert report["held_out"] == "weights fitted without it"
     assert json.loads(run(own, *asked, "--recipe", str(recipe)).stdout)["held_out"] == ""
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.model.words import terms_of_word
+from toolscript.model.words import terms_of_word, words_of
+from toolscript.search.ranking.actions import without_phrases
 from toolscript.search.ranking.confidence import EVIDENCE, MOST_LEAD, Evidence, as_row
 from toolscript.search.ranking.first_look import FirstLook, Ids, Scores
 from toolscript.search.ranking.recipe import Recipe
@@ -68,14 +69,15 @@ def rank(request: Request, look: FirstLook, traits: TraitsById, recipe: Recipe) 
 def unmatched_words(request: Request, looked_at: Iterable[Traits]) -> tuple[str, ...]:
     """The words of a request that none of the candidates has, as they were said."""
     there = frozenset[int]().union(*(traits.stems for traits in looked_at))
-    meant = {word: request.meant.get(word, word) for word in request.words}
-    return tuple(word for word in request.words if terms_of_word(meant[word])[0] not in there)
+    read = frozenset(words_of(without_phrases(request.text)))
+    meant = {word: request.meant.get(word, word) for word in request.words if word in read}
+    return tuple(word for word, as_read in meant.items() if terms_of_word(as_read)[0] not in there)
 
 
 def _with_the_rest_behind(standing: Scores, added: Scores) -> Scores:
     closer = standing[: len(added)] + added
     rest = standing[len(added) :]
-    gap = max(0.0, float(rest[0] - closer.min())) if len(rest) and len(closer) else 0.0
+    gap = max(0.0, float(rest.max() - closer.min())) if len(rest) and len(closer) else 0.0
     return np.concatenate([closer, rest - gap])
 
 

@@ -62,6 +62,8 @@ def recipe_from_json(data: object) -> Recipe:
         raise InvalidRequest("a recipe must be a JSON object")
     try:
         weights = numbers_of({name: value for name, value in data.items() if name not in NO_WEIGHTS})
+        if not 0 <= weights.get("meaning", 0.0) <= 1 or min(weights.values(), default=0.0) < 0:
+            raise ValueError("meaning must be 0 to 1, and no weight below 0")
         return Recipe(**weights, calibration=Calibration.from_json(data.get("calibration", {})))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidRequest(f"this is no recipe: {error}", hint="write one with `toolscript eval fit`") from error

@@ -10,11 +10,13 @@ from toolscript.model.models import Matrix, Vector
 from toolscript.model.words import STEM_SHARE, SURFACE_SHARE, terms_of_word, without_stop_words, words_of
 from toolscript.search.ranking.actions import action_asked, without_phrases, words_in_order
 from toolscript.search.ranking.values import without_values
-from toolscript.search.ranking.wishes import subject_of, wishes_in
+from toolscript.search.ranking.wishes import MOST_WISHES, subject_of, wishes_in
 
 # A corrected word is a guess; a word of a value is seldom what is asked for.
 TRUST_IN_A_CORRECTION = 0.8
 TRUST_IN_A_VALUE = 0.5
+# The text, the text without its values, and its wishes.
+MOST_TEXTS = 2 + MOST_WISHES
 
 NOTHING_CORRECTED: Mapping[str, str] = {}
 
@@ -86,10 +88,10 @@ def _about(wish: Wish) -> tuple[frozenset[int], frozenset[str]]:
 
 def _wish(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> Wish:
     words = _words(text)
-    subject = _stems(subject_of(text), meant)
-    return Wish(
-        text, _terms(words, meant, plain_stems), _stems(words, meant), subject, action_asked(words_in_order(text))
-    )
+    stems = _stems(words, meant)
+    # Words too common to be asked for are rare in no catalog that is asked: they would count the most.
+    subject = _stems(subject_of(text), meant) & stems or stems
+    return Wish(text, _terms(words, meant, plain_stems), stems, subject, action_asked(words_in_order(text)))
 
 
 def _words(text: str) -> list[str]:
