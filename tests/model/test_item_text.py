@@ -19,8 +19,9 @@ from toolscript.model.item_text import (
     embedded_text,
     embedded_views,
     item_terms,
+    item_words,
     pack_stems,
-    stems_of_item,
+    stems_of_words,
     unpack_stems,
 )
 from toolscript.model.items import Item, ItemKind, JsonObject
@@ -106,7 +107,7 @@ def test_a_long_text_is_held_less_against_a_document_than_against_a_tool() -> No
 
 
 def test_the_stems_of_an_item_are_those_it_is_indexed_by() -> None:
-    stems = stems_of_item(READ)
+    stems = stems_of_words(item_words(READ))
     assert {terms_of_word(word)[0] for word in ("fs", "reading", "file", "readfile", "content", "disk")} <= stems
     assert stems <= set(item_terms(READ))
 

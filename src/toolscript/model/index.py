@@ -79,6 +79,11 @@ class Candidates:
     points: int = 0
     shares: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def ids(self) -> frozenset[int]:
+        """Whom either arm has named."""
+        return frozenset(hit.id for arm in (self.dense, self.words) for hit in arm or ())
+
     def rarity(self, term: int) -> float:
         """As of a sample, however exactly it is known: one point in so many is as rare as a term gets."""
         having = self.points * max(self.shares.get(term, 0.0), RAREST_SHARE)

@@ -72,7 +72,12 @@ def _spoken_name(item: Item) -> str:
 
 def item_terms(item: Item) -> dict[int, float]:
     """The item as a sparse vector: BM25F saturation per term; the engine adds the rarity of each word."""
-    return terms_of_fields(item_words(item), DOCUMENT_FIELDS if item.is_document else FIELDS)
+    return terms_of_words(item, item_words(item))
+
+
+def terms_of_words(item: Item, words: Mapping[str, list[str]]) -> dict[int, float]:
+    """The same of an item whose words have been taken apart already."""
+    return terms_of_fields(words, DOCUMENT_FIELDS if item.is_document else FIELDS)
 
 
 def terms_of_fields(
@@ -87,8 +92,8 @@ def terms_of_fields(
     return _saturated(mass)
 
 
-def stems_of_item(item: Item) -> frozenset[int]:
-    return frozenset(terms_of_word(word)[0] for words in item_words(item).values() for word in words)
+def stems_of_words(words_by_field: Mapping[str, list[str]]) -> frozenset[int]:
+    return frozenset(terms_of_word(word)[0] for words in words_by_field.values() for word in words)
 
 
 def pack_stems(stems: Iterable[int]) -> str:

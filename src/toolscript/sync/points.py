@@ -1,7 +1,7 @@
 """An item of the catalog as a point of the index."""
 
 from toolscript.model.index import Point, type_skills
-from toolscript.model.item_text import item_terms, pack_stems, stems_of_item
+from toolscript.model.item_text import item_words, pack_stems, stems_of_words, terms_of_words
 from toolscript.model.items import StoredItem
 from toolscript.model.models import Vector
 
@@ -10,6 +10,7 @@ MAX_DESCRIPTION = 4_000
 
 def point_of(stored: StoredItem, vector: Vector) -> Point:
     item = stored.item
+    words = item_words(item)
     fields = {
         "db_id": stored.id,
         "type": item.kind.value,
@@ -20,6 +21,6 @@ def point_of(stored: StoredItem, vector: Vector) -> Point:
         "primary_skill_id": stored.primary_skill_id,
         "is_active": stored.is_active,
         "type_skill": type_skills(item.kind, stored.skill_ids),
-        "stems": pack_stems(stems_of_item(item)),
+        "stems": pack_stems(stems_of_words(words)),
     }
-    return Point(stored.id, stored.version, vector, item_terms(item), fields)
+    return Point(stored.id, stored.version, vector, terms_of_words(item, words), fields)

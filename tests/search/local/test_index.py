@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.search.local.scenes import ITEMS, LOG, READ_FILE, SUMMARY, direction, index_of, item, vectors_of
 from toolscript.model.index import Ask
-from toolscript.model.item_text import item_terms, stems_of_item
+from toolscript.model.item_text import item_terms, item_words, stems_of_words
 from toolscript.model.items import Item, ItemKind, StoredItem
 from toolscript.model.models import IndexCard
 from toolscript.model.words import terms_of_word
@@ -142,7 +142,7 @@ def test_the_traits_of_a_row_are_those_of_its_item() -> None:
     index = index_of()
     for row, one in enumerate(ITEMS):
         assert index.traits(row).name == one.name
-        assert stems_of_item(one) <= index.traits(row).stems
+        assert stems_of_words(item_words(one)) <= index.traits(row).stems
     assert index.traits(0) is index.traits(0)
 
 

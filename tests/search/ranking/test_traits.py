@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import stems
-from toolscript.model.item_text import stems_of_item
+from toolscript.model.item_text import item_words, stems_of_words
 from toolscript.model.items import Item, ItemKind, StoredItem
 from toolscript.search.ranking.traits import TRAIT_FIELDS, Traits, traits_of_fields, trigrams
 from toolscript.sync.points import point_of
@@ -32,7 +32,7 @@ def traits_of(item: Item) -> Traits:
 @given(Items)
 def test_an_item_and_its_point_have_the_same_traits(item: Item) -> None:
     name = "" if item.is_document else item.name
-    assert traits_of(item) == Traits(name, stems_of_item(item))
+    assert traits_of(item) == Traits(name, stems_of_words(item_words(item)))
 
 
 def test_the_stems_are_of_all_that_can_be_searched() -> None:

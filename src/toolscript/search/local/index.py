@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolscript.model.index import Candidate, Candidates
-from toolscript.model.item_text import item_terms, item_words
+from toolscript.model.item_text import item_words, terms_of_words
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import Matrix, Vector
 from toolscript.model.tool_ids import tool_id
@@ -33,7 +33,7 @@ class Analysed:
 
 def analyse(item: Item) -> Analysed:
     fields = item_words(item)
-    terms = item_terms(item)
+    terms = terms_of_words(item, fields)
     return Analysed(
         np.fromiter(terms.keys(), np.uint32, len(terms)),
         np.fromiter(terms.values(), np.float32, len(terms)),

@@ -161,8 +161,8 @@ class LocalSearch:
 
 def _are_found(ranking: Ranking, found: list[Candidates]) -> NDArray[np.bool_]:
     """Whom no arm has named has nothing to be sure of."""
-    named = [hit.id for one in found for arm in (one.dense, one.words) for hit in arm or ()]
-    return np.isin(ranking.ids, named)
+    named = frozenset().union(*(one.ids for one in found))
+    return np.isin(ranking.ids, list(named))
 
 
 def _of_kind(general: General, index: LocalIndex, allowed: Rows) -> Rows:

@@ -56,8 +56,8 @@ def first_look(found: Sequence[Candidates], limit: int, recipe: Recipe, also: It
 
 
 def _everyone(found: Sequence[Candidates], also: Iterable[int]) -> Ids:
-    named = {hit.id for one in found for arm in (one.dense, one.words) for hit in arm or ()}
-    return np.array(sorted(named.union(also)), dtype=np.int64)
+    named = frozenset(also).union(*(one.ids for one in found))
+    return np.array(sorted(named), dtype=np.int64)
 
 
 def _arms(found: Candidates, at: dict[int, int], limit: int, recipe: Recipe) -> tuple[Scores, Scores]:
