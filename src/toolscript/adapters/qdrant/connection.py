@@ -84,7 +84,8 @@ def _channel(target: str, *, secure: bool, api_key: str) -> grpc.aio.Channel:
         ("grpc.keepalive_time_ms", 30_000),
         # An engine that comes back is found again at once, not after gRPC's two minutes.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 100),
+        # gRPC also takes this for how long one attempt to connect may last: a busy machine needs more than 100 ms.
+        ("grpc.min_reconnect_backoff_ms", 3_000),
         ("grpc.max_reconnect_backoff_ms", 2_000),
     ]
     key = [_ApiKey(api_key)] if api_key else []
