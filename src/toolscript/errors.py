@@ -4,6 +4,7 @@ ToolscriptError
 ├── InvalidRequest          what the caller sent cannot be understood
 │   └── BlankQuery          ... because there is nothing in it
 ├── NotFound                what the caller named does not exist
+├── Conflict                what the caller wants was decided or taken already
 ├── Unauthorized            the caller did not show the token that is asked for
 ├── Forbidden               the caller may not ask this from where it asks
 ├── SetupError              this installation is not ready; the hint is the command that makes it so
@@ -44,6 +45,9 @@ class BlankQuery(InvalidRequest): ...
 
 
 class NotFound(ToolscriptError): ...
+
+
+class Conflict(ToolscriptError): ...
 
 
 class Unauthorized(ToolscriptError): ...

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from toolscript.model.assignments import AssignedBy, Assignment
 from toolscript.model.index import Ask, Candidates, Fields
 from toolscript.model.items import Item, ItemKind, Schemas
 from toolscript.model.models import IndexCard, Vector
@@ -136,10 +137,7 @@ class Scene:
             if key == INACTIVE:
                 continue
             skills = SKILLS.get(key, ())
-            known = replace(
-                stored,
-                skill_ids=skills,
-                primary_skill_id=skills[0] if skills else None,
-            )
+            by_hand = tuple(Assignment(skill, 1.0, AssignedBy.HUMAN) for skill in skills)
+            known = replace(stored, assignments=by_hand)
             (vector,) = await embed_items(HashEmbedder(), [stored.item])
             await self.index.put([point_of(known, vector)])

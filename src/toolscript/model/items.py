@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from toolscript.model.assignments import Assignment
+
 JsonObject = Mapping[str, object]
 
 
@@ -54,14 +56,25 @@ class Item:
 
 @dataclass(frozen=True)
 class StoredItem:
-    """An item of the catalog. `version` grows with every change of any item."""
+    """An item of the catalog. `version` grows with every change of any item.
+
+    `assignments` has the primary skill first; `needs_skills` until a classifier has looked at it as it is.
+    """
 
     id: int
     version: int
     item: Item
     is_active: bool = True
-    skill_ids: tuple[str, ...] = ()
-    primary_skill_id: str | None = None
+    assignments: tuple[Assignment, ...] = ()
+    needs_skills: bool = False
+
+    @property
+    def skill_ids(self) -> tuple[str, ...]:
+        return tuple(one.skill_id for one in self.assignments)
+
+    @property
+    def primary_skill_id(self) -> str | None:
+        return self.assignments[0].skill_id if self.assignments else None
 
 
 @dataclass(frozen=True)

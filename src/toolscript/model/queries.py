@@ -1,17 +1,16 @@
 """Queries are values that cannot exist when they are invalid."""
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from toolscript.errors import BlankQuery, InvalidRequest
+from toolscript.model.assignments import SKILL_ID
 from toolscript.model.items import ItemKind
 from toolscript.model.text import readable
 
 MAX_QUERY = 1_000
 MAX_LIMIT = 100
 MAX_SKILLS = 32
-SKILL_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class SearchType(StrEnum):

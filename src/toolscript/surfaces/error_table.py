@@ -22,6 +22,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.InvalidRequest: Row("VALIDATION_ERROR", 422),
     errors.BlankQuery: Row("VALIDATION_ERROR", 400),
     errors.NotFound: Row("NOT_FOUND", 404),
+    errors.Conflict: Row("VALIDATION_ERROR", 409),
     errors.Unauthorized: Row("UNAUTHORIZED", 401),
     errors.Forbidden: Row("FORBIDDEN", 403),
     errors.SetupError: _UNAVAILABLE,

@@ -13,6 +13,7 @@ class MemoryCatalog:
         self._dirty = dirty
         self._ids = count(1)
         self._by_key: dict[tuple[str, str], StoredItem] = {}
+        self.by_hand: set[int] = set()
         dirty.catalog_page = self._page
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
@@ -27,6 +28,19 @@ class MemoryCatalog:
         removed = [self._by_key.pop(place).id for place in gone]
         self._dirty.mark_changed((id_, self._dirty.next_version()) for id_ in removed)
         return len(removed)
+
+    async def remove(self, source: str, keys: Sequence[str]) -> int:
+        removed = [self._by_key.pop((source, key)).id for key in keys if (source, key) in self._by_key]
+        self._dirty.mark_changed((id_, self._dirty.next_version()) for id_ in removed)
+        return len(removed)
+
+    def stored(self, item_id: int) -> StoredItem | None:
+        return next((found for found in self._by_key.values() if found.id == item_id), None)
+
+    def put_back(self, changed: StoredItem) -> None:
+        """The same item with other assignments."""
+        place = next(place for place, found in self._by_key.items() if found.id == changed.id)
+        self._by_key[place] = changed
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
         wanted = set(ids)
@@ -48,7 +62,13 @@ class MemoryCatalog:
         known = self._by_key.get((source, item.key))
         if known is not None and known.item.fingerprint == item.fingerprint:
             return StoreReport(unchanged=1)
-        stored = StoredItem(known.id if known else next(self._ids), self._dirty.next_version(), item)
+        stored = StoredItem(
+            known.id if known else next(self._ids),
+            self._dirty.next_version(),
+            item,
+            assignments=known.assignments if known else (),
+            needs_skills=known is None or known.id not in self.by_hand,
+        )
         self._by_key[source, item.key] = stored
         self._dirty.mark_changed([(stored.id, stored.version)])
         return StoreReport(changed=1) if known else StoreReport(added=1)

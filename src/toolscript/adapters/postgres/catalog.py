@@ -6,8 +6,8 @@ from typing import Any
 
 from psycopg.rows import class_row, dict_row
 
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.adapters.postgres.sql import MARK_CHANGED, SHARE_GENERATIONS
+from toolscript.adapters.postgres.pool import Pool, connection, transaction
+from toolscript.adapters.postgres.sql import ASSIGNED, SHARE_GENERATIONS, assignments_of, mark_changed
 from toolscript.model.index import PointVersion
 from toolscript.model.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
 
@@ -31,7 +31,8 @@ ON CONFLICT (source, key) DO UPDATE SET
     kind = excluded.kind, server = excluded.server, name = excluded.name, description = excluded.description,
     server_description = excluded.server_description, input_schema = excluded.input_schema,
     output_schema = excluded.output_schema, annotations = excluded.annotations,
-    fingerprint = excluded.fingerprint, version = nextval('mcp.item_version'), updated_at = now()
+    fingerprint = excluded.fingerprint, version = nextval('mcp.item_version'), updated_at = now(),
+    needs_skills = NOT stored.skills_by_hand
 WHERE stored.fingerprint IS DISTINCT FROM excluded.fingerprint
 RETURNING id, version, (xmax = 0) AS added
 """
@@ -42,11 +43,15 @@ WHERE source = %s AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
 RETURNING id, nextval('mcp.item_version')
 """
 
-_ITEMS = """
-SELECT id, version, is_active, key, kind, server, name, description, server_description,
-       input_schema, output_schema, annotations
-FROM mcp.items WHERE id = ANY(%s) ORDER BY id
+_REMOVE = """
+DELETE FROM mcp.items WHERE source = %s AND key = ANY(%s) RETURNING id, nextval('mcp.item_version')
 """
+
+_ITEMS = f"""
+SELECT id, version, is_active, key, kind, server, name, description, server_description,
+       input_schema, output_schema, annotations, needs_skills, {ASSIGNED} AS assigned
+FROM mcp.items WHERE id = ANY(%s) ORDER BY id
+"""  # noqa: S608 - built from constants only
 
 _SCHEMAS = "SELECT id, input_schema, output_schema, annotations FROM mcp.items WHERE id = ANY(%s)"
 
@@ -61,7 +66,7 @@ class PostgresCatalog:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             rows = await (await conn.execute(_STORE, _columns(source, items))).fetchall()
-            await _mark_changed(conn, [(row[0], row[1]) for row in rows])
+            await mark_changed(conn, [(row[0], row[1]) for row in rows])
         added = sum(1 for row in rows if row[2])
         return StoreReport(added, len(rows) - added, len(items) - len(rows))
 
@@ -74,7 +79,14 @@ class PostgresCatalog:
                     await copy.write_row((key,))
             await conn.execute("ANALYZE kept")
             rows = await (await conn.execute(_REMOVE_OTHERS, (source,))).fetchall()
-            await _mark_changed(conn, [(row[0], row[1]) for row in rows])
+            await mark_changed(conn, [(row[0], row[1]) for row in rows])
+        return len(rows)
+
+    async def remove(self, source: str, keys: Sequence[str]) -> int:
+        async with transaction(self._pool) as conn:
+            await conn.execute(SHARE_GENERATIONS)
+            rows = await (await conn.execute(_REMOVE, (source, list(keys)))).fetchall()
+            await mark_changed(conn, [(row[0], row[1]) for row in rows])
         return len(rows)
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
@@ -97,12 +109,6 @@ class PostgresCatalog:
         async with connection(self._pool) as conn:
             row = await (await conn.execute("SELECT count(*) FROM mcp.items")).fetchone()
         return int(str(row[0])) if row else 0
-
-
-async def _mark_changed(conn: Connection, changed: Sequence[tuple[object, object]]) -> None:
-    if changed:
-        ids, versions = zip(*changed, strict=True)
-        await conn.execute(MARK_CHANGED, {"ids": list(ids), "versions": list(versions)})
 
 
 def _columns(source: str, items: Sequence[Item]) -> dict[str, object]:
@@ -141,4 +147,5 @@ def _stored(row: dict[str, Any]) -> StoredItem:
         output_schema=_object(row["output_schema"]),
         annotations=_object(row["annotations"]),
     )
-    return StoredItem(row["id"], row["version"], item, row["is_active"])
+    assigned = assignments_of(row["assigned"])
+    return StoredItem(row["id"], row["version"], item, row["is_active"], assigned, row["needs_skills"])

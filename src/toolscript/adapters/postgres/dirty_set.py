@@ -66,6 +66,12 @@ INSERT INTO mcp.index_generations AS known (state, fingerprint) VALUES ('buildin
 ON CONFLICT (fingerprint) DO UPDATE SET filled_up_to = 0 WHERE %(afresh)s
 """
 
+_ALL_SKILLS = """
+INSERT INTO mcp.skill_vectors (generation, skill_id)
+SELECT generations.id, skills.id FROM mcp.index_generations generations, mcp.skill_categories skills
+ON CONFLICT DO NOTHING
+"""
+
 _FILL = """
 INSERT INTO mcp.dirty_items (generation, item_id, version)
 SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s ORDER BY id
@@ -92,6 +98,7 @@ class PostgresDirtySet:
         async with transaction(self._pool) as conn:
             await conn.execute(OWN_GENERATIONS)
             await conn.execute(_BEGIN, {"fingerprint": fingerprint, "afresh": afresh})
+            await conn.execute(_ALL_SKILLS)
         return next(found for found in await self.generations() if found.fingerprint == fingerprint)
 
     async def fill(self, generation: int, limit: int) -> int:

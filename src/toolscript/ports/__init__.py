@@ -10,6 +10,24 @@ from toolscript.model.index import Ask, Candidates, Fields, Point, PointVersion
 from toolscript.model.items import Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
+from toolscript.ports.skills import Assignments, Classifier, SkillVectors, Suggestions, Taxonomy
+
+__all__ = [
+    "Assignments",
+    "Catalog",
+    "Classifier",
+    "DirtySet",
+    "Embedder",
+    "Gateway",
+    "Index",
+    "Indexes",
+    "SkillVectors",
+    "Suggestions",
+    "Taxonomy",
+    "TextModel",
+    "ToolServers",
+    "VectorMemory",
+]
 
 
 class Embedder(Protocol):
@@ -68,6 +86,9 @@ class Catalog(Protocol):
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
         """Removes the items of a source whose keys are not given; answers how many."""
+
+    async def remove(self, source: str, keys: Sequence[str]) -> int:
+        """Removes these items of a source, where it has them; answers how many."""
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]: ...
     async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]: ...

@@ -1,0 +1,91 @@
+"""The sum of a skill's items, in whole numbers: in whatever order items come and go, it is exactly the same.
+
+Components of a unit vector are counted in 2^-24 and confidences in ten-thousandths, so that 64 bits hold the sum
+of fifty million items, and what was added can be taken away without a rest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolscript.model.models import Vector
+from toolscript.model.skills import Skill
+
+UNIT = 1 << 24
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SkillSum:
+    total: Whole
+    weight: int = 0
+    members: int = 0
+
+    @staticmethod
+    def empty(dimensions: int) -> "SkillSum":
+        return SkillSum(np.zeros(dimensions, dtype=np.int64))
+
+    @staticmethod
+    def of(vector: Vector, weight: int) -> "SkillSum":
+        """What one item adds."""
+        return SkillSum(np.rint(vector.astype(np.float64) * UNIT).astype(np.int64) * weight, weight, 1)
+
+    def __add__(self, other: "SkillSum") -> "SkillSum":
+        return SkillSum(self.total + other.total, self.weight + other.weight, self.members + other.members)
+
+    def __sub__(self, other: "SkillSum") -> "SkillSum":
+        return SkillSum(self.total - other.total, self.weight - other.weight, self.members - other.members)
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.weight or self.members or self.total.any())
+
+    def mean(self) -> Vector | None:
+        """The confidence-weighted mean at unit length; None when there is none."""
+        length = float(np.linalg.norm(self.total.astype(np.float64)))
+        if not self.members or length < UNIT:
+            return None
+        return np.asarray(self.total / length, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An item as it counts in the sums: its vector, of which text, and its weight in each of its skills."""
+
+    item_id: int
+    text_hash: str
+    vector: Vector
+    weights: Mapping[str, int]
+
+    def parts(self) -> dict[str, SkillSum]:
+        return {skill: SkillSum.of(self.vector, weight) for skill, weight in self.weights.items()}
+
+
+@dataclass(frozen=True)
+class SkillState:
+    """A skill and the sum of its items at one version, as its point has to be."""
+
+    skill: Skill
+    total: SkillSum
+    version: int
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """What an exact recount found: how far the worst vector was off, and which skills were."""
+
+    skills: int
+    items: int
+    mended: tuple[str, ...]
+    largest_drift: float
+
+
+def drift(kept: SkillSum, exact: SkillSum) -> float:
+    """How far apart the two means are, component by component; 1 when only one of them is."""
+    one, other = kept.mean(), exact.mean()
+    if one is None or other is None:
+        return 0.0 if one is other else 1.0
+    return float(np.abs(one - other).max())
