@@ -126,6 +126,7 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
             "TOOLSCRIPT_QDRANT_URL": engines.qdrant_url,
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(engines.qdrant_grpc_port),
             "TOOLSCRIPT_QDRANT_ALIAS": alias,
+            "TOOLSCRIPT_QDRANT_SKILLS_ALIAS": f"{alias}__skills",
             "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
         }
     )

@@ -5,14 +5,32 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
-from tests.contracts.scenes import CARD, DIMENSIONS, Record
+from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
 from toolscript.adapters.local_model import LocalEmbedder
 from toolscript.adapters.openai_embeddings import OpenAIEmbedder
-from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet, open_pool
+from toolscript.adapters.postgres import (
+    PostgresAssignments,
+    PostgresCatalog,
+    PostgresDirtySet,
+    PostgresSkillVectors,
+    PostgresSuggestions,
+    PostgresTaxonomy,
+    open_pool,
+)
 from toolscript.adapters.postgres.pool import Pool
 from toolscript.model.models import ModelCard
+from toolscript.model.skill_vectors import SkillSum
 from toolscript.ports import Embedder, Index, Indexes
-from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
+from toolscript.testing import (
+    HashEmbedder,
+    MemoryAssignments,
+    MemoryCatalog,
+    MemoryDirtySet,
+    MemoryIndexes,
+    MemorySkillVectors,
+    MemorySuggestions,
+    MemoryTaxonomy,
+)
 
 
 @pytest.fixture(params=["hash", "fastembed", "openai"])
@@ -63,7 +81,13 @@ def _in_memory() -> Record:
         time[0] += seconds
 
     dirty = MemoryDirtySet(lambda: time[0])
-    return Record(MemoryCatalog(dirty), dirty, let_pass)
+    catalog = MemoryCatalog(dirty)
+    taxonomy = MemoryTaxonomy(catalog)
+    suggestions = MemorySuggestions(catalog, taxonomy)
+    assignments = MemoryAssignments(catalog, taxonomy, suggestions)
+    vectors = MemorySkillVectors(dirty, taxonomy.skills)
+    taxonomy.count_tools = lambda skill_id: vectors.sums.get(FIRST, {}).get(skill_id, SkillSum.nothing()).members
+    return Record(catalog, dirty, let_pass, taxonomy, assignments, suggestions, vectors)
 
 
 def _in_postgres(pool: Pool) -> Record:
@@ -73,4 +97,12 @@ def _in_postgres(pool: Pool) -> Record:
                 "UPDATE mcp.dirty_items SET free_at = free_at - make_interval(secs => %s)", (seconds,)
             )
 
-    return Record(PostgresCatalog(pool), PostgresDirtySet(pool), let_pass)
+    return Record(
+        PostgresCatalog(pool),
+        PostgresDirtySet(pool),
+        let_pass,
+        PostgresTaxonomy(pool),
+        PostgresAssignments(pool),
+        PostgresSuggestions(pool),
+        PostgresSkillVectors(pool),
+    )

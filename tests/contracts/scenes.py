@@ -5,24 +5,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toolscript.model.assignments import AssignedBy, Assignment
 from toolscript.model.index import Point, Scalar
-from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.items import Item, ItemKind, JsonObject, StoredItem
 from toolscript.model.models import IndexCard, ModelCard, Vector
+from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
 from toolscript.model.words import terms_of_word, words_of
-from toolscript.ports import Catalog, DirtySet
+from toolscript.ports import Assignments, Catalog, DirtySet, SkillVectors, Suggestions, Taxonomy
 
 DIMENSIONS = 8
 CARD = IndexCard(ModelCard("small", "1", DIMENSIONS))
 OTHER_CARD = IndexCard(ModelCard("other", "1", DIMENSIONS))
+FIRST = 1  # the generation that is live from the start
 
 
 @dataclass(frozen=True)
 class Record:
-    """A catalog and the dirty set it writes to; `let_pass` moves their clock by so many seconds."""
+    """A catalog, the dirty set it writes to, and skills; `let_pass` moves their clock by so many seconds."""
 
     catalog: Catalog
     dirty: DirtySet
     let_pass: Callable[[float], Awaitable[None]]
+    taxonomy: Taxonomy
+    assignments: Assignments
+    suggestions: Suggestions
+    skill_vectors: SkillVectors
 
 
 def tool(name: str, description: str = "", schema: JsonObject | None = None) -> Item:
@@ -31,6 +38,54 @@ def tool(name: str, description: str = "", schema: JsonObject | None = None) -> 
 
 def tools(count: int, description: str = "") -> list[Item]:
     return [tool(f"tool_{number}", description) for number in range(count)]
+
+
+async def with_skills(record: Record, *skill_ids: str) -> None:
+    for skill_id in skill_ids:
+        await record.taxonomy.add(Skill(skill_id, skill_id.title()), "ann")
+
+
+async def with_items(record: Record, count: int) -> list[int]:
+    """Their ids, in order; none of them is dirty."""
+    await record.catalog.store("file", tools(count))
+    await settle(record)
+    return [seen.id for seen in await record.catalog.scan(0, 1000)][-count:]
+
+
+async def settle(record: Record) -> None:
+    """What is dirty now has been followed."""
+    await record.dirty.clear(FIRST, await record.dirty.claim(FIRST, 1000, 60))
+
+
+async def dirty_versions(record: Record) -> dict[int, int]:
+    """Takes what is dirty."""
+    return (await record.dirty.claim(FIRST, 1000, 60)).versions
+
+
+async def item(record: Record, item_id: int) -> StoredItem:
+    (found,) = await record.catalog.items([item_id])
+    return found
+
+
+def sure(
+    skill_id: str, confidence: float = 0.9, source: AssignedBy = AssignedBy.LLM, reason: str = "said so"
+) -> Assignment:
+    return Assignment(skill_id, confidence, source, reason)
+
+
+async def classified(
+    record: Record, item_id: int, *assignments: Assignment, asks_for: str = "", described: str = ""
+) -> Classified:
+    """What a classifier says of the item as it is now."""
+    suggestion = SuggestedSkill(asks_for, described) if asks_for else None
+    return Classified(item_id, (await item(record, item_id)).version, Classification(assignments, suggestion))
+
+
+async def classify(
+    record: Record, item_id: int, *assignments: Assignment, asks_for: str = "", described: str = ""
+) -> Mapping[int, tuple[int, tuple[Assignment, ...]]]:
+    one = await classified(record, item_id, *assignments, asks_for=asks_for, described=described)
+    return await record.assignments.record([one])
 
 
 def axis(number: int) -> Vector:

@@ -62,5 +62,5 @@ async def api(filled: Installation) -> AsyncIterator[Api]:
         }
         app = await stack.enter_async_context(open_app(Installation(behind).settings))
         transport = httpx2.ASGITransport(app)
-        client = httpx2.AsyncClient(transport=transport, base_url="http://testserver")
+        client = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         yield Api(await stack.enter_async_context(client), to_postgres, to_qdrant)

@@ -6,17 +6,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from toolscript.errors import EmbedderRejected, EmbedderUnavailable
-from toolscript.model.dirty import Generation
+from toolscript.model.assignments import AssignedBy, Assignment, valid_assignments
 from toolscript.model.index import Ask
 from toolscript.model.item_text import embedded_text
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.models import IndexCard, Matrix
-from toolscript.ports import Index
+from toolscript.model.progress import OnProgress, silent
+from toolscript.model.skills import Classification, Skill, SuggestedSkill, Unclassified
+from toolscript.ports import Classifier, Embedder, Index
 from toolscript.sync.doctor import Doctor
-from toolscript.sync.generations import Opened, open_for_writing
+from toolscript.sync.generations import IndexPair, Opened, open_for_writing
 from toolscript.sync.indexer import Indexer, Step
+from toolscript.sync.item_skills import ItemSkills
+from toolscript.sync.skill_points import SkillPoints
 from toolscript.sync.worker import Worker, WorkReport
-from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
+from toolscript.testing import (
+    HashEmbedder,
+    MemoryAssignments,
+    MemoryCatalog,
+    MemoryDirtySet,
+    MemoryIndexes,
+    MemorySkillVectors,
+    MemorySuggestions,
+    MemoryTaxonomy,
+)
 
 POISON = "poison"
 
@@ -59,17 +72,42 @@ def tools(count: int) -> list[Item]:
     return [tool(f"tool_{number}") for number in range(count)]
 
 
+class KeywordClassifier:
+    """An item is in each skill one of whose keywords it says, and asks for what it is about otherwise."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
+        self.asked += [one.item.name for one in items]
+        return [self._classify(one.item, skills) for one in items]
+
+    def _classify(self, item: Item, skills: Sequence[Skill]) -> Classification:
+        found = [
+            Assignment(skill.id, 0.8, AssignedBy.RULES)
+            for skill in skills
+            if any(word in item.description for word in skill.keywords)
+        ]
+        missing = SuggestedSkill(item.description) if item.description and not found else None
+        return Classification(valid_assignments(found, frozenset(skill.id for skill in skills)), missing)
+
+
 @dataclass
 class Scene:
     time: float = 0.0
     embedder: PickyEmbedder = field(default_factory=PickyEmbedder)
-    indexes: MemoryIndexes = field(default_factory=MemoryIndexes)
     steps: list[Step] = field(default_factory=list)
     at_step: Callable[[Step], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.dirty = MemoryDirtySet(lambda: self.time)
         self.catalog = MemoryCatalog(self.dirty)
+        self.taxonomy = MemoryTaxonomy(self.catalog)
+        self.suggestions = MemorySuggestions(self.catalog, self.taxonomy)
+        self.assignments = MemoryAssignments(self.catalog, self.taxonomy, self.suggestions)
+        self.skill_vectors = MemorySkillVectors(self.dirty, self.taxonomy.skills)
+        self.indexes = IndexPair(MemoryIndexes(), MemoryIndexes(), self.skill_vectors)
+        self.classifier: Classifier = KeywordClassifier()
 
     @property
     def card(self) -> IndexCard:
@@ -81,17 +119,41 @@ class Scene:
     async def index(self) -> Index:
         return (await self.open()).index
 
-    async def indexer(self, batch: int = 100, generation: Generation | None = None) -> Indexer:
+    async def indexer(
+        self, batch: int = 100, opened: Opened | None = None, embedder: Embedder | None = None
+    ) -> Indexer:
         def seen(step: Step) -> None:
             self.steps.append(step)
             self.at_step(step)
 
-        opened = await self.open()
-        number = (generation or opened.generation).id
-        return Indexer(self.catalog, self.dirty, self.embedder, opened.index, number, batch=batch, at_step=seen)
+        opened = opened or await self.open()
+        return Indexer(
+            self.catalog,
+            self.dirty,
+            self.skill_vectors,
+            ItemSkills(self.taxonomy, self.assignments, self.classifier),
+            embedder or self.embedder,
+            opened.index,
+            opened.generation.id,
+            batch=batch,
+            at_step=seen,
+        )
+
+    async def worker(
+        self,
+        batch: int = 100,
+        opened: Opened | None = None,
+        embedder: Embedder | None = None,
+        on_progress: OnProgress = silent,
+    ) -> Worker:
+        opened = opened or await self.open()
+        indexer = await self.indexer(batch, opened, embedder)
+        generation = opened.generation.id
+        points = SkillPoints(self.skill_vectors, embedder or self.embedder, opened.skills, generation)
+        return Worker(indexer, points, self.dirty, generation, on_progress=on_progress)
 
     async def drain(self, batch: int = 100) -> WorkReport:
-        return await Worker(await self.indexer(batch), self.dirty, 1).drain(patience_seconds=0)
+        return await (await self.worker(batch)).drain(patience_seconds=0)
 
     async def doctor(self) -> Doctor:
         return Doctor(self.catalog, self.dirty, await self.index(), 1)

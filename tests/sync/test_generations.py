@@ -8,8 +8,6 @@ from toolscript.model.dirty import Generation, GenerationState
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import Progress
 from toolscript.sync.generations import begin_reindex, drop_previous, open_for_reading, open_for_writing, switch_to
-from toolscript.sync.indexer import Indexer
-from toolscript.sync.worker import Worker
 
 pytestmark = pytest.mark.requirement("SK-003")
 
@@ -20,8 +18,7 @@ NEW = IndexCard(NEW_EMBEDDER.model)
 async def reindexed(scene: Scene) -> Generation:
     """A second generation with the new model, built and caught up but not live."""
     opened = await begin_reindex(scene.indexes, scene.dirty, NEW)
-    indexer = Indexer(scene.catalog, scene.dirty, NEW_EMBEDDER, opened.index, opened.generation.id)
-    await Worker(indexer, scene.dirty, opened.generation.id).drain()
+    await (await scene.worker(opened=opened, embedder=NEW_EMBEDDER)).drain()
     return opened.generation
 
 
@@ -135,7 +132,7 @@ async def test_dropping_the_previous_ends_its_record_and_its_index() -> None:
     assert await drop_previous(scene.indexes, scene.dirty) == [old.fingerprint]
     assert [found.id for found in await scene.dirty.generations()] == [generation.id]
     with pytest.raises(SetupError):
-        await scene.indexes.open(old)
+        await scene.indexes.items.open(old)
 
 
 async def test_a_drop_that_died_after_the_index_can_be_done_again() -> None:
@@ -180,4 +177,4 @@ async def test_what_a_forgotten_generation_left_behind_is_not_taken_over() -> No
     await scene.dirty.forget(forgotten.id)
     await scene.catalog.keep_only("file", ["tool_1"])
     await reindexed(scene)
-    assert await (await scene.indexes.open(NEW)).count() == 1
+    assert await (await scene.indexes.items.open(NEW)).count() == 1

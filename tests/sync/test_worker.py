@@ -9,7 +9,7 @@ from tests.sync.scenes import POISON, Scene, times_embedded, tool, tools
 from toolscript.errors import EmbedderUnavailable, SetupError
 from toolscript.model.dirty import FAILING_AFTER, GenerationState
 from toolscript.model.progress import Progress
-from toolscript.sync.worker import Worker, WorkReport
+from toolscript.sync.worker import WorkReport
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -39,7 +39,7 @@ async def test_a_drain_loses_patience_with_items_another_worker_never_finishes()
     scene = Scene()
     await scene.catalog.store("file", tools(2))
     await scene.dirty.claim(1, 1, lease_seconds=1e9)
-    worker = Worker(await scene.indexer(), scene.dirty, 1)
+    worker = await scene.worker()
     assert await worker.drain(patience_seconds=-1) == WorkReport(followed=1, left=1, failing=0)
 
 
@@ -63,7 +63,7 @@ async def test_progress_grows_to_the_total() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(9))
     seen: list[Progress] = []
-    await Worker(await scene.indexer(batch=4), scene.dirty, 1, on_progress=seen.append).drain()
+    await (await scene.worker(batch=4, on_progress=seen.append)).drain()
     assert [(one.done, one.total) for one in seen] == [(4, 9), (8, 9), (9, 9)]
 
 
@@ -86,7 +86,7 @@ async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_whe
         done.set()
 
     caplog.handler.addFilter(repair)
-    worker = Worker(await scene.indexer(), scene.dirty, 1, on_progress=finish)
+    worker = await scene.worker(on_progress=finish)
     running = asyncio.ensure_future(worker.run_forever(poll_seconds=0.001))
     async with asyncio.timeout(30):
         await done.wait()
@@ -99,7 +99,7 @@ async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_whe
 
 async def test_a_worker_whose_index_was_dropped_ends_and_says_so() -> None:
     scene = Scene()
-    worker = Worker(await scene.indexer(), scene.dirty, 1)
+    worker = await scene.worker()
     other = await scene.dirty.begin("another model")
     await scene.dirty.set_state(other.id, GenerationState.LIVE)
     await scene.dirty.forget(1)

@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeGuard
 
 import openai
 from openai import AsyncOpenAI
@@ -13,9 +14,13 @@ from openai.types.chat import ChatCompletion
 from toolscript.errors import Rejected, SetupError, ToolscriptError, Unavailable
 from toolscript.model.items import JsonObject
 from toolscript.model.text import readable
+from toolscript.model.text_usage import TextUsage
 
 # Room for a model that thinks first, and an end for one that never stops.
 MOST_TOKENS = 2_000
+
+# Where an endpoint does not count: a budget has to end even there.
+LETTERS_PER_TOKEN = 4
 
 # The mark is a hash of what is inside: no text can hold its own, and so none can end its fence.
 FENCE_RULE = (
@@ -45,7 +50,10 @@ TRANSLATIONS: tuple[tuple[type[Exception], type[ToolscriptError], str], ...] = (
 
 
 class OpenAITextModel:
-    """`timeout_seconds` is for one try, `deadline_seconds` for all of them and for an endpoint that dribbles."""
+    """`timeout_seconds` is for one try, `deadline_seconds` for all of them and for an endpoint that dribbles.
+
+    The client tries again by itself, as late as a `Retry-After` says or with growing, uneven pauses.
+    """
 
     def __init__(
         self,
@@ -59,27 +67,39 @@ class OpenAITextModel:
     ) -> None:
         self._model = model
         self._deadline_seconds = deadline_seconds
+        self._usage = TextUsage()
         self._client = AsyncOpenAI(
             base_url=base_url, api_key=api_key or "none", timeout=timeout_seconds, max_retries=retries
         )
 
+    @property
+    def usage(self) -> TextUsage:
+        return self._usage
+
     async def reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
-        data = readable(data)
+        answered = False
+        try:
+            answer = await self._reply(instructions, readable(data), schema)
+            answered = True
+        finally:
+            self._usage += TextUsage(calls=1, failed=int(not answered))
+        return answer
+
+    async def _reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
         mark = hashlib.sha256(data.encode()).hexdigest()[:16]
+        system, user = f"{instructions}\n\n{FENCE_RULE.format(mark)}", f"BEGIN {mark}\n{data}\nEND {mark}"
         with translated():
             async with asyncio.timeout(self._deadline_seconds):
                 answer = await self._client.chat.completions.create(
                     model=self._model,
-                    messages=[
-                        {"role": "system", "content": f"{instructions}\n\n{FENCE_RULE.format(mark)}"},
-                        {"role": "user", "content": f"BEGIN {mark}\n{data}\nEND {mark}"},
-                    ],
+                    messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
                     response_format={
                         "type": "json_schema",
                         "json_schema": {"name": "answer", "schema": dict(schema), "strict": True},
                     },
                     max_completion_tokens=MOST_TOKENS,
                 )
+        self._usage += _used(answer, len(system) + len(user))
         content = _content(answer)
         if mark in content:
             raise Rejected("text model: the model repeated its instructions", hint=_NONSENSE)
@@ -87,6 +107,19 @@ class OpenAITextModel:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _used(answer: ChatCompletion, letters_sent: int) -> TextUsage:
+    counted = getattr(answer, "usage", None)
+    sent, given = getattr(counted, "prompt_tokens", None), getattr(counted, "completion_tokens", None)
+    return TextUsage(
+        prompt_tokens=sent if _is_count(sent) else letters_sent // LETTERS_PER_TOKEN,
+        completion_tokens=given if _is_count(given) else len(str(answer)) // LETTERS_PER_TOKEN,
+    )
+
+
+def _is_count(given: object) -> TypeGuard[int]:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
 
 
 def _content(answer: ChatCompletion) -> str:

@@ -88,15 +88,19 @@ class Schemas:
 
 @dataclass(frozen=True)
 class StoreReport:
-    """What one batch did to the catalog."""
+    """What one batch did to the catalog; each item is counted once. `held` ones wait for a person."""
 
     added: int = 0
     changed: int = 0
     unchanged: int = 0
+    held: int = 0
 
     def __add__(self, other: "StoreReport") -> "StoreReport":
         return StoreReport(
-            self.added + other.added, self.changed + other.changed, self.unchanged + other.unchanged
+            self.added + other.added,
+            self.changed + other.changed,
+            self.unchanged + other.unchanged,
+            self.held + other.held,
         )
 
 

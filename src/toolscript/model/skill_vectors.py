@@ -4,7 +4,7 @@ Components of a unit vector are counted in 2^-24 and confidences in ten-thousand
 of fifty million items, and what was added can be taken away without a rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,9 @@ class SkillSum:
     members: int = 0
 
     @staticmethod
-    def empty(dimensions: int) -> "SkillSum":
-        return SkillSum(np.zeros(dimensions, dtype=np.int64))
+    def nothing() -> "SkillSum":
+        """It adds up with a sum of any size."""
+        return SkillSum(np.zeros(1, dtype=np.int64))
 
     @staticmethod
     def of(vector: Vector, weight: int) -> "SkillSum":
@@ -60,8 +61,21 @@ class Counted:
     vector: Vector
     weights: Mapping[str, int]
 
-    def parts(self) -> dict[str, SkillSum]:
-        return {skill: SkillSum.of(self.vector, weight) for skill, weight in self.weights.items()}
+
+def added_up(counted: Iterable[Counted], to: Mapping[str, SkillSum] | None = None) -> dict[str, SkillSum]:
+    """The sum of each skill that any of these items is in, on top of what there is."""
+    sums = dict(to or {})
+    for one in counted:
+        for skill, weight in one.weights.items():
+            sums[skill] = sums.get(skill, SkillSum.nothing()) + SkillSum.of(one.vector, weight)
+    return sums
+
+
+def differences(before: Mapping[str, SkillSum], after: Mapping[str, SkillSum]) -> dict[str, SkillSum]:
+    """What has to be added to the sums before to make them those after, where they differ."""
+    nothing = SkillSum.nothing()
+    moves = {one: after.get(one, nothing) - before.get(one, nothing) for one in before.keys() | after.keys()}
+    return {skill: move for skill, move in moves.items() if not move.is_nothing}
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,14 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from toolscript.model.assignments import Assignment
 from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import Vector
+
+if TYPE_CHECKING:
+    # Skills are shown by commands that need no vectors, nor the library behind them.
+    from toolscript.model.models import Vector
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Unclassified:
     """An item a classifier is asked about, with its vector."""
 
     item: Item
-    vector: Vector
+    vector: "Vector"
 
 
 @dataclass(frozen=True)

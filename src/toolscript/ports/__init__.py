@@ -10,7 +10,9 @@ from toolscript.model.index import Ask, Candidates, Fields, Point, PointVersion
 from toolscript.model.items import Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
+from toolscript.model.text_usage import TextUsage
 from toolscript.ports.skills import Assignments, Classifier, SkillVectors, Suggestions, Taxonomy
+from toolscript.ports.sources import ItemChanges, SyncJobs
 
 __all__ = [
     "Assignments",
@@ -21,8 +23,10 @@ __all__ = [
     "Gateway",
     "Index",
     "Indexes",
+    "ItemChanges",
     "SkillVectors",
     "Suggestions",
+    "SyncJobs",
     "Taxonomy",
     "TextModel",
     "ToolServers",
@@ -82,7 +86,11 @@ class Catalog(Protocol):
     """The items of record."""
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
-        """Stores what is new or changed and marks it dirty, in one transaction. Keys are distinct."""
+        """Stores what is new or changed and marks it dirty, in one transaction. Keys are distinct.
+
+        Every change of a known item is recorded, see `ItemChanges`. A catalog that holds changes does not make
+        them: each waits for a person, unless it was rejected before, and the definition in force stays.
+        """
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
         """Removes the items of a source whose keys are not given; answers how many."""
@@ -139,6 +147,10 @@ class DirtySet(Protocol):
 
 class TextModel(Protocol):
     """A language model: instructions and data in, an object out. The data is fenced as data."""
+
+    @property
+    def usage(self) -> TextUsage:
+        """What has been asked so far, and how many tokens that took."""
 
     async def reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
         """What the model answers, an object with what the JSON schema requires; refused when it is none."""

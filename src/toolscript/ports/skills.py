@@ -117,8 +117,8 @@ class SkillVectors(Protocol):
         what changed since, is left alone.
         """
 
-    async def behind(self, generation: int, limit: int) -> Sequence[SkillState]:
-        """Skills whose points have yet to follow, in order of id."""
+    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
+        """Skills, all or only some, whose points have yet to follow, in order of id."""
 
     async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
         """The points of these skills are at these versions."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from toolscript.service.bench_search import bench_search
     from toolscript.service.evaluating import evaluate
     from toolscript.service.serving import serve
+    from toolscript.service.skills import export_skills, import_skills, open_skills, rebuild_skills, reclassify
     from toolscript.service.writing import doctor, drain, import_file, migrate, reindex, work
 
 __all__ = [
@@ -17,8 +18,13 @@ __all__ = [
     "doctor",
     "drain",
     "evaluate",
+    "export_skills",
     "import_file",
+    "import_skills",
     "migrate",
+    "open_skills",
+    "rebuild_skills",
+    "reclassify",
     "reindex",
     "serve",
     "work",
@@ -30,8 +36,13 @@ _HOMES = {
     "doctor": "writing",
     "drain": "writing",
     "evaluate": "evaluating",
+    "export_skills": "skills",
     "import_file": "writing",
+    "import_skills": "skills",
     "migrate": "writing",
+    "open_skills": "skills",
+    "rebuild_skills": "skills",
+    "reclassify": "skills",
     "reindex": "writing",
     "serve": "serving",
     "work": "writing",

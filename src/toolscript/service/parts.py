@@ -11,6 +11,7 @@ from toolscript.errors import CatalogUnavailable
 from toolscript.model.models import ModelCard
 from toolscript.ports import Embedder
 from toolscript.settings import Settings
+from toolscript.sync.generations import IndexPair
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,11 @@ class Stores:
 
     catalog: postgres.PostgresCatalog
     dirty: postgres.PostgresDirtySet
-    indexes: qdrant.QdrantIndexes
+    taxonomy: postgres.PostgresTaxonomy
+    assignments: postgres.PostgresAssignments
+    suggestions: postgres.PostgresSuggestions
+    skill_vectors: postgres.PostgresSkillVectors
+    indexes: IndexPair
     pool: postgres.Pool
 
 
@@ -40,13 +45,27 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
             )
         )
         await _check_schema(pool, catalog_needed=catalog_needed)
-        layout = qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
         yield Stores(
             postgres.PostgresCatalog(pool),
             postgres.PostgresDirtySet(pool),
-            qdrant.QdrantIndexes(engine, settings.qdrant_alias, layout),
+            postgres.PostgresTaxonomy(pool),
+            postgres.PostgresAssignments(pool),
+            postgres.PostgresSuggestions(pool),
+            postgres.PostgresSkillVectors(pool),
+            _indexes(engine, settings, pool),
             pool,
         )
+
+
+def _indexes(engine: qdrant.Qdrant, settings: Settings, pool: postgres.Pool) -> IndexPair:
+    items = qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
+    # A few thousand points, read by every search: one shard, as many copies as the items have.
+    skills = qdrant.Layout(keyword_fields=("id",), broad=frozenset(), replicas=settings.qdrant_replicas)
+    return IndexPair(
+        qdrant.QdrantIndexes(engine, settings.qdrant_alias, items),
+        qdrant.QdrantIndexes(engine, settings.qdrant_skills_alias, skills),
+        postgres.PostgresSkillVectors(pool),
+    )
 
 
 async def _check_schema(pool: postgres.Pool, *, catalog_needed: bool) -> None:

@@ -16,6 +16,7 @@ from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
 from toolscript.service.health import HealthChecks
 from toolscript.service.parts import open_embedder, open_stores
+from toolscript.service.skills import skill_management
 from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.http import create_app
 from toolscript.surfaces.logs import configure_logs
@@ -51,7 +52,15 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         await _warm_up(embedder)
         search = ToolSearch(cached, index, stores.catalog, deadline_seconds=settings.deadline_seconds)
 
-        yield create_app(search, HealthChecks(stores, embedder, index).check)
+        async def embedder_of_skills() -> Embedder:
+            return embedder
+
+        yield create_app(
+            search,
+            skill_management(stores, embedder_of_skills),
+            HealthChecks(stores, embedder, index).check,
+            admin_token=settings.admin_token.get_secret_value(),
+        )
 
 
 async def _warm_up(embedder: Embedder) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from toolscript.errors import SetupError
 from toolscript.model.dirty import Generation
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
-from toolscript.ports import Embedder
+from toolscript.ports import Classifier, Embedder
+from toolscript.service.classifying import open_classifier
 from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.service.skills import load_default_skills
 from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.logs import configure_logs
 from toolscript.sync import generations
@@ -22,19 +24,24 @@ from toolscript.sync.doctor import Doctor, Examination
 from toolscript.sync.generations import Opened
 from toolscript.sync.import_items import ImportReport, import_items
 from toolscript.sync.indexer import Indexer, OnStep, unobserved
+from toolscript.sync.item_skills import ItemSkills
+from toolscript.sync.skill_import import LoadedSkills
+from toolscript.sync.skill_points import SkillPoints
 from toolscript.sync.worker import Worker, WorkReport
 
 logger = logging.getLogger(__name__)
 
 
-def migrate(*, down_to: str | None) -> None:
+def migrate(*, down_to: str | None, skills: bool) -> LoadedSkills | None:
     from toolscript.adapters.postgres.migrate import downgrade, upgrade
 
-    url = load_settings().postgres_url.get_secret_value()
-    if down_to is None:
-        upgrade(url)
-    else:
+    settings = load_settings()
+    url = settings.postgres_url.get_secret_value()
+    if down_to is not None:
         downgrade(url, down_to)
+        return None
+    upgrade(url)
+    return load_default_skills(settings) if skills else None
 
 
 def import_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport:
@@ -87,12 +94,16 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
 
     async def build() -> dict[str, object]:
         settings = load_settings()
-        async with open_stores(settings) as stores, open_embedder(settings) as embedder:
+        async with (
+            open_stores(settings) as stores,
+            open_embedder(settings) as embedder,
+            AsyncExitStack() as stack,
+        ):
             card = IndexCard(embedder.model)
             opened = await generations.begin_reindex(stores.indexes, stores.dirty, card, on_progress)
-            writer = Writer(settings, stores, embedder, opened)
+            writer = await stack.enter_async_context(_writer(settings, stores, embedder, opened))
             worker = writer.worker(on_progress)
-            async with stores.indexes.loading(card):
+            async with stores.indexes.items.loading(card):
                 await worker.drain()
             # What changed while the engine was building its graph.
             report = await worker.drain()
@@ -124,13 +135,16 @@ class Writer:
     settings: Settings
     stores: Stores
     embedder: Embedder
+    classifier: Classifier
     opened: Opened
 
     def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
-        generation = self.opened.generation.id
+        stores, generation = self.stores, self.opened.generation.id
         indexer = Indexer(
-            self.stores.catalog,
-            self.stores.dirty,
+            stores.catalog,
+            stores.dirty,
+            stores.skill_vectors,
+            ItemSkills(stores.taxonomy, stores.assignments, self.classifier),
             self.embedder,
             self.opened.index,
             generation,
@@ -138,16 +152,23 @@ class Writer:
             lease_seconds=self.settings.lease_seconds,
             at_step=at_step,
         )
-        return Worker(indexer, self.stores.dirty, generation, on_progress=on_progress)
+        skill_points = SkillPoints(stores.skill_vectors, self.embedder, self.opened.skills, generation)
+        return Worker(indexer, skill_points, stores.dirty, generation, on_progress=on_progress)
 
 
 @asynccontextmanager
 async def open_writer(settings: Settings) -> AsyncIterator[Writer]:
     async with open_stores(settings) as stores, open_embedder(settings) as embedder:
         card = IndexCard(embedder.model)
-        yield Writer(
-            settings, stores, embedder, await generations.open_for_writing(stores.indexes, stores.dirty, card)
-        )
+        opened = await generations.open_for_writing(stores.indexes, stores.dirty, card)
+        async with _writer(settings, stores, embedder, opened) as writer:
+            yield writer
+
+
+@asynccontextmanager
+async def _writer(settings: Settings, stores: Stores, embedder: Embedder, opened: Opened) -> AsyncIterator[Writer]:
+    async with open_classifier(settings, embedder) as classifier:
+        yield Writer(settings, stores, embedder, classifier, opened)
 
 
 async def _not_all_indexed(stores: Stores, generation: Generation, report: WorkReport) -> SetupError:

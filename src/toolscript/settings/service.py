@@ -1,8 +1,8 @@
 """What an installation of the service decides."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from toolscript.errors import SetupError
@@ -15,6 +15,14 @@ def load_settings() -> "Settings":
     except ValidationError as error:
         problems = [f"TOOLSCRIPT_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors()]
         raise SetupError("; ".join(problems), hint="docs/settings.md lists what each may be") from None
+
+
+def _header_safe(token: SecretStr) -> SecretStr:
+    """It has to fit into a header. The value stays out of the message."""
+    text = token.get_secret_value()
+    if not (text.isascii() and text.isprintable()) or text != text.strip():
+        raise ValueError("must be printable ASCII without spaces around it")
+    return token
 
 
 class Settings(BaseSettings):
@@ -52,6 +60,11 @@ class Settings(BaseSettings):
         pattern=r"^[a-z][a-z0-9_]{0,99}$",
         description="Name of the live index of items.",
     )
+    qdrant_skills_alias: str = Field(
+        default="mcp_skills",
+        pattern=r"^[a-z][a-z0-9_]{0,99}$",
+        description="Name of the live index of skills.",
+    )
     qdrant_shards: int = Field(default=1, ge=1, le=1024, description="Shards of a new index.")
     qdrant_replicas: int = Field(default=1, ge=1, le=16, description="Copies of each shard of a new index.")
     postgres_url: SecretStr = Field(
@@ -61,7 +74,36 @@ class Settings(BaseSettings):
     postgres_connections: int = Field(default=10, ge=1, le=500, description="Most connections to the catalog.")
     host: str = Field(default="127.0.0.1", description="Address `serve` listens on.")
     port: int = Field(default=8080, ge=0, le=65535, description="Port `serve` listens on.")
+    admin_token: Annotated[SecretStr, AfterValidator(_header_safe)] = Field(
+        default=SecretStr(""),
+        description="What writes over HTTP must carry as a bearer token; empty: only this machine may write.",
+    )
+    hold_changes: bool = Field(default=False, description="Changed definitions wait for a person's approval.")
+    sync_config: str = Field(
+        default="",
+        description="Config file with the MCP servers that `POST /api/v1/sync` may ask; empty: none.",
+    )
     deadline_seconds: float = Field(default=10.0, gt=0, le=300, description="Time a search may take as a whole.")
+    text_url: str = Field(
+        default="",
+        description="Base address of an OpenAI-compatible chat endpoint that classifies items; empty: rules do.",
+    )
+    text_model: str = Field(default="", description="Name of the language model at that endpoint.")
+    text_api_key: SecretStr = Field(default=SecretStr(""), description="Key for that endpoint.")
+    text_timeout_seconds: float = Field(
+        default=60.0, gt=0, le=600, description="How long one answer of the language model may take."
+    )
+    classify_batch: int = Field(default=10, ge=1, le=50, description="Items a language model is asked about at once.")
+    classify_concurrency: int = Field(
+        default=4, ge=1, le=64, description="Questions a worker has open with the language model at once."
+    )
+    classify_token_budget: int | None = Field(
+        default=None, ge=1, description="Tokens a worker may spend in its life; then rules classify. None: no limit."
+    )
+    classify_price_in: float = Field(
+        default=0.0, ge=0, description="What a million tokens of questions cost, for the cost a worker reports."
+    )
+    classify_price_out: float = Field(default=0.0, ge=0, description="What a million tokens of answers cost.")
     worker_batch: int = Field(default=256, ge=1, le=10_000, description="Items a worker takes at once.")
     lease_seconds: float = Field(
         default=60.0, gt=0, le=3600, description="How long a worker's batch is its own before others may take it."

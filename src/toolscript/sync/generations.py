@@ -1,4 +1,4 @@
-"""Which index a process works with, and the change from one model to another."""
+"""Which indexes a process works with, of items and of skills, and the change from one model to another."""
 
 from dataclasses import dataclass
 
@@ -6,58 +6,84 @@ from toolscript.errors import ModelMismatch, SetupError
 from toolscript.model.dirty import Generation, GenerationState
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import DirtySet, Index, Indexes
+from toolscript.ports import DirtySet, Index, Indexes, SkillVectors
 
 FILL_BATCH = 5_000
+
+
+@dataclass(frozen=True)
+class IndexPair:
+    """The collections of items and those of skills: made, named and dropped together. `sums` knows the skills."""
+
+    items: Indexes
+    skills: Indexes
+    sums: SkillVectors
+
+    async def live(self) -> str | None:
+        return await self.items.live()
+
+    async def create(self, card: IndexCard) -> None:
+        await self.skills.create(card)
+        await self.items.create(card)
+
+    async def make_live(self, fingerprint: str) -> None:
+        """Skills first: whoever finds the items finds theirs."""
+        await self.skills.make_live(fingerprint)
+        await self.items.make_live(fingerprint)
+
+    async def drop(self, fingerprint: str) -> None:
+        await self.items.drop(fingerprint)
+        await self.skills.drop(fingerprint)
 
 
 @dataclass(frozen=True)
 class Opened:
     generation: Generation
     index: Index
+    skills: Index
 
 
-async def open_for_writing(indexes: Indexes, dirty: DirtySet, card: IndexCard) -> Opened:
+async def open_for_writing(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
     """The generation this model's worker follows. The first worker of all chooses the model."""
     live = await dirty.adopt(card.fingerprint)
     known = await _generation_of(dirty, card)
     if known is None:
         raise _mismatch(live.fingerprint or "?", card)
     await indexes.create(card)
-    if known.id == live.id and await indexes.live() is None:
+    if known.id == live.id and None in (await indexes.items.live(), await indexes.skills.live()):
         await indexes.make_live(card.fingerprint)
-    return Opened(known, await indexes.open(card))
+    return await _opened(indexes, known, card)
 
 
-async def open_for_reading(indexes: Indexes, card: IndexCard) -> Index:
+async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Index:
     """The live index, when it was made with this card; it is held on to when another becomes live."""
     live = await indexes.live()
     if live is None:
         raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
     if live != card.fingerprint:
         raise _mismatch(live, card)
-    return await indexes.open(card)
+    return await indexes.items.open(card)
 
 
-async def open_for_examination(indexes: Indexes, dirty: DirtySet, card: IndexCard) -> Opened:
+async def open_for_examination(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
     """The live index and the generation that follows it, which is the one of the same fingerprint."""
-    index = await open_for_reading(indexes, card)
+    await open_for_reading(indexes, card)
     followed = await _generation_of(dirty, card)
     if followed is None:
         raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-    return Opened(followed, index)
+    await indexes.create(card)
+    return await _opened(indexes, followed, card)
 
 
 async def begin_reindex(
-    indexes: Indexes, dirty: DirtySet, card: IndexCard, on_progress: OnProgress = silent
+    indexes: IndexPair, dirty: DirtySet, card: IndexCard, on_progress: OnProgress = silent
 ) -> Opened:
     """An index with every item of the catalog waiting to go into it; what an earlier run has done is kept."""
     if await _generation_of(dirty, card) is None:
         # What a forgotten generation left behind would stay in the new one for ever.
         await indexes.drop(card.fingerprint)
     await indexes.create(card)
-    index = await indexes.open(card)
-    empty = not await index.count()
+    empty = not await (await indexes.items.open(card)).count()
     generation = await dirty.begin(card.fingerprint, afresh=empty)
     if generation.state is GenerationState.LIVE and not empty:
         raise SetupError(
@@ -68,10 +94,10 @@ async def begin_reindex(
     while count := await dirty.fill(generation.id, FILL_BATCH):
         marked += count
         on_progress(Progress("mark", marked))
-    return Opened(generation, index)
+    return await _opened(indexes, generation, card)
 
 
-async def switch_to(indexes: Indexes, dirty: DirtySet, generation: Generation) -> None:
+async def switch_to(indexes: IndexPair, dirty: DirtySet, generation: Generation) -> None:
     """Alias first: if we die in between, the next run finds the alias right and finishes the record."""
     if generation.fingerprint is None:
         raise SetupError("this generation has no index yet", hint="run `toolscript worker` to build it")
@@ -79,7 +105,7 @@ async def switch_to(indexes: Indexes, dirty: DirtySet, generation: Generation) -
     await dirty.set_state(generation.id, GenerationState.LIVE)
 
 
-async def drop_previous(indexes: Indexes, dirty: DirtySet) -> list[str]:
+async def drop_previous(indexes: IndexPair, dirty: DirtySet) -> list[str]:
     """Ends every generation that is no longer live, and its collection with it."""
     ended = [found for found in await dirty.generations() if found.state is GenerationState.PREVIOUS]
     for generation in ended:
@@ -88,6 +114,14 @@ async def drop_previous(indexes: Indexes, dirty: DirtySet) -> list[str]:
         if generation.fingerprint is not None:
             await indexes.drop(generation.fingerprint)
     return [generation.fingerprint or "" for generation in ended]
+
+
+async def _opened(indexes: IndexPair, generation: Generation, card: IndexCard) -> Opened:
+    skills = await indexes.skills.open(card)
+    if not await skills.count():
+        # A collection that was made anew knows nothing of what was written to the one before.
+        await indexes.sums.all_behind(generation.id)
+    return Opened(generation, await indexes.items.open(card), skills)
 
 
 async def _generation_of(dirty: DirtySet, card: IndexCard) -> Generation | None:

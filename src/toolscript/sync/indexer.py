@@ -10,12 +10,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
 
+import numpy as np
+
 from toolscript.errors import Rejected, ToolscriptError, Unavailable
 from toolscript.model.dirty import Claim
-from toolscript.model.index import Point, PointVersion
+from toolscript.model.index import PointVersion
 from toolscript.model.items import StoredItem
-from toolscript.ports import Catalog, DirtySet, Embedder, Index
-from toolscript.sync.item_vectors import embed_items
+from toolscript.model.models import Matrix, Vector
+from toolscript.model.skill_vectors import Counted
+from toolscript.ports import Catalog, DirtySet, Embedder, Index, SkillVectors
+from toolscript.sync.item_skills import ItemSkills
+from toolscript.sync.item_vectors import embed_items, vector_hash
 from toolscript.sync.points import point_of
 
 logger = logging.getLogger(__name__)
@@ -27,7 +32,9 @@ class Step(StrEnum):
     CLAIMED = "claimed"
     READ = "read"
     EMBEDDED = "embedded"
+    CLASSIFIED = "classified"
     RENEWED = "renewed"
+    COUNTED = "counted"
     PUT = "put"
     REMOVED = "removed"
     CLEARED = "cleared"
@@ -45,6 +52,8 @@ class Indexer:
         self,
         catalog: Catalog,
         dirty: DirtySet,
+        skill_vectors: SkillVectors,
+        item_skills: ItemSkills,
         embedder: Embedder,
         index: Index,
         generation: int,
@@ -55,6 +64,8 @@ class Indexer:
     ) -> None:
         self._catalog = catalog
         self._dirty = dirty
+        self._skill_vectors = skill_vectors
+        self._item_skills = item_skills
         self._embedder = embedder
         self._index = index
         self._generation = generation
@@ -97,10 +108,16 @@ class Indexer:
         items = [stored for stored in await self._catalog.items(list(claim.versions)) if stored.is_active]
         self._at_step(Step.READ)
         async with self._kept(claim):
-            points = await self._points(items)
-        self._at_step(Step.EMBEDDED)
+            vectors = await self._vectors(items)
+            self._at_step(Step.EMBEDDED)
+            settled = await self._item_skills.settled(items, vectors)
+        claim = _with_our_changes(claim, items, settled)
+        self._at_step(Step.CLASSIFIED)
         claim = await self._dirty.renew(self._generation, claim, self._lease_seconds)
         self._at_step(Step.RENEWED)
+        await self._skill_vectors.count(self._generation, claim, _counted(settled, vectors))
+        self._at_step(Step.COUNTED)
+        points = [point_of(stored, vector) for stored, vector in zip(settled, vectors, strict=True)]
         await self._index.put([point for point in points if point.id in claim.versions])
         self._at_step(Step.PUT)
         await self._index.remove(_gone(claim, items))
@@ -126,11 +143,29 @@ class Indexer:
             # A renewal that failed is found out before anything is written.
             await asyncio.gather(renewing, return_exceptions=True)
 
-    async def _points(self, items: Sequence[StoredItem]) -> list[Point]:
-        if not items:
-            return []
-        vectors = await embed_items(self._embedder, [stored.item for stored in items])
-        return [point_of(stored, vector) for stored, vector in zip(items, vectors, strict=True)]
+    async def _vectors(self, items: Sequence[StoredItem]) -> Matrix:
+        """An item that only changed its skills is not embedded again."""
+        hashes = {stored.id: vector_hash(stored.item) for stored in items}
+        known = dict(await self._skill_vectors.recall(self._generation, hashes))
+        new = [stored for stored in items if stored.id not in known]
+        embedded = await embed_items(self._embedder, [stored.item for stored in new])
+        known |= {stored.id: vector for stored, vector in zip(new, embedded, strict=True)}
+        return np.array([known[stored.id] for stored in items], dtype=np.float32)
+
+
+def _with_our_changes(claim: Claim, before: Sequence[StoredItem], after: Sequence[StoredItem]) -> Claim:
+    """A classification changes an item too: the version it gave is what we are at work on now."""
+    ours = {new.id: new.version for old, new in zip(before, after, strict=True) if new.version != old.version}
+    return Claim(claim.token, claim.versions | ours)
+
+
+def _counted(items: Sequence[StoredItem], vectors: Matrix) -> list[Counted]:
+    return [_as_counted(stored, vector) for stored, vector in zip(items, vectors, strict=True)]
+
+
+def _as_counted(stored: StoredItem, vector: Vector) -> Counted:
+    weights = {one.skill_id: one.weight for one in stored.assignments}
+    return Counted(stored.id, vector_hash(stored.item), vector, weights)
 
 
 def _gone(claim: Claim, items: Sequence[StoredItem]) -> list[PointVersion]:

@@ -1,9 +1,11 @@
-"""An item of the catalog as a point of the index."""
+"""Items and skills of the catalog as points of their indexes."""
 
 from toolscript.model.index import Point, type_skills
-from toolscript.model.item_text import item_words, pack_stems, stems_of_words, terms_of_words
+from toolscript.model.item_text import item_words, pack_stems, stems_of_words, terms_of_fields, terms_of_words
 from toolscript.model.items import StoredItem
 from toolscript.model.models import Vector
+from toolscript.model.skill_vectors import SkillState
+from toolscript.model.words import words_of
 
 MAX_DESCRIPTION = 4_000
 
@@ -24,3 +26,19 @@ def point_of(stored: StoredItem, vector: Vector) -> Point:
         "stems": pack_stems(stems_of_words(words)),
     }
     return Point(stored.id, stored.version, vector, terms_of_words(item, words), fields)
+
+
+def skill_point_of(state: SkillState, vector: Vector) -> Point:
+    skill = state.skill
+    words = {
+        "name": words_of(skill.name),
+        "description": words_of(" ".join((skill.description, *skill.keywords, *skill.examples))),
+    }
+    fields = {
+        "id": skill.id,
+        "name": skill.name,
+        "description": skill.description,
+        "tool_count": state.total.members,
+        "is_active": skill.is_active,
+    }
+    return Point(skill.point_id, state.version, vector, terms_of_fields(words), fields)

@@ -1,4 +1,4 @@
-"""Keeps an indexer going: until the dirty set is empty, or for ever."""
+"""Keeps items and skills followed: until nothing is left to follow, or for ever."""
 
 import asyncio
 import logging
@@ -11,10 +11,13 @@ from toolscript.model.dirty import GenerationState
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import DirtySet
 from toolscript.sync.indexer import Indexer
+from toolscript.sync.skill_points import SkillPoints
 
 RECOUNT_SECONDS = 5.0
 LONGEST_PAUSE = 15.0
 LOOK_AROUND_SECONDS = 30.0
+# Every batch moves skills; their points are written this often at the most, and whenever there is no other work.
+SKILLS_EVERY_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +31,22 @@ class WorkReport:
 
 class Worker:
     def __init__(
-        self, indexer: Indexer, dirty: DirtySet, generation: int, *, on_progress: OnProgress = silent
+        self,
+        indexer: Indexer,
+        skill_points: SkillPoints,
+        dirty: DirtySet,
+        generation: int,
+        *,
+        on_progress: OnProgress = silent,
     ) -> None:
         self._indexer = indexer
+        self._skill_points = skill_points
         self._dirty = dirty
         self._generation = generation
         self._on_progress = on_progress
         self._done = 0
         self._total = 0
-        self._counted_at = self._looked_at = float("-inf")
+        self._counted_at = self._looked_at = self._skills_at = float("-inf")
 
     async def drain(self, patience_seconds: float = 120.0) -> WorkReport:
         """Works until nothing is left but what keeps failing; gives up when nothing moves for so long."""
@@ -81,7 +91,10 @@ class Worker:
         if count:
             self._done += count
             await self._show()
-        return count
+        if count and time.monotonic() - self._skills_at < SKILLS_EVERY_SECONDS:
+            return count
+        self._skills_at = time.monotonic()
+        return count + await self._skill_points.follow()
 
     async def _show(self) -> None:
         """Counting costs what is pending, so it is done now and then."""

@@ -1,16 +1,21 @@
 """The catalog in memory, writing to a dirty set in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 
+from toolscript.model.changes import ChangeState, difference
 from toolscript.model.index import PointVersion
 from toolscript.model.items import Item, Schemas, StoredItem, StoreReport
+from toolscript.testing.changes import MemoryItemChanges
 from toolscript.testing.dirty_set import MemoryDirtySet
 
 
 class MemoryCatalog:
-    def __init__(self, dirty: MemoryDirtySet) -> None:
+    def __init__(self, dirty: MemoryDirtySet, *, hold_changes: bool = False) -> None:
         self._dirty = dirty
+        self.hold_changes = hold_changes
+        self.changes = MemoryItemChanges(self.stored, self._replace)
         self._ids = count(1)
         self._by_key: dict[tuple[str, str], StoredItem] = {}
         self.by_hand: set[int] = set()
@@ -26,11 +31,13 @@ class MemoryCatalog:
         kept = set(keys)
         gone = [place for place in self._by_key if place[0] == source and place[1] not in kept]
         removed = [self._by_key.pop(place).id for place in gone]
+        self.changes.forget(removed)
         self._dirty.mark_changed((id_, self._dirty.next_version()) for id_ in removed)
         return len(removed)
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
         removed = [self._by_key.pop((source, key)).id for key in keys if (source, key) in self._by_key]
+        self.changes.forget(removed)
         self._dirty.mark_changed((id_, self._dirty.next_version()) for id_ in removed)
         return len(removed)
 
@@ -41,6 +48,18 @@ class MemoryCatalog:
         """The same item with other assignments."""
         place = next(place for place, found in self._by_key.items() if found.id == changed.id)
         self._by_key[place] = changed
+
+    def put_anew(self, changed: StoredItem) -> StoredItem:
+        """The same item with other assignments, at a version that every index has to follow."""
+        renewed = replace(changed, version=self._dirty.next_version())
+        self.put_back(renewed)
+        self._dirty.mark_changed([(renewed.id, renewed.version)])
+        return renewed
+
+    def classify_again(self, ids: Iterable[int]) -> list[int]:
+        """Those of these items that no person decided about need skills; answers which they are."""
+        found = [self.stored(id_) for id_ in sorted(ids) if id_ not in self.by_hand]
+        return [self.put_anew(replace(one, needs_skills=True)).id for one in found if one is not None]
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
         wanted = set(ids)
@@ -60,18 +79,25 @@ class MemoryCatalog:
 
     def _store(self, source: str, item: Item) -> StoreReport:
         known = self._by_key.get((source, item.key))
-        if known is not None and known.item.fingerprint == item.fingerprint:
+        if known is None:
+            added = StoredItem(next(self._ids), self._dirty.next_version(), item, needs_skills=True)
+            self._by_key[source, item.key] = added
+            self._dirty.mark_changed([(added.id, added.version)])
+            return StoreReport(added=1)
+        self.changes.withdraw(known.id, but=item.fingerprint if self.hold_changes else "")
+        if known.item.fingerprint == item.fingerprint:
             return StoreReport(unchanged=1)
-        stored = StoredItem(
-            known.id if known else next(self._ids),
-            self._dirty.next_version(),
-            item,
-            assignments=known.assignments if known else (),
-            needs_skills=known is None or known.id not in self.by_hand,
-        )
-        self._by_key[source, item.key] = stored
-        self._dirty.mark_changed([(stored.id, stored.version)])
-        return StoreReport(changed=1) if known else StoreReport(added=1)
+        if self.hold_changes and difference(known.item, item).fields:
+            return StoreReport(held=1) if self.changes.hold(source, known, item) else StoreReport(unchanged=1)
+        self.changes.record(source, known, item, ChangeState.APPLIED)
+        self._replace(known.id, item)
+        return StoreReport(changed=1)
+
+    def _replace(self, item_id: int, item: Item) -> None:
+        """What the item is from now on."""
+        known = self.stored(item_id)
+        if known is not None:
+            self.put_anew(replace(known, item=item, needs_skills=item_id not in self.by_hand))
 
     def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
         later = sorted(found.id for found in self._by_key.values() if found.id > after and found.is_active)[:limit]

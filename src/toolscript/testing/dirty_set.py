@@ -39,6 +39,11 @@ class MemoryDirtySet:
             for rows in self._dirty.values():
                 self._mark(rows, id_, version)
 
+    def held_at_version(self, generation: int, claim: Claim) -> set[int]:
+        """What of a claim is still held, and has not changed since."""
+        held = self._held(generation, claim)
+        return {id_ for id_, row in held.items() if row.version == claim.versions[id_]}
+
     async def generations(self) -> Sequence[Generation]:
         return list(self._generations.values())
 

@@ -1,14 +1,22 @@
-"""The catalog and the dirty set on PostgreSQL."""
+"""The catalog, the dirty set and skills on PostgreSQL."""
 
+from toolscript.adapters.postgres.assignments import PostgresAssignments
 from toolscript.adapters.postgres.catalog import PostgresCatalog
 from toolscript.adapters.postgres.dirty_set import PostgresDirtySet
 from toolscript.adapters.postgres.pool import Pool, open_pool
 from toolscript.adapters.postgres.schema import require_current_schema
+from toolscript.adapters.postgres.skill_vectors import PostgresSkillVectors
+from toolscript.adapters.postgres.suggestions import PostgresSuggestions
+from toolscript.adapters.postgres.taxonomy import PostgresTaxonomy
 
 __all__ = [
     "Pool",
+    "PostgresAssignments",
     "PostgresCatalog",
     "PostgresDirtySet",
+    "PostgresSkillVectors",
+    "PostgresSuggestions",
+    "PostgresTaxonomy",
     "open_pool",
     "require_current_schema",
 ]

@@ -6,10 +6,22 @@ from typing import Any
 
 from psycopg.rows import class_row, dict_row
 
-from toolscript.adapters.postgres.pool import Pool, connection, transaction
+from toolscript.adapters.postgres.change_log import Changed, hold, own_source, record, withdraw_outdated
+from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.adapters.postgres.sql import ASSIGNED, SHARE_GENERATIONS, assignments_of, mark_changed
+from toolscript.model.changes import ChangeState
 from toolscript.model.index import PointVersion
 from toolscript.model.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
+
+# Known items whose definition differs, as they are in force.
+_HOLD_DIFFERING = """
+SELECT stored.*
+FROM unnest(%(keys)s::text[], %(fingerprints)s::text[]) AS incoming (key, fingerprint)
+JOIN mcp.items stored ON stored.source = %(source)s AND stored.key = incoming.key
+WHERE stored.fingerprint <> incoming.fingerprint
+ORDER BY stored.source, stored.key
+FOR NO KEY UPDATE OF stored
+"""
 
 # Unchanged items take neither a lock nor an id: they are filtered before the upsert and once more within it.
 _STORE = """
@@ -34,7 +46,16 @@ ON CONFLICT (source, key) DO UPDATE SET
     fingerprint = excluded.fingerprint, version = nextval('mcp.item_version'), updated_at = now(),
     needs_skills = NOT stored.skills_by_hand
 WHERE stored.fingerprint IS DISTINCT FROM excluded.fingerprint
-RETURNING id, version, (xmax = 0) AS added
+RETURNING id, version
+"""
+
+_REPLACE = """
+UPDATE mcp.items SET
+    kind = %(kind)s, server = %(server)s, name = %(name)s, description = %(description)s,
+    server_description = %(server_description)s, input_schema = %(input_schema)s,
+    output_schema = %(output_schema)s, annotations = %(annotations)s, fingerprint = %(fingerprint)s,
+    version = nextval('mcp.item_version'), updated_at = now(), needs_skills = NOT skills_by_hand
+WHERE id = %(id)s RETURNING id, version
 """
 
 _REMOVE_OTHERS = """
@@ -57,22 +78,43 @@ _SCHEMAS = "SELECT id, input_schema, output_schema, annotations FROM mcp.items W
 
 
 class PostgresCatalog:
-    def __init__(self, pool: Pool) -> None:
+    """With `hold_changes`, a change of a known item waits for a person."""
+
+    def __init__(self, pool: Pool, *, hold_changes: bool = False) -> None:
         self._pool = pool
+        self._hold_changes = hold_changes
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
         if not items:
             return StoreReport()
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            rows = await (await conn.execute(_STORE, _columns(source, items))).fetchall()
+            await own_source(conn, source)
+            changed = await _hold_differing(conn, source, items)
+            kept_back, held = await self._write_down(conn, source, items, changed)
+            stored = [item for item in items if item.key not in kept_back]
+            rows = await (await conn.execute(_STORE, _columns(source, stored))).fetchall()
             await mark_changed(conn, [(row[0], row[1]) for row in rows])
-        added = sum(1 for row in rows if row[2])
-        return StoreReport(added, len(rows) - added, len(items) - len(rows))
+        added = len({row[0] for row in rows} - {one.item_id for one in changed})
+        return StoreReport(added, len(rows) - added, len(items) - len(rows) - held, held)
+
+    async def _write_down(
+        self, conn: Connection, source: str, items: Sequence[Item], changed: Sequence[Changed]
+    ) -> tuple[set[str], int]:
+        """Which items stay as they are, and how many of those wait for a person."""
+        # One that differs in its fingerprint alone was fingerprinted by another version of this program.
+        visibly = [one for one in changed if one.difference.fields]
+        if self._hold_changes:
+            await withdraw_outdated(conn, source, {item.key: item.fingerprint for item in items})
+            return {one.new.key for one in visibly}, await hold(conn, source, visibly)
+        await withdraw_outdated(conn, source, {item.key: "" for item in items})
+        await record(conn, source, visibly, ChangeState.APPLIED)
+        return set(), 0
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
+            await own_source(conn, source)
             await conn.execute("CREATE TEMP TABLE kept (key text) ON COMMIT DROP")
             async with conn.cursor().copy("COPY kept FROM STDIN") as copy:
                 for key in keys:
@@ -85,6 +127,7 @@ class PostgresCatalog:
     async def remove(self, source: str, keys: Sequence[str]) -> int:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
+            await own_source(conn, source)
             rows = await (await conn.execute(_REMOVE, (source, list(keys)))).fetchall()
             await mark_changed(conn, [(row[0], row[1]) for row in rows])
         return len(rows)
@@ -111,6 +154,30 @@ class PostgresCatalog:
         return int(str(row[0])) if row else 0
 
 
+async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple[object, object]:
+    """What the item, which the caller holds, is from now on; answers its id and its new version."""
+    values = {
+        **{field: getattr(new, field) for field in ("server", "name", "description", "server_description")},
+        **{field: _json(getattr(new, field)) for field in ("input_schema", "output_schema", "annotations")},
+        "kind": str(new.kind),
+        "fingerprint": new.fingerprint,
+        "id": item_id,
+    }
+    ((id_, version),) = await (await conn.execute(_REPLACE, values)).fetchall()
+    return id_, version
+
+
+async def _hold_differing(conn: Connection, source: str, items: Sequence[Item]) -> list[Changed]:
+    incoming = {item.key: item for item in items}
+    fingerprints = [item.fingerprint for item in incoming.values()]
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(
+            _HOLD_DIFFERING, {"source": source, "keys": list(incoming), "fingerprints": fingerprints}
+        )
+        rows = await cursor.fetchall()
+    return [Changed(row["id"], row["fingerprint"], _item(row), incoming[row["key"]]) for row in rows]
+
+
 def _columns(source: str, items: Sequence[Item]) -> dict[str, object]:
     return {
         "source": source,
@@ -135,8 +202,8 @@ def _object(value: object) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def _stored(row: dict[str, Any]) -> StoredItem:
-    item = Item(
+def _item(row: dict[str, Any]) -> Item:
+    return Item(
         key=row["key"],
         kind=ItemKind(row["kind"]),
         server=row["server"],
@@ -147,5 +214,8 @@ def _stored(row: dict[str, Any]) -> StoredItem:
         output_schema=_object(row["output_schema"]),
         annotations=_object(row["annotations"]),
     )
+
+
+def _stored(row: dict[str, Any]) -> StoredItem:
     assigned = assignments_of(row["assigned"])
-    return StoredItem(row["id"], row["version"], item, row["is_active"], assigned, row["needs_skills"])
+    return StoredItem(row["id"], row["version"], _item(row), row["is_active"], assigned, row["needs_skills"])

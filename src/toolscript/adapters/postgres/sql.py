@@ -1,7 +1,8 @@
 """Statements that the parts of the catalog share.
 
 Whoever locks rows of several tables takes them in this order: suggestions, skills, items (by source and key),
-dirty items (by generation and id), skill sums (by id). Two that meet then wait for each other, never in a ring.
+their changes (by id), dirty items (by generation and id), skill sums (by id). Two that meet then wait for each
+other, never in a ring.
 """
 
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ ON CONFLICT (generation, skill_id) DO UPDATE SET version = nextval('mcp.item_ver
 
 
 def assignments_of(rows: Sequence[Sequence[Any]]) -> tuple[Assignment, ...]:
-    return tuple(Assignment(skill, confidence, AssignedBy(by), reason) for skill, confidence, by, reason in rows)
+    return tuple(Assignment(skill, float(sure), AssignedBy(by), reason) for skill, sure, by, reason in rows)
 
 
 async def mark_changed(conn: Connection, changed: Sequence[tuple[object, object]]) -> None:

@@ -24,18 +24,21 @@ from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir,
 from toolscript.surfaces.cli.gateway_serve import serve_commands
 from toolscript.surfaces.cli.gateway_tables import show_findings
 from toolscript.surfaces.cli.output import progress, say, show
+from toolscript.surfaces.cli.skills import skill_commands
+from toolscript.surfaces.cli.skills_commands import SkillCommands
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 if TYPE_CHECKING:
     from toolscript.sync.doctor import Examination
     from toolscript.sync.import_items import ImportReport
+    from toolscript.sync.skill_import import LoadedSkills
     from toolscript.sync.worker import WorkReport
 
 
-class ServiceCommands(BenchCommands, EvalCommands, Protocol):
+class ServiceCommands(BenchCommands, EvalCommands, SkillCommands, Protocol):
     """What the command line asks of the service."""
 
-    def migrate(self, *, down_to: str | None) -> None: ...
+    def migrate(self, *, down_to: str | None, skills: bool) -> "LoadedSkills | None": ...
     def import_file(self, path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> "ImportReport": ...
     def drain(self, on_progress: OnProgress) -> "WorkReport": ...
     def work(self) -> None: ...
@@ -61,6 +64,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     _setup_commands(app, service)
     _write_commands(app, service)
     _read_commands(app, service)
+    app.add_typer(skill_commands(service), name="skills")
     app.add_typer(bench_commands(service, gateway), name="bench")
     evaluating = evaluate_commands(service, gateway)
     add_make(evaluating, gateway)
@@ -102,10 +106,15 @@ def _setup_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) ->
         down_to: Annotated[
             str | None, typer.Option(help="Go back to this revision instead (`base`: nothing left).")
         ] = None,
+        no_skills: Annotated[bool, typer.Option("--no-skills", help="Load no skills.")] = False,
     ) -> None:
-        """Bring the catalog's database schema to this version."""
-        service().migrate(down_to=down_to)
+        """Bring the catalog's database schema to this version; load the skills that ship if there are none."""
+        loaded = service().migrate(down_to=down_to, skills=not no_skills)
         say("the database schema is up to date" if down_to is None else f"the database schema is at {down_to}")
+        if loaded and loaded.count:
+            say(f"{loaded.count} skills loaded: `toolscript skills list` shows them")
+        if loaded and loaded.count and loaded.items:
+            say("hint: `toolscript skills reclassify` has the items of the catalog put into them")
 
 
 def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:

@@ -1,7 +1,6 @@
 """Who may ask: this machine, no web page of a stranger, and whoever shows the token when there is one."""
 
 import hmac
-import re
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -9,11 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscript.errors import Forbidden, ToolscriptError, Unauthorized
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_HOST = re.compile(r"\[(?P<six>[0-9a-fA-F:]+)\](?::\d{1,5})?|(?P<name>[^:\[\]/@\s]+)(?::\d{1,5})?")
-
-_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>.+)")
+from toolscript.surfaces.loopback import is_loopback_host, is_loopback_origin
 
 
 class Guard:
@@ -34,9 +29,9 @@ class Guard:
     def _refusal(self, scope: Scope) -> ToolscriptError | None:
         headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) != 1 or not _is_loopback_host(hosts[0]):
+        if len(hosts) != 1 or not is_loopback_host(hosts[0]):
             return Forbidden("this gateway answers to 127.0.0.1 and localhost only", details={"header": "Host"})
-        if not all(_is_loopback_origin(origin) for origin in origins):
+        if not all(is_loopback_origin(origin) for origin in origins):
             return Forbidden("web pages of other machines may not ask this gateway", details={"header": "Origin"})
         if self._token and scope["path"] != "/livez" and not self._shows_token(headers):
             return Unauthorized(
@@ -48,14 +43,3 @@ class Guard:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         same = hmac.compare_digest(shown.strip().encode(), self._token.encode())
         return kind.lower() == "bearer" and same
-
-
-def _is_loopback_host(host: str) -> bool:
-    found = _HOST.fullmatch(host)
-    return found is not None and (found["six"] or found["name"]).lower() in LOOPBACK
-
-
-def _is_loopback_origin(origin: str) -> bool:
-    """An origin is a scheme and a host and nothing else: what is more is there to be misread."""
-    found = _ORIGIN.fullmatch(origin)
-    return found is not None and _is_loopback_host(found["host"])

@@ -1,16 +1,24 @@
 """Assembles the HTTP API."""
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from toolscript import __version__
 from toolscript.search.tools import ToolSearch
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.surfaces.http.health import CheckHealth, health_routes
+from toolscript.surfaces.http.item_skills import item_skill_routes
+from toolscript.surfaces.http.skills import skill_routes
+from toolscript.surfaces.http.suggestions import suggestion_routes
 from toolscript.surfaces.http.tool_search import tool_search_routes
+from toolscript.surfaces.http.write_guard import writers_only
 from toolscript.surfaces.request_context import RequestContext
+from toolscript.sync.skill_management import SkillManagement
 
 
-def create_app(search: ToolSearch, check_health: CheckHealth) -> FastAPI:
+def create_app(
+    search: ToolSearch, skills: SkillManagement, check_health: CheckHealth, *, admin_token: str = ""
+) -> FastAPI:
+    """Routes that write ask `writers_only(admin_token)`."""
     app = FastAPI(
         title="Toolscript",
         version=__version__,
@@ -19,6 +27,9 @@ def create_app(search: ToolSearch, check_health: CheckHealth) -> FastAPI:
     )
     app.include_router(tool_search_routes(search))
     app.include_router(health_routes(check_health))
+    # In this order: `suggestions` would be taken for the id of a skill.
+    for routes in (suggestion_routes, skill_routes, item_skill_routes):
+        app.include_router(routes(skills), dependencies=[Depends(writers_only(admin_token))])
     install_error_handlers(app)
     app.add_middleware(RequestContext)
     return app

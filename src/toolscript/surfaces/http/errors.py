@@ -30,7 +30,8 @@ def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
 def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ToolscriptError)
     async def ours(_: Request, error: ToolscriptError) -> JSONResponse:
-        return JSONResponse(envelope_of(error), ERROR_TABLE[type(error)].http_status)
+        status = ERROR_TABLE[type(error)].http_status
+        return JSONResponse(envelope_of(error), status, {"WWW-Authenticate": "Bearer"} if status == 401 else None)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:

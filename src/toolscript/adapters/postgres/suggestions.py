@@ -1,0 +1,141 @@
+"""Skills that classifiers missed, and what people decided about them, in schema `mcp`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from toolscript.adapters.postgres.assignments import classify_again
+from toolscript.adapters.postgres.audit import write_audit
+from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.adapters.postgres.sql import SHARE_GENERATIONS
+from toolscript.adapters.postgres.taxonomy import add_skill, begin_change, find_skill, mark_skill
+from toolscript.adapters.postgres.writing import hold_active_skills
+from toolscript.model.decisions import (
+    audit_action,
+    decided_already,
+    inactive_skill,
+    unknown_suggestion,
+    valid_actor,
+    valid_skill,
+)
+from toolscript.model.skills import Skill, SuggestedSkill, Suggestion, SuggestionState
+
+_COLUMNS = """
+SELECT id, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at, skill_id,
+       (SELECT count(*) FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id) AS asked_by
+"""
+
+_ALL = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id > %(after)s"
+_IN_STATE = " AND status = %(state)s"
+_IN_ORDER = " ORDER BY id LIMIT %(limit)s"
+
+_FIND = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id = %s"
+
+_HOLD = "SELECT FROM mcp.skill_suggestions WHERE id = %s FOR UPDATE"
+
+_ASKED_BY = "SELECT tool_id FROM mcp.skill_suggestion_items WHERE suggestion_id = %s"
+
+_ASKED_BY_PAGE = f"{_ASKED_BY} AND tool_id > %s ORDER BY tool_id LIMIT %s"
+
+_DECIDE = """
+UPDATE mcp.skill_suggestions
+SET status = %(state)s, skill_id = %(skill)s, reviewed_by = %(actor)s, reviewed_at = now() WHERE id = %(id)s
+"""
+
+
+class PostgresSuggestions:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def page(
+        self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
+    ) -> Sequence[Suggestion]:
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            query = _ALL + _IN_STATE * (state is not None) + _IN_ORDER
+            await cursor.execute(query, {"after": after, "limit": limit, "state": state})
+            return [_suggestion(row) for row in await cursor.fetchall()]
+
+    async def find(self, suggestion_id: int) -> Suggestion:
+        async with connection(self._pool) as conn:
+            return await _find(conn, suggestion_id)
+
+    async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_ASKED_BY_PAGE, (suggestion_id, after, limit))).fetchall()
+            if not rows:
+                await _find(conn, suggestion_id)
+        return [int(str(row[0])) for row in rows]
+
+    async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
+        actor, skill = valid_actor(by), valid_skill(skill)
+        async with transaction(self._pool) as conn:
+            await begin_change(conn)
+            asked = await _hold_pending(conn, suggestion_id)
+            await add_skill(conn, skill, actor)
+            await _decide(conn, asked, SuggestionState.APPROVED, actor, skill.id)
+            await _classify_those_who_asked(conn, suggestion_id)
+            await mark_skill(conn, skill.id)
+            return await _find(conn, suggestion_id)
+
+    async def reject(self, suggestion_id: int, by: str) -> Suggestion:
+        actor = valid_actor(by)
+        async with transaction(self._pool) as conn:
+            asked = await _hold_pending(conn, suggestion_id)
+            await _decide(conn, asked, SuggestionState.REJECTED, actor)
+            return await _find(conn, suggestion_id)
+
+    async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
+        actor = valid_actor(by)
+        async with transaction(self._pool) as conn:
+            await conn.execute(SHARE_GENERATIONS)
+            asked = await _hold_pending(conn, suggestion_id)
+            if into not in await hold_active_skills(conn, [into]):
+                await find_skill(conn, into)
+                raise inactive_skill(into)
+            await _decide(conn, asked, SuggestionState.MERGED, actor, into)
+            await _classify_those_who_asked(conn, suggestion_id)
+            return await _find(conn, suggestion_id)
+
+
+async def _hold_pending(conn: Connection, suggestion_id: int) -> Suggestion:
+    await conn.execute(_HOLD, (suggestion_id,))
+    found = await _find(conn, suggestion_id)
+    if found.state is not SuggestionState.PENDING:
+        raise decided_already(found)
+    return found
+
+
+async def _decide(
+    conn: Connection, asked: Suggestion, state: SuggestionState, actor: str, skill_id: str | None = None
+) -> None:
+    await conn.execute(_DECIDE, {"id": asked.id, "state": state, "skill": skill_id, "actor": actor})
+    details = {"name": asked.suggested.name, "asked_by": asked.asked_by, "skill_id": skill_id}
+    await write_audit(conn, actor, audit_action(state), asked.id, details)
+
+
+async def _classify_those_who_asked(conn: Connection, suggestion_id: int) -> None:
+    rows = await (await conn.execute(_ASKED_BY, (suggestion_id,))).fetchall()
+    await classify_again(conn, [int(str(row[0])) for row in rows])
+
+
+async def _find(conn: Connection, suggestion_id: int) -> Suggestion:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_FIND, (suggestion_id,))
+        row = await cursor.fetchone()
+    if row is None:
+        raise unknown_suggestion(suggestion_id)
+    return _suggestion(row)
+
+
+def _suggestion(row: dict[str, Any]) -> Suggestion:
+    return Suggestion(
+        id=row["id"],
+        suggested=SuggestedSkill(row["suggested_name"], row["suggested_description"]),
+        state=SuggestionState(row["status"]),
+        asked_by=row["asked_by"],
+        created_at=row["created_at"],
+        reviewed_by=row["reviewed_by"],
+        reviewed_at=row["reviewed_at"],
+        skill_id=row["skill_id"],
+    )

@@ -1,0 +1,169 @@
+"""The skills of record in schema `mcp`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from toolscript.adapters.postgres.audit import read_audit, write_audit
+from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.adapters.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GENERATIONS
+from toolscript.model.assignments import AssignedBy, Assignment
+from toolscript.model.decisions import (
+    action_of,
+    difference,
+    taken_skill,
+    unknown_skill,
+    valid_actor,
+    valid_skill,
+)
+from toolscript.model.items import ItemKind
+from toolscript.model.skills import AuditEntry, Member, Skill, SkillEntry
+from toolscript.model.text import readable
+
+# How many items a skill has was counted when they were indexed: nobody counts them again to show a list.
+_ENTRIES = """
+SELECT skills.id, name, description, parent_domain, keywords, examples, is_active,
+       coalesce(sums.members, 0) AS tool_count, skills.created_at, updated_at
+FROM mcp.skill_categories skills
+LEFT JOIN mcp.index_generations live ON live.state = 'live'
+LEFT JOIN mcp.skill_vectors sums ON sums.generation = live.id AND sums.skill_id = skills.id
+"""
+
+_PAGE = f"""
+{_ENTRIES} WHERE skills.id COLLATE "C" > %(after)s AND (is_active OR NOT %(active_only)s)
+ORDER BY skills.id COLLATE "C" LIMIT %(limit)s
+"""
+
+_ADD = """
+INSERT INTO mcp.skill_categories (id, name, description, parent_domain, keywords, examples, is_active)
+VALUES (%(id)s, %(name)s, %(description)s, %(parent_domain)s, %(keywords)s, %(examples)s, %(is_active)s)
+ON CONFLICT (id) DO NOTHING
+"""
+
+_CHANGE = """
+UPDATE mcp.skill_categories
+SET name = %(name)s, description = %(description)s, parent_domain = %(parent_domain)s, keywords = %(keywords)s,
+    examples = %(examples)s, is_active = %(is_active)s, revision = nextval('mcp.skill_revision'),
+    updated_at = now()
+WHERE id = %(id)s
+"""
+
+_MEMBERS = """
+SELECT items.id, kind, server, name, description, skill_id, confidence, assigned.source, reason, is_primary
+FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = assigned.tool_id
+WHERE skill_id = %s AND tool_id > %s ORDER BY tool_id LIMIT %s
+"""
+
+
+class PostgresTaxonomy:
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def revision(self) -> int:
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute("SELECT max(revision) FROM mcp.skill_categories")).fetchone()
+        return int(str(row[0])) if row and row[0] is not None else 0
+
+    async def page(self, after: str, limit: int, *, active_only: bool = False) -> Sequence[SkillEntry]:
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_PAGE, {"after": readable(after), "limit": limit, "active_only": active_only})
+            return [_entry(row) for row in await cursor.fetchall()]
+
+    async def find(self, skill_id: str) -> SkillEntry:
+        async with connection(self._pool) as conn:
+            return await find_skill(conn, skill_id)
+
+    async def add(self, skill: Skill, by: str) -> SkillEntry:
+        actor, skill = valid_actor(by), valid_skill(skill)
+        async with transaction(self._pool) as conn:
+            await begin_change(conn)
+            await add_skill(conn, skill, actor)
+            await mark_skill(conn, skill.id)
+            return await find_skill(conn, skill.id)
+
+    async def change(self, skill: Skill, by: str) -> SkillEntry:
+        actor, skill = valid_actor(by), valid_skill(skill)
+        async with transaction(self._pool) as conn:
+            await begin_change(conn)
+            before = await find_skill(conn, skill.id)
+            if before.skill == skill:
+                return before
+            await conn.execute(_CHANGE, _values(skill))
+            action = action_of(before.skill, skill)
+            await write_audit(conn, actor, action, skill.id, difference(before.skill, skill))
+            await mark_skill(conn, skill.id)
+            return await find_skill(conn, skill.id)
+
+    async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
+        async with connection(self._pool) as conn:
+            async with conn.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(_MEMBERS, (readable(skill_id), after, limit))
+                rows = await cursor.fetchall()
+            if not rows:
+                await find_skill(conn, skill_id)
+        return [_member(row) for row in rows]
+
+    async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
+        async with connection(self._pool) as conn:
+            return await read_audit(conn, before, limit)
+
+
+async def begin_change(conn: Connection) -> None:
+    await conn.execute(OWN_TAXONOMY)
+    await conn.execute(SHARE_GENERATIONS)
+
+
+async def add_skill(conn: Connection, skill: Skill, actor: str) -> None:
+    """Within a change; whoever adds a skill marks it too, after all else that it locks."""
+    added = await conn.execute(_ADD, _values(skill))
+    if not added.rowcount:
+        raise taken_skill(skill.id)
+    await write_audit(conn, actor, "skill.add", skill.id, {"after": asdict(skill)})
+
+
+async def mark_skill(conn: Connection, skill_id: str) -> None:
+    await conn.execute(MARK_SKILLS, {"skills": [skill_id]})
+
+
+async def find_skill(conn: Connection, skill_id: str) -> SkillEntry:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_ENTRIES + "WHERE skills.id = %s", (readable(skill_id),))
+        row = await cursor.fetchone()
+    if row is None:
+        raise unknown_skill(skill_id)
+    return _entry(row)
+
+
+def _values(skill: Skill) -> dict[str, object]:
+    return {**asdict(skill), "keywords": list(skill.keywords), "examples": list(skill.examples)}
+
+
+def _entry(row: dict[str, Any]) -> SkillEntry:
+    return SkillEntry(_skill(row), row["tool_count"], row["created_at"], row["updated_at"])
+
+
+def _skill(row: dict[str, Any]) -> Skill:
+    return Skill(
+        row["id"],
+        row["name"],
+        row["description"],
+        row["parent_domain"],
+        tuple(row["keywords"]),
+        tuple(row["examples"]),
+        row["is_active"],
+    )
+
+
+def _member(row: dict[str, Any]) -> Member:
+    assignment = Assignment(row["skill_id"], row["confidence"], AssignedBy(row["source"]), row["reason"])
+    return Member(
+        row["id"],
+        ItemKind(row["kind"]),
+        row["server"],
+        row["name"],
+        row["description"],
+        assignment,
+        row["is_primary"],
+    )

@@ -1,0 +1,232 @@
+"""Reads a skill from plain JSON data, or says what is wrong with it; writes what is known of skills as JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.assignments import SKILL_ID, Assignment
+from toolscript.model.items import JsonObject, StoredItem
+from toolscript.model.skill_evidence import Evidence
+from toolscript.model.skills import AuditEntry, Member, Skill, SkillEntry, Suggestion
+from toolscript.model.text import readable
+
+MAX_NAME = 255
+MAX_DESCRIPTION = 2_000
+MOST_WORDS = 50
+MAX_WORD = 100
+MAX_EVIDENCE = 300
+
+# Words that stand beside skill ids in addresses.
+RESERVED_IDS = frozenset({"suggestions", "audit"})
+ID_HINT = "an id is like calendar_management: lower case, digits and _, at most 64 characters"
+
+_FIELDS = frozenset({"id", "name", "description", "parent_domain", "keywords", "examples", "is_active"})
+# What is told of a skill and decided by nobody: a listing can be imported as it is.
+_TOLD = frozenset({"tool_count", "created_at", "updated_at"})
+
+
+def skill_from_json(data: object) -> Skill:
+    if not isinstance(data, Mapping):
+        raise InvalidRequest("a skill must be a JSON object")
+    unknown = sorted(str(field) for field in data.keys() - _FIELDS - _TOLD)
+    if unknown:
+        raise InvalidRequest(f"{unknown[0][:40]!r} is no field of a skill", details={"field": unknown[0][:40]})
+    return Skill(
+        id=_new_id(data),
+        name=_text(data, "name", MAX_NAME, required=True),
+        description=_text(data, "description", MAX_DESCRIPTION),
+        parent_domain=None if data.get("parent_domain") is None else _id(data, "parent_domain"),
+        keywords=_words(data, "keywords"),
+        examples=_words(data, "examples"),
+        is_active=_is_active(data),
+    )
+
+
+def skill_to_json(skill: Skill) -> dict[str, object]:
+    return {
+        "id": skill.id,
+        "name": skill.name,
+        "description": skill.description,
+        "parent_domain": skill.parent_domain,
+        "keywords": list(skill.keywords),
+        "examples": list(skill.examples),
+        "is_active": skill.is_active,
+    }
+
+
+def changed_skill(skill: Skill, changes: JsonObject) -> Skill:
+    """The skill with these fields instead; it stays the skill of its id."""
+    if changes.get("id", skill.id) != skill.id:
+        raise _wrong("id", "of a skill never changes")
+    return skill_from_json({**skill_to_json(skill), **changes})
+
+
+def skills_from_text(text: str) -> list[Skill]:
+    """A list of skills, or a line for each. One that cannot be read refuses them all: half a taxonomy is none."""
+    skills: dict[str, Skill] = {}
+    for where, data in _listed(text) if text.lstrip("\ufeff \t\r\n").startswith("[") else _lines(text):
+        try:
+            skill = skill_from_json(data)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{where}: {error.message}", hint=error.hint, details=error.details) from None
+        if skill.id in skills:
+            raise InvalidRequest(f"{where}: id {skill.id} is there twice", details={"field": "id"})
+        skills[skill.id] = skill
+    return list(skills.values())
+
+
+def entry_to_json(entry: SkillEntry) -> dict[str, object]:
+    return {
+        **skill_to_json(entry.skill),
+        "tool_count": entry.tool_count,
+        "created_at": entry.created_at.isoformat(),
+        "updated_at": entry.updated_at.isoformat(),
+    }
+
+
+def assignment_to_json(assignment: Assignment, *, is_primary: bool) -> dict[str, object]:
+    return {
+        "skill_id": assignment.skill_id,
+        "confidence": assignment.confidence,
+        "source": str(assignment.source),
+        "reason": assignment.reason,
+        "is_primary": is_primary,
+    }
+
+
+def assigned_to_json(item_id: int, assignments: Sequence[Assignment]) -> dict[str, object]:
+    """An item's skills, the primary one first."""
+    rows = [assignment_to_json(one, is_primary=place == 0) for place, one in enumerate(assignments)]
+    return {"tool_id": item_id, "skills": rows}
+
+
+def member_to_json(member: Member) -> dict[str, object]:
+    return {
+        "id": str(member.item_id),
+        "db_id": member.item_id,
+        "type": str(member.kind),
+        "server": member.server,
+        "name": member.name,
+        "description": member.description,
+        **assignment_to_json(member.assignment, is_primary=member.is_primary),
+    }
+
+
+def suggestion_to_json(suggestion: Suggestion) -> dict[str, object]:
+    return {
+        "id": suggestion.id,
+        "name": suggestion.suggested.name,
+        "description": suggestion.suggested.description,
+        "status": str(suggestion.state),
+        "asked_by": suggestion.asked_by,
+        "created_at": suggestion.created_at.isoformat(),
+        "reviewed_by": suggestion.reviewed_by,
+        "reviewed_at": suggestion.reviewed_at and suggestion.reviewed_at.isoformat(),
+        "skill_id": suggestion.skill_id,
+    }
+
+
+def evidence_to_json(evidence: Evidence) -> dict[str, object]:
+    near = evidence.nearest
+    return {
+        **suggestion_to_json(evidence.suggestion),
+        "items": [_asking_item(stored) for stored in evidence.items],
+        "next": evidence.more_after,
+        "nearest": None
+        if near is None
+        else [{"id": one.skill.id, "name": one.skill.name, "score": one.score} for one in near],
+    }
+
+
+def audit_to_json(number: int, entry: AuditEntry) -> dict[str, object]:
+    return {
+        "id": number,
+        "at": entry.at.isoformat(),
+        "actor": entry.actor,
+        "action": entry.action,
+        "subject": entry.subject,
+        "details": entry.details,
+    }
+
+
+def _asking_item(stored: StoredItem) -> dict[str, object]:
+    """An item as evidence: enough to see what it is."""
+    item = stored.item
+    return {
+        "id": str(stored.id),
+        "db_id": stored.id,
+        "type": str(item.kind),
+        "server": item.server,
+        "name": item.name,
+        "description": item.description[:MAX_EVIDENCE],
+    }
+
+
+def _listed(text: str) -> list[tuple[str, object]]:
+    return [(f"skill {number}", data) for number, data in enumerate(_json(text.lstrip("\ufeff"), "the list"), 1)]
+
+
+def _lines(text: str) -> list[tuple[str, object]]:
+    lines = [(f"line {number}", line) for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1)]
+    return [(where, _json(line, where)) for where, line in lines if line.strip()]
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(
+            f"{where} is not JSON: {str(error)[:80]}",
+            hint="give a list of skills, or a skill on each line; `toolscript skills export` writes such a file",
+        ) from None
+
+
+def _wrong(field: str, problem: str, hint: str = "") -> InvalidRequest:
+    return InvalidRequest(f"{field} {problem}", hint=hint, details={"field": field})
+
+
+def _new_id(data: JsonObject) -> str:
+    found = _id(data, "id")
+    if found in RESERVED_IDS:
+        raise _wrong("id", f"may not be {found}: that word has a meaning of its own", "choose another")
+    return found
+
+
+def _id(data: JsonObject, field: str) -> str:
+    value = data.get(field)
+    if value is None or value == "":
+        raise _wrong(field, "is missing", ID_HINT)
+    if not isinstance(value, str) or SKILL_ID.fullmatch(value) is None:
+        raise _wrong(field, f"cannot be {str(value)[:40]!r}", ID_HINT)
+    return value
+
+
+def _text(data: JsonObject, field: str, most: int, *, required: bool = False) -> str:
+    value = data.get(field, "")
+    if not isinstance(value, str):
+        raise _wrong(field, "must be text")
+    text = readable(value).strip()
+    if required and not text:
+        raise _wrong(field, "is blank" if value else "is missing")
+    if len(text) > most:
+        raise _wrong(field, f"is longer than {most:,} characters")
+    return text
+
+
+def _words(data: JsonObject, field: str) -> tuple[str, ...]:
+    """Each once, in the order they were given."""
+    values = data.get(field, ())
+    if not isinstance(values, list | tuple):
+        raise _wrong(field, "must be a list of words")
+    words = dict.fromkeys(_text({field: value}, field, MAX_WORD, required=True) for value in values)
+    if len(words) > MOST_WORDS:
+        raise _wrong(field, f"are more than {MOST_WORDS}")
+    return tuple(words)
+
+
+def _is_active(data: JsonObject) -> bool:
+    value = data.get("is_active", True)
+    if not isinstance(value, bool):
+        raise _wrong("is_active", "must be true or false")
+    return value

@@ -1,0 +1,223 @@
+"""What of an item's text describes it. Text that talks to the classifier instead is left out.
+
+Nothing that is left out can be told from an honest description with certainty, and need not be: what is wrongly
+left out costs a sentence, and name, server and the other sentences are still there.
+"""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+from toolscript.model.items import Item, JsonObject
+from toolscript.model.text import readable
+from toolscript.model.words import split_identifier, terms_of_word, without_stop_words, words_of
+
+MAX_READ = 6_000
+MAX_DESCRIBED, MAX_NAME = 1_000, 200
+FEWEST_WORDS = 3
+# A list of words describes nothing.
+LONG_LIST, WORDS_A_PART = 9, 2.5
+
+Span = tuple[int, int]
+
+# Letters nobody sees: what is written with tags is meant for a machine alone.
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
+_SECRET = re.compile("[\U000e0000-\U000e007f]+")
+_BLOCK = re.compile(
+    r"```.*?(?:```|\Z)|<!--.*?(?:-->|\Z)"
+    r"|<(system|assistant|user|instructions?|admin|developer|human|classification)\b[^>]{0,80}>.*?(?:</\1\s*>|\Z)"
+    r"|\[inst\].*?(?:\[/inst\]|\Z)|<<sys>>.*?(?:<</sys>>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_END = re.compile(
+    r"[.!?]+[\"')\]]*\s+|[。！？；]+\s*|;\s+|\s+(?:[-–—|•·*>#=~]{1,8}|//)\s+|\s*\n\s*|\s+(?=[(\[])|(?<=[)\]])\s+"
+)
+_BLOB = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{36,}={0,2}|\b[0-9a-fA-F]{32,}\b")
+_QUOTED_KEY = re.compile(r"[\"'`][\w -]{1,40}[\"'`]\s*:")
+_PARTS = re.compile(r"[,/|;、，]|\n|\s-\s")
+
+
+@dataclass(frozen=True)
+class _Signs:
+    sorting: re.Pattern[str]
+    kinds: re.Pattern[str]
+    orders: re.Pattern[str]
+    this_item: re.Pattern[str]
+    sorts_itself: re.Pattern[str]
+    plain: re.Pattern[str]
+
+
+def described(item: Item) -> tuple[Item, bool]:
+    """The item with what describes it, cut to what a classifier needs, and whether anything tried to steer."""
+    own = _stems(" ".join([item.name, item.server, *_parameters(item.input_schema)]))
+    description, one = _cleaned(item.description, own)
+    server_description, two = _cleaned(item.server_description, own)
+    name, three = _cleaned_name(item.name)
+    server, four = _cleaned_name(item.server)
+    schema, five = _cleaned_schema(item.input_schema)
+    read = replace(
+        item,
+        name=name,
+        server=server,
+        description=description[:MAX_DESCRIBED],
+        server_description=server_description[:MAX_DESCRIBED],
+        input_schema=schema,
+    )
+    return read, one or two or three or four or five
+
+
+def _cleaned(text: str, own: frozenset[int]) -> tuple[str, bool]:
+    text = readable(text[:MAX_READ])
+    seen = _SECRET.sub("", _INVISIBLE.sub("", text))
+    spans = list(_pieces(seen))
+    pieces = [seen[start:end] for start, end in spans]
+    steering = [_steers(piece) for piece in pieces]
+    if not any(steering):
+        return (seen, True) if _SECRET.search(text) else (text, False)
+    # Who tried once is not trusted with what is merely odd, unless it speaks of what the item's name says.
+    steering = [
+        is_one or (_is_odd(piece) and not _stems(piece) & own)
+        for is_one, piece in zip(steering, pieces, strict=True)
+    ]
+    runs = [seen[start:end].strip() for start, end in _runs(spans, steering)]
+    return "\n".join(_of_the_item(runs, own)), True
+
+
+def _of_the_item(runs: Sequence[str], own: frozenset[int]) -> list[str]:
+    """What stands beside steering and shares no word with the item's name and parameters may be part of it."""
+    about = [run for run in runs if _stems(run) & own]
+    long_enough = [run for run in runs if len(words_of(run)) >= FEWEST_WORDS]
+    return about or long_enough[:1]
+
+
+def _steers(piece: str) -> bool:
+    plain = _folded(piece)
+    signs = _signs()
+    if signs.plain.search(plain) or _has_blob(piece) or _is_list(plain):
+        return True
+    if not signs.sorting.search(plain):
+        return bool(signs.kinds.search(plain) and signs.this_item.search(plain) and signs.orders.search(plain))
+    if signs.sorts_itself.search(plain):
+        return False
+    return bool(signs.orders.search(plain) or signs.this_item.search(plain))
+
+
+def _is_odd(piece: str) -> bool:
+    plain = _folded(piece)
+    signs = _signs()
+    patterns = (signs.sorting, signs.kinds, signs.orders, _QUOTED_KEY)
+    return any(pattern.search(plain) for pattern in patterns)
+
+
+def _is_list(plain: str) -> bool:
+    """Many parts of a word or two each, or the same words again and again."""
+    words = plain.split()
+    parts = [part for part in _PARTS.split(plain) if part.strip()]
+    is_enumeration = len(parts) >= LONG_LIST and len(words) <= WORDS_A_PART * len(parts)
+    return is_enumeration or (len(words) >= LONG_LIST and len(set(words)) < len(words) / 2)
+
+
+def _has_blob(piece: str) -> bool:
+    """A run of letters and digits that no word and no address is."""
+    return any(
+        any(char.isdigit() for char in blob)
+        and blob.count("/") + blob.count("_") + blob.count("-") < len(blob) / 12
+        for blob in _BLOB.findall(piece)
+    )
+
+
+def _pieces(text: str) -> Iterator[Span]:
+    """Sentences, lines and what stands in brackets; a block of code, of markup or of JSON is one piece."""
+    at = 0
+    for start, end in _blocks(text):
+        yield from _sentences(text, at, start)
+        yield start, end
+        at = end
+    yield from _sentences(text, at, len(text))
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
+    for separator in _END.finditer(text, start, end):
+        if separator.end() > start:
+            yield start, separator.end()
+            start = separator.end()
+    if start < end:
+        yield start, end
+
+
+def _blocks(text: str) -> list[Span]:
+    spans = [match.span() for match in _BLOCK.finditer(text)] + _objects(text)
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda one: (one[0], -one[1])):
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+def _objects(text: str) -> list[Span]:
+    """Outermost pairs of braces or square brackets with a quoted key in them."""
+    opened: list[int] = []
+    found: list[Span] = []
+    for match in re.finditer(r"[{}\[\]]", text):
+        if match[0] in "{[":
+            opened.append(match.start())
+        elif opened:
+            start = opened.pop()
+            if not opened and _QUOTED_KEY.search(text, start, match.end()):
+                found.append((start, match.end()))
+    return found
+
+
+def _runs(spans: Sequence[Span], steering: Sequence[bool]) -> Iterator[Span]:
+    """Neighbours that do not steer, as one span each."""
+    begun: int | None = None
+    for (start, _), steers in zip(spans, steering, strict=True):
+        if steers and begun is not None:
+            yield begun, start
+        begun = None if steers else start if begun is None else begun
+    if begun is not None:
+        yield begun, spans[-1][1]
+
+
+def _cleaned_name(name: str) -> tuple[str, bool]:
+    spoken = split_identifier(name[:MAX_READ])
+    return ("", True) if _steers(spoken) else (name[:MAX_NAME], False)
+
+
+def _cleaned_schema(schema: JsonObject | None) -> tuple[JsonObject | None, bool]:
+    hostile = [name for name in _parameters(schema) if _steers(split_identifier(name))]
+    if schema is None or not hostile:
+        return schema, False
+    properties = schema["properties"]
+    kept = (
+        {name: value for name, value in properties.items() if str(name) not in hostile}
+        if isinstance(properties, Mapping)
+        else {}
+    )
+    return {**schema, "properties": kept}, True
+
+
+def _parameters(schema: JsonObject | None) -> list[str]:
+    properties = (schema or {}).get("properties")
+    return [str(name)[:MAX_NAME] for name in properties] if isinstance(properties, Mapping) else []
+
+
+def _stems(text: str) -> frozenset[int]:
+    return frozenset(terms_of_word(word)[0] for word in without_stop_words(words_of(text)))
+
+
+def _folded(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    return unicodedata.normalize("NFKC", "".join(char for char in plain if not "\u0300" <= char <= "\u036f"))
+
+
+@cache
+def _signs() -> _Signs:
+    patterns = tomllib.loads((files("toolscript.sync.classify") / "steering.toml").read_text("utf-8"))
+    return _Signs(
+        **{name: re.compile("|".join(f"(?:{one})" for one in given)) for name, given in patterns.items()}
+    )

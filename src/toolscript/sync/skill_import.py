@@ -1,0 +1,128 @@
+"""Many skills at once: from a file, from the taxonomy that ships, and all of their items to be classified anew."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+
+from toolscript.errors import Conflict, InvalidRequest, NotFound
+from toolscript.model.assignments import AssignedBy
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.model.skills import Skill, SkillEntry
+from toolscript.ports import Assignments, Taxonomy
+
+PAGE = 200
+RECLASSIFIED_AT_ONCE = 1_000
+
+# Who the audit says has loaded the taxonomy that ships.
+LOADER = "toolscript migrate"
+
+
+@dataclass(frozen=True)
+class SkillImport:
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deactivated: tuple[str, ...] = ()
+    unchanged: int = 0
+
+    @property
+    def written(self) -> list[str]:
+        return [*self.added, *self.changed, *self.deactivated]
+
+
+@dataclass(frozen=True)
+class LoadedSkills:
+    """How many of the skills that ship were loaded, and whether there are items that may belong to them."""
+
+    count: int
+    items: bool
+
+
+async def import_skills(
+    taxonomy: Taxonomy,
+    skills: Sequence[Skill],
+    by: str,
+    *,
+    replace_all: bool = False,
+    on_progress: OnProgress = silent,
+) -> SkillImport:
+    """Each is added, or changed where it differs. With `replace_all`, every other skill is deactivated."""
+    if replace_all and not skills:
+        raise InvalidRequest(
+            "there is no skill in it, and none was deactivated",
+            hint="replacing with nothing would end all routing; leave --replace out if that is a mistake",
+        )
+    done: dict[str, list[str]] = {"added": [], "changed": [], "unchanged": []}
+    for number, skill in enumerate(skills, 1):
+        done[await _put(taxonomy, skill, by)].append(skill.id)
+        on_progress(Progress("import", number, len(skills)))
+    kept = frozenset(skill.id for skill in skills)
+    ended = await _deactivate_others(taxonomy, kept, by, on_progress) if replace_all else ()
+    return SkillImport(tuple(done["added"]), tuple(done["changed"]), ended, len(done["unchanged"]))
+
+
+async def load_defaults(taxonomy: Taxonomy, skills: Sequence[Skill]) -> int:
+    """Loads what ships where nobody has decided anything yet; what was cut short is finished. Answers how many."""
+    decided = await taxonomy.audit(None, len(skills) + 1)
+    if any(entry.actor != LOADER for _, entry in decided) or len(decided) >= len(skills):
+        return 0
+    added = 0
+    for skill in skills:
+        try:
+            await taxonomy.add(skill, LOADER)
+        except Conflict:
+            continue
+        added += 1
+    return added
+
+
+async def all_skills(taxonomy: Taxonomy, *, active_only: bool = False) -> AsyncIterator[SkillEntry]:
+    after = ""
+    while page := await taxonomy.page(after, PAGE, active_only=active_only):
+        for entry in page:
+            yield entry
+        after = page[-1].skill.id
+
+
+async def reclassify_all(
+    assignments: Assignments,
+    *,
+    skill_id: str | None = None,
+    source: AssignedBy | None = None,
+    total: int | None = None,
+    on_progress: OnProgress = silent,
+) -> int:
+    """Has every item classified anew that no person decided about, or those of a skill or a source."""
+    count = after = 0
+    while ids := await assignments.reclassify(after, RECLASSIFIED_AT_ONCE, skill_id=skill_id, source=source):
+        count += len(ids)
+        after = ids[-1]
+        on_progress(Progress("reclassify", count, total))
+    return count
+
+
+async def _put(taxonomy: Taxonomy, skill: Skill, by: str) -> str:
+    try:
+        known = await taxonomy.find(skill.id)
+    except NotFound:
+        try:
+            await taxonomy.add(skill, by)
+        except Conflict:
+            # Somebody else has added it meanwhile.
+            await taxonomy.change(skill, by)
+            return "changed"
+        return "added"
+    if known.skill == skill:
+        return "unchanged"
+    await taxonomy.change(skill, by)
+    return "changed"
+
+
+async def _deactivate_others(
+    taxonomy: Taxonomy, kept: frozenset[str], by: str, on_progress: OnProgress
+) -> tuple[str, ...]:
+    ended: list[str] = []
+    async for entry in all_skills(taxonomy, active_only=True):
+        if entry.skill.id not in kept:
+            await taxonomy.change(replace(entry.skill, is_active=False), by)
+            ended.append(entry.skill.id)
+            on_progress(Progress("deactivate", len(ended)))
+    return tuple(ended)

@@ -1,0 +1,49 @@
+"""Makes the index of skills follow what skills are called and what their items sum up to."""
+
+from collections.abc import Collection, Sequence
+
+from toolscript.model.models import Vector
+from toolscript.model.skill_vectors import SkillState
+from toolscript.ports import Embedder, Index, SkillVectors
+from toolscript.sync.points import skill_point_of
+
+BATCH = 200
+MOST_TEXTS = 10_000
+
+
+class SkillPoints:
+    """Any number of processes can do this at once: a point is written with its version, and the newest stays."""
+
+    def __init__(self, vectors: SkillVectors, embedder: Embedder, index: Index, generation: int) -> None:
+        self._vectors = vectors
+        self._embedder = embedder
+        self._index = index
+        self._generation = generation
+        self._of_texts: dict[str, Vector] = {}
+
+    async def follow(self, only: Collection[str] = ()) -> int:
+        """Writes the next points that are behind, all skills' or only some; answers how many."""
+        states = await self._vectors.behind(self._generation, BATCH, only)
+        if states:
+            vectors = await self._vectors_of(states)
+            await self._index.put([skill_point_of(one, vectors[one.skill.id]) for one in states])
+            await self._vectors.followed(self._generation, {one.skill.id: one.version for one in states})
+        return len(states)
+
+    async def _vectors_of(self, states: Sequence[SkillState]) -> dict[str, Vector]:
+        """The mean of a skill's items; that of its own text while it has none."""
+        means = {one.skill.id: one.total.mean() for one in states}
+        await self._embed([one.skill.text for one in states if means[one.skill.id] is None])
+        known = self._of_texts
+        return {
+            one.skill.id: known[one.skill.text] if (mean := means[one.skill.id]) is None else mean
+            for one in states
+        }
+
+    async def _embed(self, texts: Sequence[str]) -> None:
+        if len(self._of_texts) > MOST_TEXTS:
+            self._of_texts.clear()
+        missing = list(dict.fromkeys(text for text in texts if text not in self._of_texts))
+        if missing:
+            vectors = await self._embedder.embed_passages(missing)
+            self._of_texts.update(zip(missing, vectors, strict=True))

@@ -1,0 +1,115 @@
+"""A catalog with the changes it writes down, and jobs, as contract tests ask for them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet
+from toolscript.adapters.postgres.audit import read_audit
+from toolscript.adapters.postgres.changes import PostgresItemChanges
+from toolscript.adapters.postgres.jobs import PostgresSyncJobs
+from toolscript.adapters.postgres.pool import Pool, connection
+from toolscript.model.items import Item, StoredItem
+from toolscript.model.skills import AuditEntry
+from toolscript.ports import Catalog, DirtySet, ItemChanges, SyncJobs
+from toolscript.testing import MemoryCatalog, MemoryDirtySet
+from toolscript.testing.jobs import MemorySyncJobs
+
+FIRST = 1  # the generation that is live from the start
+
+
+@dataclass(frozen=True)
+class Changing:
+    """`open_` gives the one catalog, holding changes or not; `by_hand`: a person gave the item its skills."""
+
+    open_: Callable[[bool], Catalog]
+    dirty: DirtySet
+    changes: ItemChanges
+    audit: Callable[[], Awaitable[Sequence[AuditEntry]]]
+    by_hand: Callable[[int], Awaitable[None]]
+
+    @property
+    def applying(self) -> Catalog:
+        return self.open_(False)
+
+    @property
+    def holding(self) -> Catalog:
+        return self.open_(True)
+
+    async def everything(self) -> Sequence[StoredItem]:
+        catalog = self.open_(False)
+        return await catalog.items([seen.id for seen in await catalog.scan(0, 1000)])
+
+    async def description(self) -> str:
+        (only,) = await self.everything()
+        return only.item.description
+
+    async def known(self, *items: Item) -> None:
+        """These items are in the catalog, and every index has followed."""
+        await self.applying.store("file", list(items))
+        await self.settle()
+
+    async def settle(self) -> None:
+        await self.dirty.clear(FIRST, await self.dirty.claim(FIRST, 1000, 60))
+
+    async def dirty_ids(self) -> set[int]:
+        return set((await self.dirty.claim(FIRST, 1000, 60)).versions)
+
+
+@dataclass(frozen=True)
+class Working:
+    jobs: SyncJobs
+    let_pass: Callable[[float], Awaitable[None]]
+
+
+def changing_in_memory() -> Changing:
+    dirty = MemoryDirtySet()
+    catalog = MemoryCatalog(dirty)
+
+    def open_(hold: bool) -> Catalog:
+        catalog.hold_changes = hold
+        return catalog
+
+    async def audit() -> Sequence[AuditEntry]:
+        return catalog.changes.audited
+
+    async def by_hand(item_id: int) -> None:
+        catalog.by_hand.add(item_id)
+
+    return Changing(open_, dirty, catalog.changes, audit, by_hand)
+
+
+def changing_in_postgres(pool: Pool) -> Changing:
+    async def audit() -> Sequence[AuditEntry]:
+        async with connection(pool) as conn:
+            return [entry for _, entry in reversed(await read_audit(conn, None, 100))]
+
+    async def by_hand(item_id: int) -> None:
+        async with connection(pool) as conn:
+            await conn.execute("UPDATE mcp.items SET skills_by_hand = true WHERE id = %s", (item_id,))
+
+    return Changing(
+        lambda hold: PostgresCatalog(pool, hold_changes=hold),
+        PostgresDirtySet(pool),
+        PostgresItemChanges(pool),
+        audit,
+        by_hand,
+    )
+
+
+def working_in_memory() -> Working:
+    time = [0.0]
+
+    async def let_pass(seconds: float) -> None:
+        time[0] += seconds
+
+    return Working(MemorySyncJobs(lambda: time[0]), let_pass)
+
+
+def working_in_postgres(pool: Pool) -> Working:
+    async def let_pass(seconds: float) -> None:
+        async with connection(pool) as conn:
+            await conn.execute(
+                "UPDATE mcp.sync_jobs SET heartbeat_at = heartbeat_at - make_interval(secs => %s)", (seconds,)
+            )
+
+    return Working(PostgresSyncJobs(pool), let_pass)

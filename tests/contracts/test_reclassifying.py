@@ -1,0 +1,86 @@
+"""What every Assignments promises when items are to be classified anew: page by page, past what people decided."""
+
+import pytest
+
+from tests.contracts.scenes import (
+    Record,
+    classified,
+    classify,
+    dirty_versions,
+    item,
+    settle,
+    sure,
+    with_items,
+    with_skills,
+)
+from toolscript.errors import NotFound
+from toolscript.model.assignments import AssignedBy
+
+pytestmark = pytest.mark.requirement("SK-004")
+
+
+@pytest.fixture
+async def record(record: Record) -> Record:
+    await with_skills(record, "mail", "maps")
+    return record
+
+
+async def pages(
+    record: Record, limit: int, skill_id: str | None = None, source: AssignedBy | None = None
+) -> list[list[int]]:
+    found: list[list[int]] = []
+    after = 0
+    while page := await record.assignments.reclassify(after, limit, skill_id=skill_id, source=source):
+        found.append(list(page))
+        after = page[-1]
+    return found
+
+
+async def test_items_to_classify_anew_need_skills_keep_theirs_and_are_dirty(record: Record) -> None:
+    one, two = await with_items(record, 2)
+    for id_ in (one, two):
+        await classify(record, id_, sure("mail"))
+    late = await classified(record, one, sure("maps"))
+    await settle(record)
+    assert await record.assignments.reclassify(0, 10) == [one, two]
+    after = {id_: await item(record, id_) for id_ in (one, two)}
+    assert all(found.needs_skills and found.assignments == (sure("mail"),) for found in after.values())
+    assert await dirty_versions(record) == {id_: found.version for id_, found in after.items()}
+    assert await record.assignments.record([late]) == {}, "it was said of an earlier version"
+
+
+async def test_all_items_come_page_by_page_in_order_of_id(record: Record) -> None:
+    items = await with_items(record, 5)
+    assert await pages(record, 2) == [items[:2], items[2:4], items[4:]]
+
+
+@pytest.mark.requirement("SK-008")
+async def test_items_that_people_decided_about_fill_no_page_and_end_none(record: Record) -> None:
+    items = await with_items(record, 7)
+    for id_ in items[1:5]:
+        await record.assignments.set_by_hand(id_, ["mail"], "ann")
+    await settle(record)
+    assert await pages(record, 2) == [[items[0], items[5]], [items[6]]]
+    assert await pages(record, 2, skill_id="mail") == []
+    assert (await dirty_versions(record)).keys() == {items[0], items[5], items[6]}
+
+
+async def test_only_the_items_of_a_skill_or_of_a_source_or_of_both(record: Record) -> None:
+    one, two, three, four, bare = await with_items(record, 5)
+    rules = AssignedBy.RULES
+    await classify(record, one, sure("mail"), sure("maps", 0.8))
+    await classify(record, two, sure("maps", 0.9, rules))
+    await classify(record, three, sure("mail", 0.9, rules), sure("maps", 0.8, rules))
+    await classify(record, four, sure("maps"))
+    await classify(record, bare)
+    assert await pages(record, 1, skill_id="mail") == [[one], [three]]
+    assert await pages(record, 9, source=rules) == [[two, three]]
+    assert await pages(record, 9, source=AssignedBy.LLM) == [[one, four]]
+    assert await pages(record, 9, skill_id="mail", source=rules) == [[three]]
+    assert await pages(record, 9, source=AssignedBy.HUMAN) == []
+    assert not (await item(record, bare)).needs_skills
+
+
+async def test_a_skill_that_does_not_exist_is_not_found(record: Record) -> None:
+    with pytest.raises(NotFound, match="nonsense"):
+        await record.assignments.reclassify(0, 10, skill_id="nonsense")
