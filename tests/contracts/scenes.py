@@ -9,7 +9,7 @@ from toolscript.model.assignments import AssignedBy, Assignment
 from toolscript.model.index import Point, Scalar
 from toolscript.model.items import Item, ItemKind, JsonObject, StoredItem
 from toolscript.model.models import IndexCard, ModelCard, Vector
-from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
+from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill, Suggestion
 from toolscript.model.words import terms_of_word, words_of
 from toolscript.ports import Assignments, Catalog, DirtySet, SkillVectors, Suggestions, Taxonomy
 
@@ -86,6 +86,20 @@ async def classify(
 ) -> Mapping[int, tuple[int, tuple[Assignment, ...]]]:
     one = await classified(record, item_id, *assignments, asks_for=asks_for, described=described)
     return await record.assignments.record([one])
+
+
+async def asked(record: Record, count: int = 2) -> tuple[Suggestion, list[int]]:
+    """A suggestion, and the items that ask for it; none of them is dirty."""
+    items = await with_items(record, count)
+    for id_ in items:
+        await classify(record, id_, asks_for="Post Office", described="Letters.")
+    await settle(record)
+    (suggestion,) = await record.suggestions.page(0, 10)
+    return suggestion, items
+
+
+async def asking(record: Record, suggestion: Suggestion) -> list[int]:
+    return list(await record.suggestions.asked_by(suggestion.id, 0, 100))
 
 
 def axis(number: int) -> Vector:

@@ -35,9 +35,7 @@ async def record(record: Record) -> Record:
 async def actions(record: Record) -> list[tuple[str, str, str]]:
     """What people did with items, latest first."""
     entries = [entry for _, entry in await record.taxonomy.audit(None, 100)]
-    return [
-        (entry.actor, entry.action, entry.subject) for entry in entries if entry.action.startswith("item.")
-    ]
+    return [(entry.actor, entry.action, entry.subject) for entry in entries if entry.action.startswith("item.")]
 
 
 async def test_a_new_item_has_no_skills_and_needs_them(record: Record) -> None:

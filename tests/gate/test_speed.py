@@ -16,7 +16,7 @@ def test_a_search_over_http_costs_little_more_than_its_bare_parts(
 ) -> None:
     """A busy machine can spoil a run, never improve one: the best of three is what the code can do."""
     mine = installation.environment
-    run(mine, "import", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(800))))
+    run(mine, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(800))))
     run(mine, "worker", "--drain")
     ratios = []
     for _ in range(TRIES):

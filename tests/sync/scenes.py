@@ -156,7 +156,7 @@ class Scene:
         return await (await self.worker(batch)).drain(patience_seconds=0)
 
     async def doctor(self) -> Doctor:
-        return Doctor(self.catalog, self.dirty, await self.index(), 1)
+        return Doctor(self.catalog, self.dirty, self.skill_vectors, await self.open())
 
     async def indexed_names(self) -> set[object]:
         ask = Ask(vector=await self.embedder.embed_query("anything"), limit=1000)

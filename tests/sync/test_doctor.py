@@ -1,12 +1,14 @@
 """The doctor compares catalog and index, and what it marks a worker mends."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from tests.sync.scenes import POISON, Scene, tool, tools
 from toolscript.model.index import Point, PointVersion
 from toolscript.model.progress import Progress
+from toolscript.model.skills import Skill, skill_point_id
 from toolscript.ports import Index
 from toolscript.sync import doctor as doctor_module
 from toolscript.sync.doctor import Doctor, Examination
@@ -168,5 +170,47 @@ async def test_items_that_change_and_are_followed_during_the_examination_are_no_
     await work_goes_on()
     inner = await scene.index()
     assert isinstance(inner, MemoryIndex)
-    examination = await Doctor(scene.catalog, scene.dirty, BusyIndex(inner, work_goes_on), 1).examine()
+    busy = replace(await scene.open(), index=BusyIndex(inner, work_goes_on))
+    examination = await Doctor(scene.catalog, scene.dirty, scene.skill_vectors, busy).examine()
     assert (examination.missing, examination.stale, examination.extra) == (0, 0, 0)
+
+
+async def scene_with_skills() -> Scene:
+    scene = await healthy_scene()
+    for name in ("mail", "maps"):
+        await scene.taxonomy.add(Skill(name, name), "ann")
+    await scene.drain()
+    assert (await examine(scene)).skills == 2
+    return scene
+
+
+async def lose_skill_point(scene: Scene) -> None:
+    await (await scene.open()).skills.remove([PointVersion(skill_point_id("mail"), 10**9)])
+
+
+async def make_skill_point_older(scene: Scene) -> None:
+    await lose_skill_point(scene)
+    await (await scene.open()).skills.put([await point(skill_point_id("mail"), 1)])
+
+
+async def add_unknown_skill_point(scene: Scene) -> None:
+    await (await scene.open()).skills.put([await point(99, 1)])
+
+
+@pytest.mark.requirement("SK-007")
+@pytest.mark.parametrize("harm", [lose_skill_point, make_skill_point_older, add_unknown_skill_point])
+async def test_a_skill_that_is_wrong_in_the_index_is_found_and_mended(
+    harm: Callable[[Scene], Awaitable[None]],
+) -> None:
+    scene = await scene_with_skills()
+    await harm(scene)
+    examination = await examine(scene)
+    assert (examination.wrong_skills, examination.healthy) == (1, False)
+    assert await mended(scene) == Examination(items=4, points=4, skills=2)
+
+
+async def test_a_skill_whose_point_has_yet_to_follow_is_no_harm() -> None:
+    scene = await scene_with_skills()
+    await scene.taxonomy.add(Skill("new", "New"), "ann")
+    await scene.taxonomy.change(Skill("mail", "Post"), "ann")
+    assert (await examine(scene)).healthy

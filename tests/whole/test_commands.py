@@ -17,16 +17,16 @@ def test_unchanged_items_cost_nothing_and_ten_changed_ones_are_done_again(
     mine = installation.environment
     rows = catalog_files.rows(120)
     file = str(catalog_files.write(tmp_path / "items.jsonl", rows))
-    assert json.loads(run(mine, "import", file, "--json").stdout)["stored"]["added"] == 120
+    assert json.loads(run(mine, "sync", file, "--json").stdout)["stored"]["added"] == 120
     assert json.loads(run(mine, "worker", "--drain", "--json").stdout)["followed"] == 120
-    assert json.loads(run(mine, "import", file, "--json").stdout)["stored"]["unchanged"] == 120
+    assert json.loads(run(mine, "sync", file, "--json").stdout)["stored"]["unchanged"] == 120
     assert json.loads(run(mine, "worker", "--drain", "--json").stdout)["followed"] == 0
     changed = [{**row, "description": f"{row['description']} Newly."} for row in rows[:10]] + rows[10:]
     catalog_files.write(tmp_path / "items.jsonl", changed)
-    assert json.loads(run(mine, "import", file, "--json").stdout)["stored"]["changed"] == 10
+    assert json.loads(run(mine, "sync", file, "--json").stdout)["stored"]["changed"] == 10
     assert json.loads(run(mine, "worker", "--drain", "--json").stdout)["followed"] == 10
     catalog_files.write(tmp_path / "items.jsonl", changed[:100])
-    assert json.loads(run(mine, "import", file, "--prune", "--json").stdout)["removed"] == 20
+    assert json.loads(run(mine, "sync", file, "--prune", "--json").stdout)["removed"] == 20
     assert json.loads(run(mine, "worker", "--drain", "--json").stdout)["followed"] == 20
     assert json.loads(run(mine, "doctor", "--index", "--json").stdout)["points"] == 100
 
@@ -36,13 +36,13 @@ def test_lines_that_are_no_items_are_named_and_the_others_are_kept(
 ) -> None:
     file = tmp_path / "items.jsonl"
     file.write_text('{"server": "a", "name": "good"}\nnot json\n{"server": "a"}\n')
-    done = run(installation.environment, "import", str(file), "--prune", code=2)
+    done = run(installation.environment, "sync", str(file), "--prune", code=2)
     assert "line 2: not JSON" in done.stderr
     assert "line 3: name is missing" in done.stderr
     assert "1 added, 0 changed, 0 unchanged, 0 removed, 2 refused" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("worker", "--drain"), ("doctor", "--index"), ("import", "/dev/null")])
+@pytest.mark.parametrize("arguments", [("worker", "--drain"), ("doctor", "--index"), ("sync", "/dev/null")])
 def test_engines_that_are_down_end_in_a_message_and_what_to_do(
     installation: Installation, arguments: tuple[str, ...]
 ) -> None:
@@ -54,7 +54,7 @@ def test_engines_that_are_down_end_in_a_message_and_what_to_do(
 
 
 def test_an_error_is_json_when_json_was_asked_for(installation: Installation) -> None:
-    done = run(installation.environment, "import", "/no/such/file.jsonl", "--json", code=2)
+    done = run(installation.environment, "sync", "/no/such/file.jsonl", "--json", code=2)
     assert json.loads(done.stderr)["error"]["code"] == "NOT_FOUND"
 
 
@@ -78,6 +78,6 @@ def test_a_catalog_can_come_through_a_pipe_and_an_empty_one_removes_nothing(
 ) -> None:
     mine = installation.environment
     file = catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(30))
-    assert "30 added" in run(mine, "import", "/dev/stdin", standard_input=file.read_text()).stdout
-    assert "--prune" in run(mine, "import", "/dev/stdin", "--prune", code=2, standard_input="").stderr
-    assert "30 unchanged" in run(mine, "import", "/dev/stdin", "--prune", standard_input=file.read_text()).stdout
+    assert "30 added" in run(mine, "sync", "/dev/stdin", standard_input=file.read_text()).stdout
+    assert "--prune" in run(mine, "sync", "/dev/stdin", "--prune", code=2, standard_input="").stderr
+    assert "30 unchanged" in run(mine, "sync", "/dev/stdin", "--prune", standard_input=file.read_text()).stdout

@@ -68,7 +68,7 @@ def test_reindexing_to_another_model_fails_no_search_and_mixes_no_answer(
     with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)
-    run(old, "import", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(240))))
+    run(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(240))))
     run(old, "worker", "--drain")
     assert "toolscript reindex" in run(new, "serve", code=2).stderr
     assert "toolscript reindex" in run(new, "worker", "--drain", code=2).stderr
@@ -97,11 +97,11 @@ def test_both_generations_follow_what_changes_until_the_old_one_is_dropped(
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)
     rows = catalog_files.rows(60)
-    run(old, "import", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
+    run(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
     run(old, "worker", "--drain")
     run(new, "reindex")
     rows[0] = {**rows[0], "description": "Waters the plants on the balcony."}
-    run(old, "import", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
+    run(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
     assert json.loads(run(old, "worker", "--drain", "--json").stdout)["followed"] == 1
     assert json.loads(run(new, "worker", "--drain", "--json").stdout)["followed"] == 1
     assert json.loads(run(new, "doctor", "--index", "--json").stdout)["healthy"]

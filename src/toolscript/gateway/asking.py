@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from toolscript.adapters.config_files import config_paths
+from toolscript.adapters.config_files.here import files_here
 from toolscript.adapters.gateway_client import GatewayClient
 from toolscript.adapters.running_gateway import RunningFile
 from toolscript.model.gateway import LocalQuery
@@ -88,8 +88,7 @@ def running_file(settings: GatewaySettings) -> RunningFile:
 
 
 def files_of(settings: GatewaySettings) -> Sequence[Path]:
-    explicit = Path(settings.config).expanduser() if settings.config else None
-    return config_paths(Path.home(), Path.cwd(), explicit)
+    return files_here(settings.config)
 
 
 def listens(url: str) -> bool:

@@ -1,21 +1,21 @@
 """Opens a gateway in this process, for one command or for as long as it serves."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from toolscript.adapters.config_files import Config, Severity, read_config
+from toolscript.adapters.config_files import Config
+from toolscript.adapters.config_files.here import left_out, read_and_warn
 from toolscript.adapters.gateway_files import OfferFile
 from toolscript.errors import ConfigInvalid
 from toolscript.gateway.asking import Need, files_of
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local import LocalGateway
 from toolscript.model.progress import OnProgress
-from toolscript.model.servers import ServerSpec, ServerState, ServerStatus, Transport
+from toolscript.model.servers import ServerSpec
 from toolscript.ports import Embedder, Gateway, ToolServers
 from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
 from toolscript.search.ranking import Recipe
@@ -27,8 +27,6 @@ PATIENCE_SECONDS = 10.0
 # Known without asking the library that has the list of all: it takes two seconds to import.
 USUAL_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 async def run_alone(
@@ -143,21 +141,7 @@ def require_model(settings: GatewaySettings) -> None:
 
 
 def read_settings(settings: GatewaySettings) -> Config:
-    """The config files of this place. What is wrong with one entry harms no other; `left_out` tells of it."""
-    config = read_config(files_of(settings), environment())
-    for problem in config.problems:
-        if problem.severity is Severity.WARNING:
-            logger.warning(str(problem))
-    return config
-
-
-def left_out(config: Config) -> list[ServerState]:
-    """Servers that are in a file and cannot be started as they are written there."""
-    problems = [one for one in config.problems if one.severity is Severity.ERROR and one.server]
-    return [
-        ServerState(one.server, Transport.STDIO, ServerStatus.FAILED, f"{one.message}; {one.fix}")
-        for one in problems
-    ]
+    return read_and_warn(files_of(settings), environment())
 
 
 def cache_folder(settings: GatewaySettings) -> Path:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from toolscript import __version__
 from toolscript.adapters.config_files import Config, config_changes
+from toolscript.adapters.config_files.here import left_out
 from toolscript.adapters.gateway_files import OfferFile
 from toolscript.errors import ConfigInvalid, SetupError
 from toolscript.gateway.asking import choices_of, files_of, find_running, running_file
@@ -18,7 +19,6 @@ from toolscript.gateway.opening import (
     REMEMBERED_SECONDS,
     Parts,
     cache_folder,
-    left_out,
     open_parts,
     read_settings,
 )

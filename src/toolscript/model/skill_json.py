@@ -168,7 +168,7 @@ def _listed(text: str) -> list[tuple[str, object]]:
 
 
 def _lines(text: str) -> list[tuple[str, object]]:
-    lines = [(f"line {number}", line) for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1)]
+    lines = [(f"line {number}", line) for number, line in enumerate(text.lstrip("\ufeff").split("\n"), 1)]
     return [(where, _json(line, where)) for where, line in lines if line.strip()]
 
 

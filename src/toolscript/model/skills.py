@@ -32,8 +32,12 @@ class Skill:
 
     @property
     def point_id(self) -> int:
-        """An engine wants a number."""
-        return int.from_bytes(hashlib.sha256(self.id.encode()).digest()[:8]) >> 1
+        return skill_point_id(self.id)
+
+
+def skill_point_id(skill_id: str) -> int:
+    """An engine wants a number."""
+    return int.from_bytes(hashlib.sha256(skill_id.encode()).digest()[:8]) >> 1
 
 
 @dataclass(frozen=True)

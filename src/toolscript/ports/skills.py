@@ -123,6 +123,9 @@ class SkillVectors(Protocol):
     async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
         """The points of these skills are at these versions."""
 
+    async def written(self, generation: int) -> Mapping[int, int]:
+        """By point id, the version that the point of each skill has at the least."""
+
     async def all_behind(self, generation: int) -> None:
         """Every skill's point has to be written again."""
 

@@ -7,44 +7,56 @@ from toolscript.late_names import late_names
 if TYPE_CHECKING:
     from toolscript.service.bench_index import bench_index
     from toolscript.service.bench_search import bench_search
+    from toolscript.service.changing import decide_change, find_change, list_changes
     from toolscript.service.evaluating import evaluate
     from toolscript.service.serving import serve
     from toolscript.service.skills import export_skills, import_skills, open_skills, rebuild_skills, reclassify
-    from toolscript.service.writing import doctor, drain, import_file, migrate, reindex, work
+    from toolscript.service.syncing import sync_file, sync_servers, watch_servers
+    from toolscript.service.writing import doctor, drain, migrate, reindex, work
 
 __all__ = [
     "bench_index",
     "bench_search",
+    "decide_change",
     "doctor",
     "drain",
     "evaluate",
     "export_skills",
-    "import_file",
+    "find_change",
     "import_skills",
+    "list_changes",
     "migrate",
     "open_skills",
     "rebuild_skills",
     "reclassify",
     "reindex",
     "serve",
+    "sync_file",
+    "sync_servers",
+    "watch_servers",
     "work",
 ]
 
 _HOMES = {
     "bench_index": "bench_index",
     "bench_search": "bench_search",
+    "decide_change": "changing",
     "doctor": "writing",
     "drain": "writing",
     "evaluate": "evaluating",
     "export_skills": "skills",
-    "import_file": "writing",
+    "find_change": "changing",
     "import_skills": "skills",
+    "list_changes": "changing",
     "migrate": "writing",
     "open_skills": "skills",
     "rebuild_skills": "skills",
     "reclassify": "skills",
     "reindex": "writing",
     "serve": "serving",
+    "sync_file": "syncing",
+    "sync_servers": "syncing",
+    "watch_servers": "syncing",
     "work": "writing",
 }
 

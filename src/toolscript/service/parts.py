@@ -46,7 +46,7 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
         )
         await _check_schema(pool, catalog_needed=catalog_needed)
         yield Stores(
-            postgres.PostgresCatalog(pool),
+            postgres.PostgresCatalog(pool, hold_changes=settings.hold_changes),
             postgres.PostgresDirtySet(pool),
             postgres.PostgresTaxonomy(pool),
             postgres.PostgresAssignments(pool),

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from toolscript.adapters.embedding_cache import CachedEmbedder
+from toolscript.adapters.postgres import PostgresItemChanges, PostgresSyncJobs
 from toolscript.errors import Unavailable
 from toolscript.model.models import IndexCard
 from toolscript.ports import Embedder
@@ -17,10 +19,12 @@ from toolscript.search.tools import ToolSearch
 from toolscript.service.health import HealthChecks
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.skills import skill_management
+from toolscript.service.sync_desk import SyncDesk
 from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.http import create_app
 from toolscript.surfaces.logs import configure_logs
 from toolscript.sync.generations import open_for_reading
+from toolscript.sync.job_runner import JobRunner
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +38,10 @@ def serve(*, host: str | None, port: int | None) -> None:
             config = uvicorn.Config(
                 app, host=host or settings.host, port=settings.port if port is None else port, log_config=None
             )
+            # It raises the signal that stopped it once more when it has stopped, which would end this process
+            # before its syncs are interrupted and the servers they started are ended.
+            for sign in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(sign, lambda *_: None)
             await uvicorn.Server(config).serve()
 
     asyncio.run(run())
@@ -55,12 +63,16 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         async def embedder_of_skills() -> Embedder:
             return embedder
 
-        yield create_app(
-            search,
-            skill_management(stores, embedder_of_skills),
-            HealthChecks(stores, embedder, index).check,
-            admin_token=settings.admin_token.get_secret_value(),
-        )
+        jobs = PostgresSyncJobs(stores.pool)
+        async with JobRunner(jobs).running() as runner:
+            yield create_app(
+                search,
+                skill_management(stores, embedder_of_skills),
+                PostgresItemChanges(stores.pool),
+                SyncDesk(stores.catalog, jobs, runner, settings.sync_config),
+                HealthChecks(stores, embedder, index).check,
+                admin_token=settings.admin_token.get_secret_value(),
+            )
 
 
 async def _warm_up(embedder: Embedder) -> None:

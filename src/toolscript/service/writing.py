@@ -1,4 +1,4 @@
-"""migrate, import, worker, reindex, doctor."""
+"""migrate, worker, reindex, doctor."""
 
 import asyncio
 import logging
@@ -6,9 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from toolscript.adapters.jsonl_items import count_lines, read_items
 from toolscript.errors import SetupError
 from toolscript.model.dirty import Generation
 from toolscript.model.models import IndexCard
@@ -22,7 +20,6 @@ from toolscript.surfaces.logs import configure_logs
 from toolscript.sync import generations
 from toolscript.sync.doctor import Doctor, Examination
 from toolscript.sync.generations import Opened
-from toolscript.sync.import_items import ImportReport, import_items
 from toolscript.sync.indexer import Indexer, OnStep, unobserved
 from toolscript.sync.item_skills import ItemSkills
 from toolscript.sync.skill_import import LoadedSkills
@@ -42,21 +39,6 @@ def migrate(*, down_to: str | None, skills: bool) -> LoadedSkills | None:
         return None
     upgrade(url)
     return load_default_skills(settings) if skills else None
-
-
-def import_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport:
-    async def run() -> ImportReport:
-        async with open_stores(load_settings()) as stores:
-            return await import_items(
-                stores.catalog,
-                source,
-                read_items(path),
-                prune=prune,
-                total=count_lines(path),
-                on_progress=on_progress,
-            )
-
-    return asyncio.run(run())
 
 
 def drain(on_progress: OnProgress) -> WorkReport:
@@ -122,8 +104,8 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
             async with open_embedder(settings) as embedder:
                 card = IndexCard(embedder.model)
             opened = await generations.open_for_examination(stores.indexes, stores.dirty, card)
-            examine = Doctor(stores.catalog, stores.dirty, opened.index, opened.generation.id).examine
-            return await examine(repair=repair, on_progress=on_progress)
+            doctor = Doctor(stores.catalog, stores.dirty, stores.skill_vectors, opened)
+            return await doctor.examine(repair=repair, on_progress=on_progress)
 
     return asyncio.run(run())
 

@@ -93,12 +93,14 @@ class Settings(BaseSettings):
     text_timeout_seconds: float = Field(
         default=60.0, gt=0, le=600, description="How long one answer of the language model may take."
     )
-    classify_batch: int = Field(default=10, ge=1, le=50, description="Items a language model is asked about at once.")
+    classify_batch: int = Field(
+        default=10, ge=1, le=50, description="Items a language model is asked about at once."
+    )
     classify_concurrency: int = Field(
         default=4, ge=1, le=64, description="Questions a worker has open with the language model at once."
     )
     classify_token_budget: int | None = Field(
-        default=None, ge=1, description="Tokens a worker may spend in its life; then rules classify. None: no limit."
+        default=None, ge=1, description="Tokens a worker may spend in its life; then the rules classify."
     )
     classify_price_in: float = Field(
         default=0.0, ge=0, description="What a million tokens of questions cost, for the cost a worker reports."

@@ -5,6 +5,7 @@ import logging
 import re
 import time
 import uuid
+from collections.abc import Mapping
 from contextvars import ContextVar
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,9 +22,14 @@ logger = logging.getLogger("toolscript.http")
 
 
 class RequestContext:
-    def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES) -> None:
+    """`larger` are paths whose requests may be longer than others."""
+
+    def __init__(
+        self, app: ASGIApp, most_bytes: int = MOST_BYTES, larger: Mapping[str, int] | None = None
+    ) -> None:
         self._app = app
         self._most_bytes = most_bytes
+        self._larger = dict(larger or {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -32,16 +38,17 @@ class RequestContext:
         request_id = _request_id(scope)
         before = current_request_id.set(request_id)
         try:
-            await self._answer(scope, _Body(receive, self._most_bytes).receive, _Response(send, request_id))
+            most_bytes = self._larger.get(scope["path"], self._most_bytes)
+            await self._answer(scope, _Body(receive, most_bytes), _Response(send, request_id))
         finally:
             current_request_id.reset(before)
 
-    async def _answer(self, scope: Scope, receive: Receive, response: "_Response") -> None:
+    async def _answer(self, scope: Scope, body: "_Body", response: "_Response") -> None:
         started = time.perf_counter()
         try:
-            await self._app(scope, receive, response.send)
+            await self._app(scope, body.receive, response.send)
         except _TooLarge:
-            await response.fail(413, "VALIDATION_ERROR", f"a request is at most {self._most_bytes >> 10} KiB")
+            await response.fail(413, "VALIDATION_ERROR", f"a request is at most {body.most_bytes >> 10} KiB")
         except Exception:
             logger.exception("unexpected error")
             await response.fail(500, "INTERNAL_ERROR", "something unexpected went wrong on our side")
@@ -64,13 +71,13 @@ class _Body:
 
     def __init__(self, receive: Receive, most_bytes: int) -> None:
         self._receive = receive
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._seen = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._seen += len(message.get("body", b""))
-        if self._seen > self._most_bytes:
+        if self._seen > self.most_bytes:
             raise _TooLarge
         return message
 

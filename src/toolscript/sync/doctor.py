@@ -1,4 +1,4 @@
-"""Compares catalog and index in one pass over both, a page at a time, and marks what differs to be done again."""
+"""Compares catalog and indexes in one pass over both, page by page, and marks what differs to be done again."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from toolscript.model.index import PointVersion
 from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import Catalog, DirtySet, Index
+from toolscript.ports import Catalog, DirtySet, SkillVectors
+from toolscript.sync.generations import Opened
 
 PAGE = 5_000
 MOST_SHOWN = 20
@@ -25,22 +26,26 @@ class Examination:
     extra: int = 0
     pending: int = 0
     failing: tuple[tuple[int, str], ...] = ()
+    skills: int = 0
+    wrong_skills: int = 0
     repaired: bool = False
 
     @property
     def healthy(self) -> bool:
-        return not (self.missing or self.stale or self.extra or self.failing)
+        return not (self.missing or self.stale or self.extra or self.failing or self.wrong_skills)
 
 
 Suspect = tuple[PointVersion | None, PointVersion | None]
 
 
 class Doctor:
-    def __init__(self, catalog: Catalog, dirty: DirtySet, index: Index, generation: int) -> None:
+    def __init__(self, catalog: Catalog, dirty: DirtySet, skill_vectors: SkillVectors, opened: Opened) -> None:
         self._catalog = catalog
         self._dirty = dirty
-        self._index = index
-        self._generation = generation
+        self._skill_vectors = skill_vectors
+        self._index = opened.index
+        self._skills = opened.skills
+        self._generation = opened.generation.id
 
     async def examine(self, *, repair: bool = False, on_progress: OnProgress = silent) -> Examination:
         total = await self._catalog.count()
@@ -52,7 +57,19 @@ class Doctor:
             on_progress(Progress("examine", found["items"], total))
         pending = await self._dirty.pending(self._generation)
         failing = await self._dirty.failing(self._generation, MOST_SHOWN)
+        await self._examine_skills(found, repair=repair)
         return Examination(**found, pending=pending.total, failing=tuple(failing), repaired=repair)
+
+    async def _examine_skills(self, found: Counter[str], *, repair: bool) -> None:
+        """The record is read first: a point that is written meanwhile is only newer than it has to be."""
+        written = await self._skill_vectors.written(self._generation)
+        points = {seen.id: seen async for seen in _all(self._skills.scan)}
+        wrong = [id_ for id_, version in written.items() if version and _older(points.get(id_), version)]
+        extra = [points[id_] for id_ in points.keys() - written.keys()]
+        found["skills"], found["wrong_skills"] = len(written), len(wrong) + len(extra)
+        if repair and (wrong or extra):
+            await self._skills.remove(extra)
+            await self._skill_vectors.all_behind(self._generation)
 
     async def _judge(self, suspects: Sequence[Suspect], found: Counter[str], *, repair: bool) -> None:
         """Looks again at what differed, in this order: items change while the two sides are read.
@@ -89,6 +106,10 @@ class Doctor:
         ahead = [point for id_, point in wrong.items() if point and point.version > now.get(id_, -1)]
         await self._index.remove(ahead)
         await self._dirty.mark(self._generation, list(wrong))
+
+
+def _older(point: PointVersion | None, version: int) -> bool:
+    return point is None or point.version < version
 
 
 def _id(pair: Suspect) -> int:

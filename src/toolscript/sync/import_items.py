@@ -27,10 +27,14 @@ async def import_items(
     entries: Iterable[Item | RefusedItem],
     *,
     prune: bool = False,
+    may_be_empty: bool = False,
     total: int | None = None,
     on_progress: OnProgress = silent,
 ) -> ImportReport:
-    """With `prune`, items of the source that are absent are removed, unless any entry could not be read."""
+    """With `prune`, items of the source that are absent are removed, unless any entry could not be read.
+
+    A source without any item is taken for a mistake when pruning, unless it `may_be_empty`.
+    """
     stored, refused, keys, done = StoreReport(), list[RefusedItem](), list[str](), 0
     for batch in _batches(entries):
         items = {entry.key: entry for entry in batch if isinstance(entry, Item)}
@@ -39,7 +43,7 @@ async def import_items(
         keys += items if prune else ()
         done += len(batch)
         on_progress(Progress("import", done, total))
-    if prune and not keys:
+    if prune and not keys and not may_be_empty:
         raise InvalidRequest(
             f"no item could be read, and nothing of source {source!r} was removed",
             hint="pruning with an empty file would remove everything; leave --prune out if that is a mistake",

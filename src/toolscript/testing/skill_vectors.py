@@ -62,6 +62,10 @@ class MemorySkillVectors:
         for id_, version in versions.items():
             rows[id_].point_version = max(rows[id_].point_version, version)
 
+    async def written(self, generation: int) -> Mapping[int, int]:
+        rows = await self._rows(generation)
+        return {row.skill.point_id: row.point_version for row in rows.values()}
+
     async def all_behind(self, generation: int) -> None:
         for row in (await self._rows(generation)).values():
             row.point_version = 0

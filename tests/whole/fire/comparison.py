@@ -27,9 +27,8 @@ class Comparison:
         found = [*self._of_catalog(stored)]
         fields = await self._fields([one.id for one in stored.values()])
         found += self._of_index(stored, fields)
-        examined = await Doctor(
-            self._stores.catalog, self._stores.dirty, self._opened.index, self._opened.generation.id
-        ).examine()
+        stores = self._stores
+        examined = await Doctor(stores.catalog, stores.dirty, stores.skill_vectors, self._opened).examine()
         found += [] if examined.healthy else [f"doctor: {examined}"]
         return found + await self._of_skills(stored) + await self._of_suggestions(stored)
 

@@ -8,12 +8,11 @@ from functools import partial
 
 from tests.whole.fire import topics
 from tests.whole.fire.model import Model
-from tests.whole.fire.topics import SOURCE
+from tests.whole.fire.topics import SOURCES, source_of
 from toolscript.errors import CatalogUnavailable
 from toolscript.model.skills import Skill, SuggestionState
 from toolscript.service.parts import Stores
 
-LANES = 3
 TRIES = 20
 
 Operation = Callable[[], Awaitable[None]]
@@ -40,10 +39,10 @@ class Operations:
         moving = frozenset(chance.sample(range(topics.GROUPS), topics.GROUPS // 4))
         still = [group for group in range(topics.GROUPS) if group not in moving]
         people = [one for group in sorted(moving) if (one := self._of_people(group))]
-        lanes: list[list[Operation]] = [[] for _ in range(LANES)]
+        lanes: list[list[Operation]] = [[] for _ in range(SOURCES)]
         for _ in range(count - len(people)):
             number = chance.randrange(self._most_items)
-            lanes[number % LANES].append(self._of_item(f"k{number:05}", still))
+            lanes[number % SOURCES].append(self._of_item(f"k{number:05}", still))
         return Round([*lanes, people], moving)
 
     def _of_item(self, key: str, still: Sequence[int]) -> Operation:
@@ -73,11 +72,11 @@ class Operations:
 
     async def _store(self, key: str, names: Sequence[str], salt: int, kind: str) -> None:
         item = topics.item(key, names, salt)
-        await self._do(kind, lambda: self._stores.catalog.store(SOURCE, [item]))
+        await self._do(kind, lambda: self._stores.catalog.store(source_of(key), [item]))
         self._model.store(item)
 
     async def _remove(self, key: str) -> None:
-        await self._do("remove", lambda: self._stores.catalog.remove(SOURCE, [key]))
+        await self._do("remove", lambda: self._stores.catalog.remove(source_of(key), [key]))
         del self._model.items[key]
 
     async def _by_hand(self, key: str, skills: list[str]) -> None:
@@ -148,7 +147,7 @@ class Operations:
         self.done[kind] = self.done.get(kind, 0) + 1
 
     async def _id(self, key: str) -> int:
-        return await self._one("SELECT id FROM mcp.items WHERE source = %s AND key = %s", (SOURCE, key))
+        return await self._one("SELECT id FROM mcp.items WHERE source = %s AND key = %s", (source_of(key), key))
 
     async def _suggestion(self, name: str) -> int:
         return await self._one("SELECT id FROM mcp.skill_suggestions WHERE key = %s", (name,))

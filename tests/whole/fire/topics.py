@@ -13,7 +13,12 @@ from toolscript.model.skills import Classification, Skill, SuggestedSkill, Uncla
 
 GROUPS = 20
 TOPICS_PER_GROUP = 4
-SOURCE = "fire"
+SOURCES = 3
+
+
+def source_of(key: str) -> str:
+    """Those who store at once store different sources: one source's stores take turns."""
+    return f"source{int(key[1:]) % SOURCES}"
 
 
 def topic(group: int, number: int) -> str:

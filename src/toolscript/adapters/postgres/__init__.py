@@ -1,8 +1,10 @@
-"""The catalog, the dirty set and skills on PostgreSQL."""
+"""The catalog, its changes, the dirty set, skills and sync jobs on PostgreSQL."""
 
 from toolscript.adapters.postgres.assignments import PostgresAssignments
 from toolscript.adapters.postgres.catalog import PostgresCatalog
+from toolscript.adapters.postgres.changes import PostgresItemChanges
 from toolscript.adapters.postgres.dirty_set import PostgresDirtySet
+from toolscript.adapters.postgres.jobs import PostgresSyncJobs
 from toolscript.adapters.postgres.pool import Pool, open_pool
 from toolscript.adapters.postgres.schema import require_current_schema
 from toolscript.adapters.postgres.skill_vectors import PostgresSkillVectors
@@ -14,8 +16,10 @@ __all__ = [
     "PostgresAssignments",
     "PostgresCatalog",
     "PostgresDirtySet",
+    "PostgresItemChanges",
     "PostgresSkillVectors",
     "PostgresSuggestions",
+    "PostgresSyncJobs",
     "PostgresTaxonomy",
     "open_pool",
     "require_current_schema",

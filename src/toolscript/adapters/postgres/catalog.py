@@ -58,15 +58,22 @@ UPDATE mcp.items SET
 WHERE id = %(id)s RETURNING id, version
 """
 
-_REMOVE_OTHERS = """
-DELETE FROM mcp.items
-WHERE source = %s AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
-RETURNING id, nextval('mcp.item_version')
+_DELETE = """
+DELETE FROM mcp.items USING gone WHERE items.id = gone.id RETURNING items.id, nextval('mcp.item_version')
 """
 
-_REMOVE = """
-DELETE FROM mcp.items WHERE source = %s AND key = ANY(%s) RETURNING id, nextval('mcp.item_version')
-"""
+_REMOVE_OTHERS = f"""
+WITH gone AS (
+    SELECT id FROM mcp.items WHERE source = %s AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
+    ORDER BY source, key FOR UPDATE
+)
+{_DELETE}"""  # noqa: S608 - built from constants only
+
+_REMOVE = f"""
+WITH gone AS (
+    SELECT id FROM mcp.items WHERE source = %s AND key = ANY(%s) ORDER BY source, key FOR UPDATE
+)
+{_DELETE}"""  # noqa: S608 - built from constants only
 
 _ITEMS = f"""
 SELECT id, version, is_active, key, kind, server, name, description, server_description,

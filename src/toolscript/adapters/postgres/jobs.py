@@ -102,7 +102,7 @@ class PostgresSyncJobs:
 
     async def _write(self, statement: str, values: Any) -> None:
         async with connection(self._pool) as conn:
-            await conn.execute(statement, values)  # type: ignore[arg-type]
+            await conn.execute(statement, values)
 
 
 def _job(row: dict[str, Any]) -> SyncJob:

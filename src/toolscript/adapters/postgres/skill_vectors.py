@@ -18,7 +18,7 @@ from toolscript.model.skill_vectors import (
     differences,
     drift,
 )
-from toolscript.model.skills import Skill
+from toolscript.model.skills import Skill, skill_point_id
 
 PAGE = 5_000
 
@@ -140,6 +140,12 @@ class PostgresSkillVectors:
             values = {"generation": generation, "skills": list(versions), "versions": list(versions.values())}
             async with connection(self._pool) as conn:
                 await conn.execute(_FOLLOWED, values)
+
+    async def written(self, generation: int) -> Mapping[int, int]:
+        query = "SELECT skill_id, point_version FROM mcp.skill_vectors WHERE generation = %s"
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(query, (generation,))).fetchall()
+        return {skill_point_id(str(row[0])): int(str(row[1])) for row in rows}
 
     async def all_behind(self, generation: int) -> None:
         async with transaction(self._pool) as conn:

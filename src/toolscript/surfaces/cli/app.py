@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
@@ -13,6 +12,7 @@ from toolscript import __version__
 from toolscript.errors import ToolscriptError
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
+from toolscript.surfaces.cli.changes import ChangeCommands, change_commands
 from toolscript.surfaces.cli.evaluate import EvalCommands, evaluate_commands
 from toolscript.surfaces.cli.evaluate_fit import add_fit
 from toolscript.surfaces.cli.evaluate_make import add_make
@@ -26,20 +26,19 @@ from toolscript.surfaces.cli.gateway_tables import show_findings
 from toolscript.surfaces.cli.output import progress, say, show
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
+from toolscript.surfaces.cli.sync import SyncCommands, add_sync
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 if TYPE_CHECKING:
     from toolscript.sync.doctor import Examination
-    from toolscript.sync.import_items import ImportReport
     from toolscript.sync.skill_import import LoadedSkills
     from toolscript.sync.worker import WorkReport
 
 
-class ServiceCommands(BenchCommands, EvalCommands, SkillCommands, Protocol):
+class ServiceCommands(BenchCommands, ChangeCommands, EvalCommands, SkillCommands, SyncCommands, Protocol):
     """What the command line asks of the service."""
 
     def migrate(self, *, down_to: str | None, skills: bool) -> "LoadedSkills | None": ...
-    def import_file(self, path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> "ImportReport": ...
     def drain(self, on_progress: OnProgress) -> "WorkReport": ...
     def work(self) -> None: ...
     def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
@@ -62,8 +61,10 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     app.add_typer(config_commands(gateway), name="config")
     _doctor(app, service, gateway)
     _setup_commands(app, service)
+    add_sync(app, service)
     _write_commands(app, service)
     _read_commands(app, service)
+    app.add_typer(change_commands(service), name="changes")
     app.add_typer(skill_commands(service), name="skills")
     app.add_typer(bench_commands(service, gateway), name="bench")
     evaluating = evaluate_commands(service, gateway)
@@ -118,22 +119,6 @@ def _setup_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) ->
 
 
 def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
-    @app.command("import")
-    def import_(
-        file: Annotated[
-            Path, typer.Argument(help="JSON lines: {id, server, name, description, input_schema, ...}")
-        ],
-        source: Annotated[str, typer.Option(help="Name under which the file's items are kept.")] = "file",
-        prune: Annotated[bool, typer.Option(help="Remove items of this source that the file lacks.")] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        """Take the tools, prompts and resources of a file into the catalog. What did not change costs nothing."""
-        with progress() as on_progress:
-            report = service().import_file(file, source=source, prune=prune, on_progress=on_progress)
-        _show_import(report, as_json=as_json)
-        if report.refused_count:
-            raise typer.Exit(2)
-
     @app.command()
     def worker(
         drain: Annotated[bool, typer.Option(help="Stop when nothing is left to do.")] = False,
@@ -202,23 +187,13 @@ def _doctor(
             raise typer.Exit(2)
 
 
-def _show_import(report: "ImportReport", *, as_json: bool) -> None:
-    stored = report.stored
-    for refused in report.refused:
-        say(f"{refused.where}: {refused.reason}")
-    text = (
-        f"{stored.added:,} added, {stored.changed:,} changed, {stored.unchanged:,} unchanged, "
-        f"{report.removed:,} removed, {report.refused_count:,} refused"
-    )
-    show(asdict(report), text, as_json=as_json)
-
-
 def _show_examination(report: "Examination", *, as_json: bool) -> None:
     for item, reason in report.failing:
         say(f"item {item} keeps failing: {reason}")
     text = (
         f"{report.items:,} items, {report.points:,} points: {report.missing:,} missing, {report.stale:,} stale, "
-        f"{report.extra:,} extra; {report.pending:,} waiting for a worker"
+        f"{report.extra:,} extra; {report.pending:,} waiting for a worker; "
+        f"{report.skills:,} skills, {report.wrong_skills:,} wrong in the index"
     )
     show({**asdict(report), "healthy": report.healthy}, text, as_json=as_json)
     if not report.healthy:

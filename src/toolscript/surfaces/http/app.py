@@ -3,12 +3,15 @@
 from fastapi import Depends, FastAPI
 
 from toolscript import __version__
+from toolscript.ports import ItemChanges
 from toolscript.search.tools import ToolSearch
+from toolscript.surfaces.http.changes import change_routes
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.surfaces.http.health import CheckHealth, health_routes
 from toolscript.surfaces.http.item_skills import item_skill_routes
 from toolscript.surfaces.http.skills import skill_routes
 from toolscript.surfaces.http.suggestions import suggestion_routes
+from toolscript.surfaces.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
 from toolscript.surfaces.http.tool_search import tool_search_routes
 from toolscript.surfaces.http.write_guard import writers_only
 from toolscript.surfaces.request_context import RequestContext
@@ -16,7 +19,13 @@ from toolscript.sync.skill_management import SkillManagement
 
 
 def create_app(
-    search: ToolSearch, skills: SkillManagement, check_health: CheckHealth, *, admin_token: str = ""
+    search: ToolSearch,
+    skills: SkillManagement,
+    changes: ItemChanges,
+    sync: SyncRequests,
+    check_health: CheckHealth,
+    *,
+    admin_token: str = "",
 ) -> FastAPI:
     """Routes that write ask `writers_only(admin_token)`."""
     app = FastAPI(
@@ -27,9 +36,12 @@ def create_app(
     )
     app.include_router(tool_search_routes(search))
     app.include_router(health_routes(check_health))
+    guard = [Depends(writers_only(admin_token))]
     # In this order: `suggestions` would be taken for the id of a skill.
     for routes in (suggestion_routes, skill_routes, item_skill_routes):
-        app.include_router(routes(skills), dependencies=[Depends(writers_only(admin_token))])
+        app.include_router(routes(skills), dependencies=guard)
+    app.include_router(change_routes(changes), dependencies=guard)
+    app.include_router(sync_routes(sync), dependencies=guard)
     install_error_handlers(app)
-    app.add_middleware(RequestContext)
+    app.add_middleware(RequestContext, larger={SYNC_PATH: MOST_SYNC_BYTES})
     return app

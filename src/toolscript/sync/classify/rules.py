@@ -13,6 +13,7 @@ from toolscript.model.skill_vectors import UNIT
 from toolscript.model.skills import Classification, Skill, Unclassified
 from toolscript.ports import Embedder
 from toolscript.sync.classify.keywords import KeywordIndex, Said
+from toolscript.sync.classify.skill_names import SkillNames
 from toolscript.sync.classify.steering import described
 from toolscript.sync.item_vectors import embed_items
 
@@ -54,13 +55,16 @@ class _Categories:
     skills: tuple[Skill, ...]
     vectors: Scores
     keywords: KeywordIndex
+    names: SkillNames
 
 
 class RulesClassifier:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._vectors: dict[str, Vector] = {}
-        self._categories = _Categories((), (), np.zeros((0, embedder.model.dimensions)), KeywordIndex(()))
+        self._categories = _Categories(
+            (), (), np.zeros((0, embedder.model.dimensions)), KeywordIndex(()), SkillNames()
+        )
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
         ratings = await self.rate(items, skills)
@@ -68,7 +72,7 @@ class RulesClassifier:
 
     async def rate(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Ratings:
         categories = await self._prepared(tuple(skills))
-        read = [described(one.item) for one in items]
+        read = [described(one.item, categories.names) for one in items]
         vectors = await self._vectors_of(items, read)
         likeness = _exact(vectors) @ categories.vectors.T
         rated = [_rated(item, steers, row, categories) for (item, steers), row in zip(read, likeness, strict=True)]
@@ -78,16 +82,19 @@ class RulesClassifier:
         """What was left out of an item must not be in its vector either."""
         vectors = np.array([one.vector for one in items], dtype=np.float32)
         vectors = vectors.reshape(len(items), self._embedder.model.dimensions)
-        steering = [at for at, (_, steers) in enumerate(read) if steers]
-        if steering:
-            vectors[steering] = await embed_items(self._embedder, [read[at][0] for at in steering])
+        for at, (item, steers) in enumerate(read):
+            if steers:
+                # Alone: with some models a text's vector depends a little on the texts beside it.
+                vectors[at] = (await embed_items(self._embedder, [item]))[0]
         return vectors
 
     async def _prepared(self, skills: tuple[Skill, ...]) -> _Categories:
         if skills != self._categories.asked:
             active = tuple(sorted((skill for skill in skills if skill.is_active), key=lambda skill: skill.id))
             vectors = await self._category_vectors([skill.text for skill in active])
-            self._categories = _Categories(skills, active, _exact(vectors), KeywordIndex(active))
+            self._categories = _Categories(
+                skills, active, _exact(vectors), KeywordIndex(active), SkillNames(active)
+            )
         return self._categories
 
     async def _category_vectors(self, texts: Sequence[str]) -> Matrix:

@@ -7,6 +7,7 @@ left out costs a sentence, and name, server and the other sentences are still th
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,12 +16,16 @@ from importlib.resources import files
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.text import readable
 from toolscript.model.words import split_identifier, terms_of_word, without_stop_words, words_of
+from toolscript.sync.classify.skill_names import SkillNames
 
 MAX_READ = 6_000
 MAX_DESCRIBED, MAX_NAME = 1_000, 200
 FEWEST_WORDS = 3
 # A list of words describes nothing.
 LONG_LIST, WORDS_A_PART = 9, 2.5
+TOO_OFTEN = 3
+
+NO_NAMES = SkillNames()
 
 Span = tuple[int, int]
 
@@ -34,10 +39,11 @@ _BLOCK = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _END = re.compile(
-    r"[.!?]+[\"')\]]*\s+|[。！？；]+\s*|;\s+|\s+(?:[-–—|•·*>#=~]{1,8}|//)\s+|\s*\n\s*|\s+(?=[(\[])|(?<=[)\]])\s+"
+    r"[.!?]+[\"')\]]*\s+|[。！？；]+\s*|;\s+|\s+(?:[-–—|•·*>#~]{1,8}|//)\s+|\s*\n\s*|\s+(?=[(\[])|(?<=[)\]])\s+"
 )
 _BLOB = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{36,}={0,2}|\b[0-9a-fA-F]{32,}\b")
 _QUOTED_KEY = re.compile(r"[\"'`][\w -]{1,40}[\"'`]\s*:")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PARTS = re.compile(r"[,/|;、，]|\n|\s-\s")
 
 
@@ -49,11 +55,12 @@ class _Signs:
     this_item: re.Pattern[str]
     sorts_itself: re.Pattern[str]
     plain: re.Pattern[str]
+    odd: re.Pattern[str]
 
 
-def described(item: Item) -> tuple[Item, bool]:
+def described(item: Item, skills: SkillNames = NO_NAMES) -> tuple[Item, bool]:
     """The item with what describes it, cut to what a classifier needs, and whether anything tried to steer."""
-    own = _stems(" ".join([item.name, item.server, *_parameters(item.input_schema)]))
+    own = _Own.of(item, skills)
     description, one = _cleaned(item.description, own)
     server_description, two = _cleaned(item.server_description, own)
     name, three = _cleaned_name(item.name)
@@ -70,26 +77,46 @@ def described(item: Item) -> tuple[Item, bool]:
     return read, one or two or three or four or five
 
 
-def _cleaned(text: str, own: frozenset[int]) -> tuple[str, bool]:
+@dataclass(frozen=True)
+class _Own:
+    """What an item is called by, its parameters among it: what describes it speaks of that."""
+
+    stems: frozenset[int]
+    words: frozenset[str]
+    skills: SkillNames
+
+    @staticmethod
+    def of(item: Item, skills: SkillNames) -> "_Own":
+        called = " ".join([item.name, item.server, *_parameters(item.input_schema)])
+        return _Own(_stems(called), frozenset(words_of(called)), skills)
+
+    def is_in(self, text: str) -> bool:
+        return not self.stems.isdisjoint(_stems(text))
+
+    def names_a_skill(self, text: str) -> bool:
+        return self.skills.are_in(text, self.words)
+
+
+def _cleaned(text: str, own: _Own) -> tuple[str, bool]:
     text = readable(text[:MAX_READ])
     seen = _SECRET.sub("", _INVISIBLE.sub("", text))
     spans = list(_pieces(seen))
     pieces = [seen[start:end] for start, end in spans]
-    steering = [_steers(piece) for piece in pieces]
+    names_skills, times = own.names_a_skill(seen), Counter(pieces)
+    steering = [
+        _steers(piece) or times[piece] >= TOO_OFTEN or (names_skills and own.names_a_skill(piece))
+        for piece in pieces
+    ]
     if not any(steering):
         return (seen, True) if _SECRET.search(text) else (text, False)
-    # Who tried once is not trusted with what is merely odd, unless it speaks of what the item's name says.
-    steering = [
-        is_one or (_is_odd(piece) and not _stems(piece) & own)
-        for is_one, piece in zip(steering, pieces, strict=True)
-    ]
+    steering = [steers or _is_odd(piece, own) for steers, piece in zip(steering, pieces, strict=True)]
     runs = [seen[start:end].strip() for start, end in _runs(spans, steering)]
     return "\n".join(_of_the_item(runs, own)), True
 
 
-def _of_the_item(runs: Sequence[str], own: frozenset[int]) -> list[str]:
+def _of_the_item(runs: Sequence[str], own: _Own) -> list[str]:
     """What stands beside steering and shares no word with the item's name and parameters may be part of it."""
-    about = [run for run in runs if _stems(run) & own]
+    about = [run for run in runs if own.is_in(run)]
     long_enough = [run for run in runs if len(words_of(run)) >= FEWEST_WORDS]
     return about or long_enough[:1]
 
@@ -106,11 +133,15 @@ def _steers(piece: str) -> bool:
     return bool(signs.orders.search(plain) or signs.this_item.search(plain))
 
 
-def _is_odd(piece: str) -> bool:
-    plain = _folded(piece)
-    signs = _signs()
-    patterns = (signs.sorting, signs.kinds, signs.orders, _QUOTED_KEY)
-    return any(pattern.search(plain) for pattern in patterns)
+def _is_odd(piece: str, own: _Own) -> bool:
+    """Kept of another item, but not of one that tried to steer: it says nothing of what the item's name says."""
+    if own.is_in(piece):
+        return False
+    plain, signs = _folded(piece), _signs()
+    if signs.sorting.search(plain) or signs.odd.search(plain) or _QUOTED_KEY.search(plain):
+        return True
+    is_short = len(plain.split()) < FEWEST_WORDS and plain.isascii()
+    return is_short or bool(signs.kinds.search(plain) and signs.orders.search(plain))
 
 
 def _is_list(plain: str) -> bool:
@@ -211,7 +242,8 @@ def _stems(text: str) -> frozenset[int]:
 
 
 def _folded(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text).casefold()
+    """Lower case, without accents, identifiers as words."""
+    plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", text)).casefold().replace("_", " ")
     return unicodedata.normalize("NFKC", "".join(char for char in plain if not "\u0300" <= char <= "\u036f"))
 
 

@@ -1,0 +1,178 @@
+"""/api/v1/sync: catalogs that arrive over HTTP, and MCP servers to be asked now. A job does it; nobody waits."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Protocol
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.item_json import item_from_json
+from toolscript.model.items import Item, RefusedItem
+from toolscript.model.jobs import JobState, SyncJob
+from toolscript.model.text import readable
+from toolscript.surfaces.http.errors import documented
+from toolscript.surfaces.http.skill_models import LARGEST_ID, USUAL, Limit, NumberInPath, Time
+
+SYNC_PATH = "/api/v1/sync"
+MOST_ITEMS = 10_000
+MOST_SYNC_BYTES = 16 * 1024 * 1024
+MAX_SOURCE = 200
+
+Json = dict[str, object]
+
+
+class SyncRequests(Protocol):
+    """What the routes ask of the service."""
+
+    def require_room(self) -> None: ...
+    async def take_items(
+        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool
+    ) -> SyncJob: ...
+    async def ask_servers(self, names: Sequence[str]) -> SyncJob: ...
+    async def find(self, job_id: int) -> SyncJob: ...
+    async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]: ...
+
+
+class ItemsRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", title="Items of a catalog")
+
+    source: str = Field(min_length=1, max_length=MAX_SOURCE, description="Name under which the items are kept.")
+    items: list[Any] = Field(
+        max_length=MOST_ITEMS,
+        description="{id, server, name, description, input_schema, ...}, as in the lines of a file.",
+    )
+    prune: bool = Field(False, description="Remove items of this source that are not among these.")
+
+
+class ServersRequest(BaseModel):
+    """Nothing here says what is started: a request must not run a stranger's programs."""
+
+    model_config = ConfigDict(extra="forbid", title="MCP servers of the service's own config file")
+
+    servers: list[Annotated[str, Field(min_length=1, max_length=MAX_SOURCE)]] = Field(
+        [], max_length=1_000, description="Their names; none: all of them."
+    )
+
+
+class JobAccepted(BaseModel):
+    job_id: int
+    status_url: str
+
+
+class JobProgressShown(BaseModel):
+    done: int
+    total: int | None
+
+
+class JobShown(BaseModel):
+    id: int
+    state: JobState = Field(description="`interrupted`: its process ended or fell silent. Post it again.")
+    source: str
+    progress: JobProgressShown
+    report: dict[str, Any] | None
+    error: str | None
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+
+
+class JobPage(BaseModel):
+    jobs: list[JobShown]
+    next: int | None = Field(description="`before` of the next page; null on the last one.")
+
+
+_SCHEMAS = [ItemsRequest.model_json_schema(), ServersRequest.model_json_schema()]
+_BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}}}}}
+
+
+def sync_routes(sync: SyncRequests) -> APIRouter:
+    router = APIRouter(prefix=SYNC_PATH, tags=["sync"])
+
+    @router.post(
+        "",
+        status_code=202,
+        response_model=JobAccepted,
+        responses=documented(401, 403, 404, 413, 422, 503),
+        openapi_extra=_BODY,
+        summary="Take the items of a catalog, or ask MCP servers for theirs",
+    )
+    async def start_sync(request: Request, response: Response) -> Json:
+        # The body is read here and not by the framework: not before it is known that the caller may write.
+        sync.require_room()
+        job = await _submit(sync, await request.body())
+        url = response.headers["Location"] = f"{SYNC_PATH}/{job.id}"
+        return {"job_id": job.id, "status_url": url}
+
+    @router.get(
+        "/{job_id}", response_model=JobShown, responses=documented(404, 422, 503), summary="How far a sync is"
+    )
+    async def get_job(job_id: NumberInPath) -> Json:
+        return _shown(await sync.find(job_id))
+
+    @router.get("", response_model=JobPage, responses=documented(422, 503), summary="Syncs, the latest first")
+    async def list_jobs(
+        before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="`next` of the page before.")] = None,
+        limit: Limit = USUAL,
+    ) -> Json:
+        found = await sync.page(before, limit + 1)
+        shown = [_shown(one) for one in found[:limit]]
+        return {"jobs": shown, "next": shown[-1]["id"] if len(found) > limit else None}
+
+    return router
+
+
+async def _submit(sync: SyncRequests, body: bytes) -> SyncJob:
+    wanted = await asyncio.to_thread(_read, body)
+    if isinstance(wanted, ServersRequest):
+        return await sync.ask_servers(wanted.servers)
+    source = readable(wanted.source.strip())
+    if not source:
+        raise InvalidRequest("source is blank", details={"field": "source"})
+
+    def entries() -> Sequence[Item | RefusedItem]:
+        """From the text once more: jobs that wait hold texts, which are a fraction of what is in them."""
+        again = _read(body)
+        given = again.items if isinstance(again, ItemsRequest) else []
+        return [_entry(number, one) for number, one in enumerate(given, 1)]
+
+    return await sync.take_items(source, entries, prune=wanted.prune)
+
+
+def _read(body: bytes) -> ItemsRequest | ServersRequest:
+    try:
+        data = json.loads(body) if body.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"the body is not JSON: {str(error)[:80]}") from None
+    of_items = isinstance(data, dict) and data.keys() & ItemsRequest.model_fields.keys()
+    try:
+        return (ItemsRequest if of_items else ServersRequest).model_validate(data)
+    except ValidationError as error:
+        problems = error.errors(include_input=False, include_url=False, include_context=False)
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problems]) from None
+
+
+def _entry(number: int, data: object) -> Item | RefusedItem:
+    try:
+        item = item_from_json(data)
+    except InvalidRequest as error:
+        return RefusedItem(f"item {number}", error.message)
+    # Worked out here, on a thread.
+    _ = item.fingerprint
+    return item
+
+
+def _shown(job: SyncJob) -> Json:
+    times = {name: getattr(job, name) for name in ("created_at", "started_at", "finished_at")}
+    return {
+        "id": job.id,
+        "state": job.state,
+        "source": job.source,
+        "progress": {"done": job.done, "total": job.total},
+        "report": None if job.report is None else dict(job.report),
+        "error": job.error,
+        **{name: None if at is None else at.isoformat() for name, at in times.items()},
+    }

@@ -1,0 +1,136 @@
+"""Runs syncs that somebody asked for and does not wait for: a few at once, a few more waiting, none unheard of."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import cast
+
+from toolscript.errors import ToolscriptError, Unavailable
+from toolscript.model.item_json import storable
+from toolscript.model.items import JsonObject
+from toolscript.model.jobs import JobProgress, JobState, SyncJob
+from toolscript.model.progress import OnProgress, Progress
+from toolscript.model.text import readable
+from toolscript.ports import SyncJobs
+
+AT_ONCE = 2
+MOST_WAITING = 20
+BEAT_SECONDS = 2.0
+GOODBYE_SECONDS = 2.0
+RETRY_SECONDS = 10
+UNEXPECTED = "something unexpected went wrong on our side"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job did; with an `error` it failed, whatever it did."""
+
+    report: JsonObject
+    error: str | None = None
+
+
+Work = Callable[[OnProgress], Awaitable[Outcome]]
+
+
+class JobRunner:
+    def __init__(
+        self,
+        jobs: SyncJobs,
+        *,
+        at_once: int = AT_ONCE,
+        most_waiting: int = MOST_WAITING,
+        beat_seconds: float = BEAT_SECONDS,
+    ) -> None:
+        self._jobs = jobs
+        self._most = at_once + most_waiting
+        self._beat_seconds = beat_seconds
+        self._turns = asyncio.Semaphore(at_once)
+        self._taken = 0
+        self._progress: dict[int, JobProgress] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["JobRunner"]:
+        """Jobs that have not ended when this does are interrupted."""
+        beating = asyncio.create_task(self._keep_beating())
+        try:
+            yield self
+        finally:
+            for task in (beating, *self._tasks):
+                task.cancel()
+            await asyncio.gather(beating, *self._tasks, return_exceptions=True)
+            await self._interrupt_the_rest()
+
+    def require_room(self) -> None:
+        if self._taken >= self._most:
+            raise Unavailable(
+                f"{self._taken} syncs are running or waiting, and no more are taken",
+                hint="try again once one of them has ended: GET /api/v1/sync",
+                details={"running_or_waiting": self._taken, "retry_after_seconds": RETRY_SECONDS},
+            )
+
+    async def submit(self, source: str, work: Work) -> SyncJob:
+        """Answers at once, with the job that will do the work when its turn comes."""
+        self.require_room()
+        self._taken += 1
+        try:
+            job = await self._jobs.add(source)
+        except BaseException:
+            self._taken -= 1
+            raise
+        self._progress[job.id] = JobProgress(job.id, 0, None)
+        task = asyncio.create_task(self._run(job.id, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job
+
+    async def _run(self, job_id: int, work: Work) -> None:
+        def on_progress(at: Progress) -> None:
+            self._progress[job_id] = JobProgress(job_id, at.done, at.total)
+
+        try:
+            async with self._turns:
+                await self._jobs.start(job_id)
+                outcome = await _outcome(work, on_progress)
+                await self._jobs.beat([self._progress[job_id]])
+                await self._finish(job_id, outcome)
+            del self._progress[job_id]
+        except ToolscriptError as error:
+            # Nobody can be told: it beats no more, and so reads as interrupted.
+            del self._progress[job_id]
+            logger.warning("a sync could not be recorded", extra={"reason": error.message})
+        finally:
+            self._taken -= 1
+
+    async def _finish(self, job_id: int, outcome: Outcome) -> None:
+        """What servers said is in it, and may hold what no database does."""
+        state = JobState.FAILED if outcome.error else JobState.DONE
+        report = cast("JsonObject", storable(outcome.report)) if outcome.report else None
+        await self._jobs.finish(job_id, state, report, outcome.error and readable(outcome.error))
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(self._beat_seconds)
+            if self._progress:
+                with suppress(Unavailable):
+                    await self._jobs.beat(list(self._progress.values()))
+
+    async def _interrupt_the_rest(self) -> None:
+        if self._progress:
+            with suppress(ToolscriptError, TimeoutError):
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await self._jobs.interrupt(list(self._progress))
+
+
+async def _outcome(work: Work, on_progress: OnProgress) -> Outcome:
+    try:
+        return await work(on_progress)
+    except ToolscriptError as error:
+        return Outcome({}, f"{error.message}; {error.hint}" if error.hint else error.message)
+    except Exception:
+        logger.exception("a sync failed unexpectedly")
+        return Outcome({}, UNEXPECTED)

@@ -1,0 +1,185 @@
+"""What every Suggestions promises about decisions: a person decides once, and what is decided is a rule."""
+
+import asyncio
+
+import pytest
+
+from tests.contracts.scenes import (
+    Record,
+    asked,
+    asking,
+    classify,
+    dirty_versions,
+    item,
+    settle,
+    sure,
+    with_items,
+    with_skills,
+)
+from toolscript.errors import Conflict, InvalidRequest, NotFound
+from toolscript.model.assignments import AssignedBy
+from toolscript.model.skills import Skill, Suggestion, SuggestionState
+
+pytestmark = pytest.mark.requirement("SK-006")
+
+POST = Skill("post", "Post", "Letters.")
+
+
+@pytest.fixture
+async def record(record: Record) -> Record:
+    await with_skills(record, "mail", "maps", "news")
+    return record
+
+
+async def test_an_approved_wish_is_a_skill_and_those_who_asked_are_classified_anew(record: Record) -> None:
+    suggestion, items = await asked(record, 3)
+    await record.assignments.set_by_hand(items[2], ["mail"], "ann")
+    await settle(record)
+    revision = await record.taxonomy.revision()
+    decided = await record.suggestions.approve(suggestion.id, POST, "bob")
+    assert (decided.state, decided.skill_id, decided.reviewed_by) == (SuggestionState.APPROVED, "post", "bob")
+    assert decided.reviewed_at is not None
+    assert decided.reviewed_at >= suggestion.created_at
+    assert await record.suggestions.find(suggestion.id) == decided
+    assert (await record.taxonomy.find("post")).skill == POST
+    assert await record.taxonomy.revision() > revision
+    versions = {id_: (await item(record, id_)).version for id_ in items[:2]}
+    assert await dirty_versions(record) == versions
+    assert [(await item(record, id_)).needs_skills for id_ in items] == [True, True, False]
+    assert await asking(record, decided) == items[:2], "what the decision rests on stays"
+
+
+async def test_a_merged_wish_has_those_who_asked_classified_anew(record: Record) -> None:
+    suggestion, (one, two) = await asked(record)
+    revision = await record.taxonomy.revision()
+    decided = await record.suggestions.merge(suggestion.id, "mail", "bob")
+    assert (decided.state, decided.skill_id, decided.reviewed_by) == (SuggestionState.MERGED, "mail", "bob")
+    assert await record.taxonomy.revision() == revision
+    assert (await dirty_versions(record)).keys() == {one, two}
+    assert (await item(record, one)).needs_skills
+
+
+async def test_a_rejected_wish_changes_no_item_and_is_dropped_from_then_on(record: Record) -> None:
+    suggestion, (one, two) = await asked(record)
+    decided = await record.suggestions.reject(suggestion.id, "bob")
+    assert (decided.state, decided.skill_id) == (SuggestionState.REJECTED, None)
+    assert await dirty_versions(record) == {}
+    await record.assignments.reclassify(0, 10)
+    ((_, found),) = (await classify(record, one, sure("maps"), asks_for="post office")).values()
+    assert found == (sure("maps"),)
+    assert await record.suggestions.page(0, 10) == []
+    assert await asking(record, decided) == [one, two]
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["approved", "merged"])
+async def test_who_asks_for_what_was_decided_gets_the_skill_of_the_decision(record: Record, is_new: bool) -> None:
+    suggestion, (one, two) = await asked(record)
+    if is_new:
+        await record.suggestions.approve(suggestion.id, POST, "ann")
+    else:
+        await record.suggestions.merge(suggestion.id, "news", "ann")
+    given = "post" if is_new else "news"
+    await settle(record)
+    reason = "asked for 'Post office', reviewed"
+    ((version, alone),) = (await classify(record, one, asks_for="Post office")).values()
+    assert alone == (sure(given, 0.5, AssignedBy.LLM, reason),)
+    assert await dirty_versions(record) == {one: version}
+    own = sure("mail", 0.8, AssignedBy.RULES)
+    ((_, beside),) = (await classify(record, two, own, asks_for="Post office")).values()
+    assert beside == (own, sure(given, 0.5, AssignedBy.RULES, reason))
+    assert await record.suggestions.page(0, 10) == []
+
+
+async def test_a_rule_adds_no_skill_that_the_item_has_nor_a_fourth(record: Record) -> None:
+    suggestion, (one, two) = await asked(record)
+    await record.suggestions.merge(suggestion.id, "news", "ann")
+    ((_, found),) = (await classify(record, one, sure("news", 0.7), asks_for="Post office")).values()
+    assert found == (sure("news", 0.7),)
+    await with_skills(record, "files")
+    three = sure("files"), sure("mail", 0.8), sure("maps", 0.5)
+    ((_, found),) = (await classify(record, two, *three, asks_for="Post office")).values()
+    assert found == three
+
+
+async def test_a_rule_whose_skill_is_inactive_gives_nothing_until_it_is_active_again(record: Record) -> None:
+    suggestion, (one, two) = await asked(record)
+    await record.suggestions.approve(suggestion.id, POST, "ann")
+    await record.taxonomy.change(Skill("post", "Post", "Letters.", is_active=False), "ann")
+    ((_, found),) = (await classify(record, one, asks_for="Post office")).values()
+    assert found == ()
+    await record.taxonomy.change(POST, "ann")
+    ((_, found),) = (await classify(record, two, asks_for="Post office")).values()
+    assert [one.skill_id for one in found] == ["post"]
+
+
+async def test_what_somebody_decided_nobody_decides_again(record: Record) -> None:
+    suggestion, _ = await asked(record)
+    decided = await record.suggestions.merge(suggestion.id, "mail", "ann")
+    for again in (
+        record.suggestions.approve(suggestion.id, POST, "bob"),
+        record.suggestions.reject(suggestion.id, "bob"),
+        record.suggestions.merge(suggestion.id, "maps", "bob"),
+    ):
+        with pytest.raises(Conflict, match="merged by ann"):
+            await again
+    assert await record.suggestions.find(suggestion.id) == decided
+    with pytest.raises(NotFound):
+        await record.taxonomy.find("post")
+
+
+async def test_of_many_who_decide_at_once_one_is_heard(record: Record) -> None:
+    suggestion, _ = await asked(record)
+    decisions = (
+        *(
+            record.suggestions.approve(suggestion.id, Skill(f"post_{n}", "Post"), f"approver {n}")
+            for n in range(3)
+        ),
+        *(record.suggestions.merge(suggestion.id, "mail", f"merger {n}") for n in range(3)),
+        record.suggestions.reject(suggestion.id, "rejecter"),
+    )
+    answers = await asyncio.gather(*decisions, return_exceptions=True)
+    heard = [one for one in answers if isinstance(one, Suggestion)]
+    assert sum(isinstance(one, Conflict) for one in answers) == len(answers) - 1
+    assert heard == [await record.suggestions.find(suggestion.id)]
+    made = [one.skill.id for one in await record.taxonomy.page("post", 10)]
+    assert made == ([heard[0].skill_id] if heard[0].state is SuggestionState.APPROVED else [])
+
+
+async def test_approving_under_an_id_that_is_taken_is_a_conflict_and_decides_nothing(record: Record) -> None:
+    suggestion, _ = await asked(record)
+    with pytest.raises(Conflict, match="'mail'"):
+        await record.suggestions.approve(suggestion.id, Skill("mail", "Post"), "ann")
+    assert await record.suggestions.find(suggestion.id) == suggestion
+    assert await dirty_versions(record) == {}
+
+
+async def test_merging_into_what_is_not_there_or_inactive_is_refused_and_decides_nothing(record: Record) -> None:
+    suggestion, _ = await asked(record)
+    await record.taxonomy.change(Skill("maps", "Maps", is_active=False), "ann")
+    with pytest.raises(InvalidRequest, match="'maps' is not active"):
+        await record.suggestions.merge(suggestion.id, "maps", "ann")
+    for unknown in ("nonsense", "\ud83d\0"):
+        with pytest.raises(NotFound):
+            await record.suggestions.merge(suggestion.id, unknown, "ann")
+    assert await record.suggestions.find(suggestion.id) == suggestion
+    assert await dirty_versions(record) == {}
+
+
+async def test_decisions_are_audited(record: Record) -> None:
+    for name in ("Post", "Harbour", "Ship"):
+        (one,) = await with_items(record, 1)
+        await classify(record, one, asks_for=name)
+        await record.assignments.reclassify(0, 10)
+    post, harbour, ship = await record.suggestions.page(0, 10)
+    before = (await record.taxonomy.audit(None, 1))[0][0]
+    await record.suggestions.approve(post.id, POST, "ann")
+    await record.suggestions.merge(harbour.id, "maps", "bob")
+    await record.suggestions.reject(ship.id, "cid")
+    entries = [entry for number, entry in await record.taxonomy.audit(None, 10) if number > before]
+    assert [(entry.actor, entry.action, entry.subject) for entry in entries] == [
+        ("cid", "suggestion.reject", str(ship.id)),
+        ("bob", "suggestion.merge", str(harbour.id)),
+        ("ann", "suggestion.approve", str(post.id)),
+        ("ann", "skill.add", "post"),
+    ]
+    assert entries[1].details == {"name": "Harbour", "asked_by": 0, "skill_id": "maps"}
