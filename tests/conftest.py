@@ -73,7 +73,8 @@ def fresh_database(engines: Settings, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     _admin(url, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield _database(url, name)
-    _admin(url, f"DROP DATABASE {name}")
+    # A process that was killed a moment ago may still be connected.
+    _admin(url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

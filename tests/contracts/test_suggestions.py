@@ -6,19 +6,19 @@ import pytest
 
 from tests.contracts.scenes import (
     Record,
+    asked,
+    asking,
     classified,
     classify,
     dirty_versions,
     item,
-    settle,
     sure,
     tool,
     with_items,
     with_skills,
 )
-from toolscript.errors import Conflict, InvalidRequest, NotFound
-from toolscript.model.assignments import AssignedBy
-from toolscript.model.skills import Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.errors import NotFound
+from toolscript.model.skills import Skill, SuggestedSkill, SuggestionState
 
 pytestmark = pytest.mark.requirement("SK-006")
 

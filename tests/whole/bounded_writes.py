@@ -19,7 +19,7 @@ from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.model.index import Point, PointVersion
 from toolscript.model.items import Item
 from toolscript.model.models import IndexCard
-from toolscript.model.progress import Progress, silent
+from toolscript.model.progress import silent
 from toolscript.model.skills import Skill
 from toolscript.ports import Index
 from toolscript.service.parts import Stores, open_stores
@@ -80,16 +80,17 @@ class Scene:
     writer: Writer
     items: CountingIndex
     skills: CountingIndex
+    _before: dict[str, tuple[int, int]] | None = None
 
     async def drain(self) -> None:
         await self.writer.worker(silent).drain()
 
     async def touched(self, act: Callable[[], Awaitable[object]]) -> Touched:
-        before = await self._statistics()
+        before = self._before or await self._statistics()
         self.items.written = self.skills.written = 0
         await act()
         await self.drain()
-        after = await self._statistics()
+        self._before = after = await self._statistics()
         rows = {
             table: after[table][0] - before[table][0] for table in after if after[table][0] != before[table][0]
         }
@@ -97,13 +98,16 @@ class Scene:
         return Touched(rows, read, self.items.written, self.skills.written)
 
     async def _statistics(self) -> dict[str, tuple[int, int]]:
-        """Every connection tells what it did within a second of being idle, or when it ends."""
+        """A connection tells what it did when it ends, and its end takes a moment: until nothing new is told."""
         await self.stores.pool.drain()
-        await asyncio.sleep(1.5)
-        async with self.stores.pool.connection() as conn:
-            await conn.execute("SELECT pg_stat_clear_snapshot()")
-            rows = await (await conn.execute(_WRITTEN)).fetchall()
-        return {str(row[0]): (int(str(row[1])), int(str(row[2]))) for row in rows}
+        told: list[dict[str, tuple[int, int]]] = []
+        while len(told) < 3 or told[-1] != told[-3]:
+            await asyncio.sleep(0.2)
+            async with self.stores.pool.connection() as conn:
+                await conn.execute("SELECT pg_stat_clear_snapshot()")
+                rows = await (await conn.execute(_WRITTEN)).fetchall()
+            told.append({str(row[0]): (int(str(row[1])), int(str(row[2]))) for row in rows})
+        return told[-1]
 
 
 @asynccontextmanager
@@ -121,10 +125,10 @@ async def fill(scene: Scene, items: int, skills: int) -> None:
     for name in (*(f"s{number:04}" for number in range(skills)), EMPTY):
         await scene.stores.taxonomy.add(Skill(name, name), "ann")
     for start in range(0, items, BATCH):
-        await scene.stores.catalog.store(
-            SOURCE, [_item(n, skills) for n in range(start, min(items, start + BATCH))]
-        )
-        await scene.writer.worker(_say).drain()
+        batch = [_item(number, skills) for number in range(start, min(items, start + BATCH))]
+        await scene.stores.catalog.store(SOURCE, batch)
+        await scene.drain()
+        sys.stderr.write(f"\r{start + len(batch)} of {items} items")
 
 
 def _item(number: int, skills: int) -> Item:
@@ -136,11 +140,7 @@ def _key(number: int) -> str:
     return f"k{number:07}"
 
 
-def _say(at: Progress) -> None:
-    pass
-
-
-async def measured(scene: Scene, skills: int) -> dict[str, Touched]:
+async def measured(scene: Scene) -> dict[str, Touched]:
     """One change of each kind, to an item of the largest skill."""
     catalog, assignments = scene.stores.catalog, scene.stores.assignments
     (stored,) = [one for one in await catalog.items([1]) if one.item.key == _key(0)]
@@ -163,7 +163,7 @@ async def measured(scene: Scene, skills: int) -> dict[str, Touched]:
 async def run(settings: Settings, items: int, skills: int) -> dict[str, Touched]:
     async with opened_scene(settings) as scene:
         await fill(scene, items, skills)
-        return await measured(scene, skills)
+        return await measured(scene)
 
 
 def main() -> None:

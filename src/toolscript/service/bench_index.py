@@ -61,7 +61,7 @@ async def _real_points(catalog: Catalog, embedder: Embedder, count: int, on_prog
         after = page[-1].id
         on_progress(Progress("embed", len(stored), count))
     if len(stored) < 100:
-        raise SetupError("the catalog is too small to measure", hint="run `toolscript import FILE` first")
+        raise SetupError("the catalog is too small to measure", hint="run `toolscript sync` first")
     return real_points(np.concatenate(vectors), [item_terms(one.item) for one in stored])
 
 

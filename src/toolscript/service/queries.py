@@ -11,5 +11,5 @@ async def names_from_catalog(catalog: Catalog, count: int) -> list[str]:
     items = [stored.item for stored in await catalog.items(ids)]
     names = dict.fromkeys(f"{split_identifier(item.name)} {item.server}" for item in items)
     if len(names) < FEWEST:
-        raise SetupError("the catalog is too small to measure", hint="run `toolscript import FILE` first")
+        raise SetupError("the catalog is too small to measure", hint="run `toolscript sync` first")
     return list(names)[:count]

@@ -42,7 +42,7 @@ async def import_items(
         stored += await catalog.store(source, list(items.values()))
         keys += items if prune else ()
         done += len(batch)
-        on_progress(Progress("import", done, total))
+        on_progress(Progress("sync", done, total))
     if prune and not keys and not may_be_empty:
         raise InvalidRequest(
             f"no item could be read, and nothing of source {source!r} was removed",

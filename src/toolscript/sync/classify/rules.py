@@ -27,7 +27,7 @@ MOST_CONFIDENCE = 0.95
 # A second skill is one that could have been the first.
 CLOSE = 0.06
 MOST_KEYWORDS_NAMED = 4
-LEFT_OUT = "text that speaks to the classifier was left out"
+LEFT_OUT = "text that does not describe it was left out"
 
 
 @dataclass(frozen=True)

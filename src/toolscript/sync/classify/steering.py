@@ -102,16 +102,23 @@ def _cleaned(text: str, own: _Own) -> tuple[str, bool]:
     seen = _SECRET.sub("", _INVISIBLE.sub("", text))
     spans = list(_pieces(seen))
     pieces = [seen[start:end] for start, end in spans]
-    names_skills, times = own.names_a_skill(seen), Counter(pieces)
-    steering = [
+    steering = _steering(seen, pieces, own)
+    lists = [_is_list(piece) for piece in pieces]
+    left_out = [one or other for one, other in zip(steering, lists, strict=True)]
+    if not any(left_out):
+        return (seen, True) if _SECRET.search(text) else (text, False)
+    if any(steering):
+        left_out = [out or _is_odd(piece, own) for out, piece in zip(left_out, pieces, strict=True)]
+    runs = [seen[start:end].strip() for start, end in _runs(spans, left_out)]
+    return "\n".join(_of_the_item(runs, own) if any(steering) else runs), True
+
+
+def _steering(text: str, pieces: Sequence[str], own: _Own) -> list[bool]:
+    names_skills, times = own.names_a_skill(text), Counter(pieces)
+    return [
         _steers(piece) or times[piece] >= TOO_OFTEN or (names_skills and own.names_a_skill(piece))
         for piece in pieces
     ]
-    if not any(steering):
-        return (seen, True) if _SECRET.search(text) else (text, False)
-    steering = [steers or _is_odd(piece, own) for steers, piece in zip(steering, pieces, strict=True)]
-    runs = [seen[start:end].strip() for start, end in _runs(spans, steering)]
-    return "\n".join(_of_the_item(runs, own)), True
 
 
 def _of_the_item(runs: Sequence[str], own: _Own) -> list[str]:
@@ -124,7 +131,7 @@ def _of_the_item(runs: Sequence[str], own: _Own) -> list[str]:
 def _steers(piece: str) -> bool:
     plain = _folded(piece)
     signs = _signs()
-    if signs.plain.search(plain) or _has_blob(piece) or _is_list(plain):
+    if signs.plain.search(plain) or _has_blob(piece):
         return True
     if not signs.sorting.search(plain):
         return bool(signs.kinds.search(plain) and signs.this_item.search(plain) and signs.orders.search(plain))
@@ -144,12 +151,12 @@ def _is_odd(piece: str, own: _Own) -> bool:
     return is_short or bool(signs.kinds.search(plain) and signs.orders.search(plain))
 
 
-def _is_list(plain: str) -> bool:
+def _is_list(piece: str) -> bool:
     """Many parts of a word or two each, or the same words again and again."""
-    words = plain.split()
-    parts = [part for part in _PARTS.split(plain) if part.strip()]
+    words = _folded(piece).split()
+    parts = [part for part in _PARTS.split(piece) if part.strip()]
     is_enumeration = len(parts) >= LONG_LIST and len(words) <= WORDS_A_PART * len(parts)
-    return is_enumeration or (len(words) >= LONG_LIST and len(set(words)) < len(words) / 2)
+    return is_enumeration or (len(words) >= FEWEST_WORDS and 2 * len(set(words)) < len(words))
 
 
 def _has_blob(piece: str) -> bool:
@@ -203,33 +210,33 @@ def _objects(text: str) -> list[Span]:
     return found
 
 
-def _runs(spans: Sequence[Span], steering: Sequence[bool]) -> Iterator[Span]:
-    """Neighbours that do not steer, as one span each."""
+def _runs(spans: Sequence[Span], left_out: Sequence[bool]) -> Iterator[Span]:
+    """Neighbours that are kept, as one span each."""
     begun: int | None = None
-    for (start, _), steers in zip(spans, steering, strict=True):
-        if steers and begun is not None:
+    for (start, _), is_out in zip(spans, left_out, strict=True):
+        if is_out and begun is not None:
             yield begun, start
-        begun = None if steers else start if begun is None else begun
+        begun = None if is_out else start if begun is None else begun
     if begun is not None:
         yield begun, spans[-1][1]
 
 
 def _cleaned_name(name: str) -> tuple[str, bool]:
+    return ("", True) if _is_steering_name(name) else (name[:MAX_NAME], False)
+
+
+def _is_steering_name(name: str) -> bool:
+    """A name of a word or two orders nothing."""
     spoken = split_identifier(name[:MAX_READ])
-    return ("", True) if _steers(spoken) else (name[:MAX_NAME], False)
+    return len(spoken.split()) >= FEWEST_WORDS and (_steers(spoken) or _is_list(spoken))
 
 
 def _cleaned_schema(schema: JsonObject | None) -> tuple[JsonObject | None, bool]:
-    hostile = [name for name in _parameters(schema) if _steers(split_identifier(name))]
-    if schema is None or not hostile:
+    properties = (schema or {}).get("properties")
+    if not isinstance(properties, Mapping):
         return schema, False
-    properties = schema["properties"]
-    kept = (
-        {name: value for name, value in properties.items() if str(name) not in hostile}
-        if isinstance(properties, Mapping)
-        else {}
-    )
-    return {**schema, "properties": kept}, True
+    kept = {name: value for name, value in properties.items() if not _is_steering_name(str(name))}
+    return ({**(schema or {}), "properties": kept}, True) if len(kept) < len(properties) else (schema, False)
 
 
 def _parameters(schema: JsonObject | None) -> list[str]:
@@ -243,7 +250,10 @@ def _stems(text: str) -> frozenset[int]:
 
 def _folded(text: str) -> str:
     """Lower case, without accents, identifiers as words."""
-    plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", text)).casefold().replace("_", " ")
+    text = _CAMEL.sub(" ", text).replace("_", " ")
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text).casefold()
     return unicodedata.normalize("NFKC", "".join(char for char in plain if not "\u0300" <= char <= "\u036f"))
 
 

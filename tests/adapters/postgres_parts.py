@@ -1,0 +1,72 @@
+"""The whole record on PostgreSQL, for tests of what only a database can get wrong."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from tests.contracts.scenes import sure
+from toolscript.adapters.postgres import (
+    Pool,
+    PostgresAssignments,
+    PostgresCatalog,
+    PostgresDirtySet,
+    PostgresSuggestions,
+    PostgresTaxonomy,
+    open_pool,
+)
+from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
+
+NAMES = ("mail", "maps", "news", "files")
+
+
+class Parts:
+    """All of the record on one pool."""
+
+    def __init__(self, pool: Pool, url: str) -> None:
+        self.pool = pool
+        self.url = url
+        self.catalog = PostgresCatalog(pool)
+        self.dirty = PostgresDirtySet(pool)
+        self.taxonomy = PostgresTaxonomy(pool)
+        self.assignments = PostgresAssignments(pool)
+        self.suggestions = PostgresSuggestions(pool)
+
+    async def rows(self, query: str, *values: object) -> list[Any]:
+        async with self.pool.connection() as conn:
+            return await (await conn.execute(query.encode(), values)).fetchall()
+
+    async def words(self, choose: random.Random, asks_for: str = "") -> list[Classified]:
+        """What a classifier may say of all items as they are now, in any order."""
+        seen = [*await self.catalog.scan(0, 10_000)]
+        choose.shuffle(seen)
+        wish = SuggestedSkill(asks_for) if asks_for else None
+        return [
+            Classified(one.id, one.version, Classification((sure(choose.choice(NAMES)),), wish)) for one in seen
+        ]
+
+    @asynccontextmanager
+    async def somebody_else(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """In a transaction until it commits."""
+        async with await AsyncConnection.connect(self.url) as other:
+            yield other
+
+    async def until_somebody_waits(self) -> None:
+        """Until a transaction is held up by another's lock."""
+        waits = "wait_event_type = 'Lock' AND datname = current_database()"
+        async with asyncio.timeout(20):
+            while not await self.rows(f"SELECT FROM pg_stat_activity WHERE {waits}"):
+                pass
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Parts]:
+    """With four skills and no items."""
+    async with open_pool(url, size=12, wait_seconds=30) as pool:
+        parts = Parts(pool, url)
+        for name in NAMES:
+            await parts.taxonomy.add(Skill(name, name.title()), "ann")
+        yield parts

@@ -1,0 +1,53 @@
+"""`toolscript migrate` loads the taxonomy that ships, once, where nobody has one."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from tests.conftest import Installation
+from tests.whole.commands import run
+
+pytestmark = pytest.mark.requirement("SK-001")
+
+SHIPPED = json.loads((files("toolscript.model") / "default_taxonomy.json").read_text("utf-8"))
+
+
+def listed(installation: Installation) -> list[str]:
+    done = run(installation.environment, "skills", "list", "--all", "--json")
+    return [skill["id"] for skill in json.loads(done.stdout)["skills"]]
+
+
+def test_an_empty_taxonomy_gets_the_skills_that_ship_and_keeps_what_becomes_of_them(
+    installation: Installation,
+) -> None:
+    mine = installation.environment
+    said = run(mine, "migrate").stderr
+    assert f"{len(SHIPPED)} skills loaded" in said
+    assert "reclassify" not in said
+    assert listed(installation) == sorted(row["id"] for row in SHIPPED)
+    run(mine, "skills", "edit", SHIPPED[0]["id"], "--name", "Renamed")
+    assert "loaded" not in run(mine, "migrate").stderr
+    shown = run(mine, "skills", "show", SHIPPED[0]["id"], "--json").stdout
+    assert json.loads(shown)["name"] == "Renamed"
+
+
+def test_items_that_were_there_before_are_hinted_at(installation: Installation) -> None:
+    run(installation.environment, "import", "/dev/stdin", standard_input='{"server": "a", "name": "b"}\n')
+    assert "toolscript skills reclassify" in run(installation.environment, "migrate").stderr
+
+
+def test_whoever_wants_no_skills_gets_none(installation: Installation) -> None:
+    run(installation.environment, "migrate", "--no-skills")
+    assert listed(installation) == []
+
+
+def test_a_taxonomy_of_ones_own_is_left_alone(installation: Installation) -> None:
+    run(installation.environment, "skills", "add", "mine", "--name", "Mine")
+    assert "loaded" not in run(installation.environment, "migrate").stderr
+    assert listed(installation) == ["mine"]
+
+
+def test_a_schema_can_be_made_while_qdrant_is_not_there(installation: Installation) -> None:
+    alone = {**installation.environment, "TOOLSCRIPT_QDRANT_GRPC_PORT": "1", "TOOLSCRIPT_QDRANT_URL": "http://127.0.0.1:1"}
+    assert "skills loaded" in run(alone, "migrate").stderr

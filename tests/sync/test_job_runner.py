@@ -1,0 +1,183 @@
+"""Jobs run a few at a time, say how far they are, and none is left unheard of."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from toolscript.errors import CatalogUnavailable, InvalidRequest, Unavailable
+from toolscript.model.items import JsonObject
+from toolscript.model.jobs import SILENT_SECONDS, JobState, SyncJob
+from toolscript.model.progress import OnProgress, Progress
+from toolscript.sync.job_runner import UNEXPECTED, JobRunner, Outcome, Work
+from toolscript.testing.jobs import MemorySyncJobs
+
+pytestmark = pytest.mark.requirement("SK-010")
+
+SOON = 20.0
+
+
+class HeardJobs(MemorySyncJobs):
+    """Says when something was written; writes nothing while it is `down`."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__(now)
+        self.down = False
+        self.asked_in_vain = asyncio.Event()
+        self._written = asyncio.Event()
+
+    async def finish(
+        self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
+    ) -> None:
+        if self.down:
+            self.asked_in_vain.set()
+            raise CatalogUnavailable("the catalog is down")
+        await super().finish(job_id, state, report, error)
+
+    def _write(self, job: SyncJob) -> None:
+        super()._write(job)
+        self._written.set()
+
+    async def until(self, job_id: int, holds: Callable[[SyncJob], bool]) -> SyncJob:
+        async with asyncio.timeout(SOON):
+            while not holds(await self.find(job_id)):
+                self._written.clear()
+                await self._written.wait()
+        return await self.find(job_id)
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.jobs = HeardJobs(lambda: self.time)
+        self.gate = asyncio.Event()
+        self.begun = 0
+        self.most_at_once = 0
+        self._at_once = 0
+
+    def runner(self, at_once: int = 2, most_waiting: int = 20) -> JobRunner:
+        return JobRunner(self.jobs, at_once=at_once, most_waiting=most_waiting, beat_seconds=0.01)
+
+    async def gated(self, on_progress: OnProgress) -> Outcome:
+        self.begun += 1
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        on_progress(Progress("sync", 3, 10))
+        await self.gate.wait()
+        self._at_once -= 1
+        return Outcome({"added": 10})
+
+
+def failing(error: Exception) -> Work:
+    async def work(_: OnProgress) -> Outcome:
+        raise error
+
+    return work
+
+
+def is_over(job: SyncJob) -> bool:
+    return not job.state.is_open
+
+
+async def test_a_job_answers_at_once_runs_tells_its_progress_and_is_done() -> None:
+    scene = Scene()
+    async with scene.runner().running() as runner:
+        job = await runner.submit("catalog", scene.gated)
+        assert job.state is JobState.QUEUED
+        running = await scene.jobs.until(job.id, lambda now: now.done == 3)
+        assert (running.state, running.total) == (JobState.RUNNING, 10)
+        scene.gate.set()
+        done = await scene.jobs.until(job.id, is_over)
+    assert (done.state, done.report, done.error) == (JobState.DONE, {"added": 10}, None)
+
+
+async def test_few_run_at_once_and_the_others_wait_their_turn() -> None:
+    scene = Scene()
+    async with scene.runner().running() as runner:
+        jobs = [await runner.submit("catalog", scene.gated) for _ in range(5)]
+        await scene.jobs.until(jobs[1].id, lambda now: now.state is JobState.RUNNING)
+        assert [(await scene.jobs.find(job.id)).state for job in jobs[2:]] == [JobState.QUEUED] * 3
+        assert scene.begun == 2
+        scene.gate.set()
+        for job in jobs:
+            assert (await scene.jobs.until(job.id, is_over)).state is JobState.DONE
+    assert scene.most_at_once == 2
+
+
+async def test_no_more_are_taken_than_can_wait_until_one_has_ended() -> None:
+    scene = Scene()
+    async with scene.runner(at_once=1, most_waiting=1).running() as runner:
+        first = await runner.submit("catalog", scene.gated)
+        await runner.submit("catalog", scene.gated)
+        with pytest.raises(Unavailable, match="2 syncs"):
+            await runner.submit("catalog", scene.gated)
+        with pytest.raises(Unavailable):
+            runner.require_room()
+        assert len(await scene.jobs.page(None, 10)) == 2
+        scene.gate.set()
+        await scene.jobs.until(first.id, is_over)
+        await runner.submit("catalog", scene.gated)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (InvalidRequest("no item could be read", hint="send some"), "no item could be read; send some"),
+        (CatalogUnavailable("PostgreSQL is down"), "PostgreSQL is down"),
+        (ZeroDivisionError("secret of the inside"), UNEXPECTED),
+    ],
+)
+async def test_a_job_that_fails_says_why(error: Exception, said: str) -> None:
+    scene = Scene()
+    async with scene.runner().running() as runner:
+        job = await runner.submit("catalog", failing(error))
+        failed = await scene.jobs.until(job.id, is_over)
+    assert (failed.state, failed.error) == (JobState.FAILED, said)
+
+
+async def test_what_no_database_holds_does_not_keep_a_job_from_ending() -> None:
+    async def work(_: OnProgress) -> Outcome:
+        return Outcome({"servers": [{"failed": "nul \0 and \ud800"}]}, "nul \0")
+
+    scene = Scene()
+    async with scene.runner().running() as runner:
+        failed = await scene.jobs.until((await runner.submit("catalog", work)).id, is_over)
+    assert failed.report == {"servers": [{"failed": "nul \ufffd and \ufffd"}]}
+    assert failed.error == "nul \ufffd"
+
+
+async def test_a_job_that_waits_or_works_long_is_heard_of() -> None:
+    scene = Scene()
+    async with scene.runner(at_once=1).running() as runner:
+        jobs = [await runner.submit("catalog", scene.gated) for _ in range(2)]
+        for job in jobs:
+            scene.time += SILENT_SECONDS + 1
+            before = await scene.jobs.find(job.id)
+            assert before.state is JobState.INTERRUPTED
+            await scene.jobs.until(job.id, lambda now: now.state.is_open)
+
+
+async def test_jobs_that_have_not_ended_are_interrupted_when_the_runner_ends() -> None:
+    scene = Scene()
+    async with scene.runner(at_once=1).running() as runner:
+        done = await runner.submit("catalog", failing(InvalidRequest("no")))
+        await scene.jobs.until(done.id, is_over)
+        running = await runner.submit("catalog", scene.gated)
+        await scene.jobs.until(running.id, lambda now: now.state is JobState.RUNNING)
+        waiting = await runner.submit("catalog", scene.gated)
+    states = [(await scene.jobs.find(job.id)).state for job in (done, running, waiting)]
+    assert states == [JobState.FAILED, JobState.INTERRUPTED, JobState.INTERRUPTED]
+
+
+async def test_a_job_whose_end_cannot_be_written_makes_room_and_beats_no_more() -> None:
+    scene = Scene()
+    scene.gate.set()
+    async with scene.runner(at_once=1, most_waiting=0).running() as runner:
+        scene.jobs.down = True
+        lost = await runner.submit("catalog", scene.gated)
+        await asyncio.wait_for(scene.jobs.asked_in_vain.wait(), SOON)
+        scene.jobs.down = False
+        scene.time += SILENT_SECONDS + 1
+        found = await runner.submit("catalog", scene.gated)
+        await scene.jobs.until(found.id, is_over)
+        assert (await scene.jobs.find(lost.id)).state is JobState.INTERRUPTED

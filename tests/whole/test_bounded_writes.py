@@ -1,0 +1,34 @@
+"""What one change touches does not grow with the catalog. tests/whole/bounded_writes.py does it at any size."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.conftest import Installation, fresh_database, fresh_installation
+from tests.whole.bounded_writes import Touched, run
+from toolscript.settings import Settings
+
+
+@contextmanager
+def fresh(engines: Settings, template: str) -> Iterator[Installation]:
+    with fresh_database(engines, template) as url, fresh_installation(engines, url, "hash") as installation:
+        yield installation
+
+
+@pytest.mark.requirement("SK-007")
+def test_one_change_touches_as_many_rows_and_points_in_a_large_skill_as_in_a_small_one(
+    engines: Settings, migrated_database: str
+) -> None:
+    with fresh(engines, migrated_database) as few, fresh(engines, migrated_database) as many:
+        small = asyncio.run(run(few.settings, 12, 5))
+        large = asyncio.run(run(many.settings, 1_200, 5))
+    assert {what: written(one) for what, one in small.items()} == {
+        what: written(one) for what, one in large.items()
+    }
+    assert max(sum(one.rows.values()) for one in large.values()) <= 30
+
+
+def written(one: Touched) -> tuple[object, int, int]:
+    return one.rows, one.points, one.skill_points
