@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 import openai
 import pytest
 
-from tests.adapters.text_endpoint import TextEndpoint, completion
+from tests.adapters.text_endpoint import Scripted, TextEndpoint, completion
 from toolscript.adapters.openai_text import MOST_TOKENS, OpenAITextModel, translated
 from toolscript.errors import Rejected, SetupError, ToolscriptError, Unavailable
+from toolscript.model.text_usage import TextUsage
 from toolscript.ports import TextModel
 
 SCHEMA = {
@@ -153,6 +154,54 @@ async def test_a_limited_rate_is_tried_again_as_often_as_allowed(endpoint: TextE
     assert len(endpoint.asked) == 2
     assert await patient.reply("word it", "a tool", SCHEMA) == json.loads(endpoint.usual)
     await patient.close()
+
+
+async def test_a_limit_that_lasts_longer_than_anybody_waits_is_given_up_in_time(endpoint: TextEndpoint) -> None:
+    hasty = OpenAITextModel(endpoint.url, "small", retries=5, deadline_seconds=0.3)
+    endpoint.always = Scripted(b"{}", 429, (("Retry-After", "60"),))
+    with pytest.raises(Unavailable, match="no answer in time"):
+        await hasty.reply("word it", "a tool", SCHEMA)
+    assert len(endpoint.asked) == 1
+    await hasty.close()
+
+
+async def test_an_endpoint_that_dribbles_is_given_up_in_time(endpoint: TextEndpoint) -> None:
+    hasty = OpenAITextModel(endpoint.url, "small", timeout_seconds=30, deadline_seconds=0.3)
+    endpoint.always = Scripted(json.dumps(completion("{}")).encode(), dribbles=True)
+    with pytest.raises(Unavailable, match="no answer in time"):
+        await hasty.reply("word it", "a tool", SCHEMA)
+    await hasty.close()
+
+
+async def test_calls_and_tokens_are_counted_as_the_endpoint_counts_them(
+    endpoint: TextEndpoint, model: TextModel
+) -> None:
+    assert model.usage == TextUsage()
+    endpoint.used = (120, 30)
+    await model.reply("word it", "a tool", SCHEMA)
+    await model.reply("word it", "a tool", SCHEMA)
+    assert model.usage == TextUsage(calls=2, prompt_tokens=240, completion_tokens=60)
+
+
+async def test_an_answer_of_no_use_has_failed_and_has_cost_tokens(
+    endpoint: TextEndpoint, model: TextModel
+) -> None:
+    endpoint.answer_once(completion("no JSON", used=(7, 3)))
+    endpoint.answer_once({"error": {"message": "no"}}, 500)
+    for _ in range(2):
+        with pytest.raises(ToolscriptError):
+            await model.reply("word it", "a tool", SCHEMA)
+    assert model.usage == TextUsage(calls=2, failed=2, prompt_tokens=7, completion_tokens=3)
+
+
+@pytest.mark.parametrize("used", [None, ("many", None), (-1, -1), (True, 1.5)], ids=str)
+async def test_tokens_that_nobody_counted_are_estimated(
+    endpoint: TextEndpoint, model: TextModel, used: tuple[object, object] | None
+) -> None:
+    endpoint.used = used
+    await model.reply("word it " * 100, "a tool " * 100, SCHEMA)
+    assert 300 < model.usage.prompt_tokens < 600
+    assert 0 < model.usage.completion_tokens < 300
 
 
 @pytest.mark.parametrize(

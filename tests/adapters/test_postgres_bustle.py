@@ -75,7 +75,7 @@ WORK: tuple[Callable[[Bustle], Awaitable[None]], ...] = (
     Bustle.store,
     Bustle.remove,
     Bustle.classify,
-    Bustle.classify,
+    Bustle.wish,
     Bustle.wish,
     Bustle.decide_by_hand,
     Bustle.review,

@@ -2,18 +2,25 @@
 
 import json
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self
 
+Model = Callable[[dict[str, Any]], object]
+Tokens = tuple[object, object]
 
-def completion(content: object, ended: str = "stop") -> dict[str, object]:
-    """A body as the protocol has it, around what a model says."""
+
+def completion(content: object, ended: str = "stop", used: Tokens | None = None) -> dict[str, object]:
+    """A body as the protocol has it, around what a model says; `used` are tokens in and out."""
     message = {"role": "assistant", "content": content}
     choice = {"index": 0, "finish_reason": ended, "message": message}
-    return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    usage = {"usage": {"prompt_tokens": used[0], "completion_tokens": used[1]}} if used else {}
+    return {**body, **usage}
 
 
 @dataclass(frozen=True)
@@ -22,13 +29,20 @@ class Scripted:
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     hangs_before_body: bool = False
+    dribbles: bool = False
 
 
 class TextEndpoint:
-    """Answers what was scripted first, each once, and `usual` after that. Remembers what it was asked."""
+    """Answers what was scripted first, each once, and `usual` after that. Remembers what it was asked.
 
-    def __init__(self, usual: object = None) -> None:
+    `model`, where there is one, says `usual` for each request; `always` is the answer to everything else.
+    """
+
+    def __init__(self, usual: object = None, model: Model | None = None, used: Tokens | None = None) -> None:
         self.usual = json.dumps({"requests": ["do it"]} if usual is None else usual)
+        self.model = model
+        self.used = used
+        self.always: Scripted | None = None
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self._scripted: deque[Scripted] = deque()
@@ -69,7 +83,10 @@ class TextEndpoint:
         self.keys.append(key)
         if self._scripted:
             return self._scripted.popleft()
-        return Scripted(json.dumps(completion(self.usual)).encode())
+        if self.always:
+            return self.always
+        said = self.usual if self.model is None else json.dumps(self.model(request))
+        return Scripted(json.dumps(completion(said, used=self.used)).encode())
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         endpoint = self
@@ -86,7 +103,16 @@ class TextEndpoint:
                 self.end_headers()
                 if scripted.hangs_before_body:
                     endpoint._closing.wait()
-                self.wfile.write(scripted.body)
+                self._write(scripted)
+
+            def _write(self, scripted: Scripted) -> None:
+                """To somebody who may have gone away."""
+                with suppress(OSError):
+                    for byte in scripted.body if scripted.dribbles else b"":
+                        self.wfile.write(bytes([byte]))
+                        if endpoint._closing.wait(0.05):
+                            return
+                    self.wfile.write(b"" if scripted.dribbles else scripted.body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Says nothing."""

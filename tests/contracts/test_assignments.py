@@ -137,6 +137,15 @@ async def test_of_two_words_about_one_item_the_first_is_taken(record: Record) ->
     assert await record.assignments.of(one) == (sure("mail"),)
 
 
+async def test_an_item_that_was_looked_at_hears_no_second_word(record: Record) -> None:
+    (one,) = await with_items(record, 1)
+    late = await classified(record, one, sure("mail"))
+    before = await item(record, one)
+    assert await classify(record, one) == {one: (before.version, ())}
+    assert await record.assignments.record([late]) == {}
+    assert await record.assignments.of(one) == ()
+
+
 async def test_of_many_who_classify_the_same_items_at_once_one_is_heard(record: Record) -> None:
     items = await with_items(record, 6)
     words = [[await classified(record, id_, sure(skill)) for id_ in items] for skill in ("mail", "maps", "news")]

@@ -13,6 +13,7 @@ from tests.contracts.scenes import (
     item,
     settle,
     sure,
+    tool,
     with_items,
     with_skills,
 )
@@ -64,8 +65,9 @@ async def test_a_rejected_wish_changes_no_item_and_is_dropped_from_then_on(recor
     decided = await record.suggestions.reject(suggestion.id, "bob")
     assert (decided.state, decided.skill_id) == (SuggestionState.REJECTED, None)
     assert await dirty_versions(record) == {}
-    await record.assignments.reclassify(0, 10)
-    ((_, found),) = (await classify(record, one, sure("maps"), asks_for="post office")).values()
+    await record.catalog.store("file", [tool("late")])
+    late = (await record.catalog.scan(two, 10))[0].id
+    ((_, found),) = (await classify(record, late, sure("maps"), asks_for="post office")).values()
     assert found == (sure("maps"),)
     assert await record.suggestions.page(0, 10) == []
     assert await asking(record, decided) == [one, two]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolscript.model.servers import ServerSpec, Transport
+from toolscript.model.servers import SAID, WROTE, ServerSpec, Transport, without_own_words
 
 
 def spec(include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> ServerSpec:
@@ -47,3 +47,16 @@ def test_what_may_hold_a_secret_is_not_printed() -> None:
     )
     assert "hunter" not in f"{secret!r} {secret}"
     assert "run" in repr(secret)
+
+
+@pytest.mark.requirement("SK-010")
+@pytest.mark.parametrize(
+    "error",
+    [
+        "exit code 3",
+        f"exit code 3{SAID}the key is sk-1\nand more",
+        f"exit code 3{WROTE}'key'{SAID}key",
+    ],
+)
+def test_what_a_server_wrote_itself_can_be_left_out(error: str) -> None:
+    assert without_own_words(error) == "exit code 3"

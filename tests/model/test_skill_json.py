@@ -28,7 +28,7 @@ IDS = st.from_regex(r"[a-z][a-z0-9_]{0,63}", fullmatch=True).filter(lambda found
 # Whatever JSON can carry: lone surrogates, NUL, spaces around.
 TEXTS = st.text(st.characters(), max_size=60)
 WORDS = st.lists(TEXTS.filter(str.strip), max_size=8)
-SKILLS = st.fixed_dictionaries(
+SKILLS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"id": IDS, "name": TEXTS.filter(str.strip)},
     optional={
         "description": TEXTS,
@@ -68,13 +68,13 @@ def test_what_no_database_holds_is_made_visible() -> None:
 
 @pytest.mark.parametrize("largest", [MAX_NAME, MAX_DESCRIPTION, MAX_WORD, MOST_WORDS])
 def test_the_largest_that_is_allowed_is_taken(largest: int) -> None:
-    given = {
+    largest_of: dict[int, dict[str, Any]] = {
         MAX_NAME: {"name": "n" * MAX_NAME},
         MAX_DESCRIPTION: {"description": "d" * MAX_DESCRIPTION},
         MAX_WORD: {"keywords": ["k" * MAX_WORD]},
         MOST_WORDS: {"examples": [f"tool_{number}" for number in range(MOST_WORDS)]},
     }
-    skill = skill_from_json({**CRM, **given[largest]})
+    skill = skill_from_json({**CRM, **largest_of[largest]})
     assert largest in (len(skill.name), len(skill.description), *map(len, skill.keywords), len(skill.examples))
 
 

@@ -72,7 +72,9 @@ async def test_the_evidence_shows_who_asks_and_which_skills_are_nearest() -> Non
     await scene.taxonomy.add(CRM, "ann")
     await scene.taxonomy.add(Skill("weather", "Weather", "Rain and sun"), "ann")
     await scene.taxonomy.add(Skill("old_crm", "CRM", "Customers, leads and deals", is_active=False), "ann")
-    number = await scene.suggest("Customer deals", "add_deal", "add_lead", "list_leads", description="Deals of leads")
+    number = await scene.suggest(
+        "Customer deals", "add_deal", "add_lead", "list_leads", description="Deals of leads"
+    )
     evidence = await scene.management.evidence(number, 0, 2)
     assert [stored.item.name for stored in evidence.items] == ["add_deal", "add_lead"]
     assert evidence.nearest is not None

@@ -7,6 +7,14 @@ from fnmatch import fnmatchcase
 
 from toolscript.model.items import Item, JsonObject
 
+# What a server wrote itself stands behind these in an `error`, and may hold anything, secrets too.
+WROTE, SAID = "; it wrote what is no message: ", "; it said: "
+
+
+def without_own_words(error: str) -> str:
+    """Why a server failed, for people who need not be those who run it."""
+    return error.partition(WROTE)[0].partition(SAID)[0]
+
 
 class Transport(StrEnum):
     STDIO = "stdio"

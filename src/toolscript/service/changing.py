@@ -7,7 +7,7 @@ from typing import TypeVar
 from toolscript.adapters.postgres import PostgresItemChanges
 from toolscript.model.changes import ChangeDetails, ChangeState, ItemChange
 from toolscript.ports import ItemChanges
-from toolscript.service.parts import open_stores
+from toolscript.service.catalog_alone import open_pool
 from toolscript.settings import load_settings
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ def decide_change(change_id: int, *, approve: bool, by: str) -> ItemChange:
 
 def _ask(action: Callable[[ItemChanges], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with open_stores(load_settings()) as stores:
-            return await action(PostgresItemChanges(stores.pool))
+        async with open_pool(load_settings()) as pool:
+            return await action(PostgresItemChanges(pool))
 
     return asyncio.run(run())

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from toolscript.errors import SetupError
 from toolscript.model.items import Item, RefusedItem
 from toolscript.model.jobs import SyncJob
 from toolscript.model.progress import OnProgress
+from toolscript.model.servers import without_own_words
 from toolscript.ports import Catalog, SyncJobs
 from toolscript.service.syncing import choose_servers, open_servers
 from toolscript.sync.import_items import import_items
@@ -55,7 +56,9 @@ class SyncDesk:
         async def work(on_progress: OnProgress) -> Outcome:
             async with open_servers(chosen.specs) as servers:
                 taken = await ServerSync(self.catalog, servers, on_progress=on_progress).once(WAIT_SECONDS)
-            return _outcome([*taken, *chosen.left_out])
+            # Anybody may read about a job; what a server wrote when it failed is for who runs it.
+            told = [replace(one, failed=without_own_words(one.failed)) for one in taken]
+            return _outcome([*told, *chosen.left_out])
 
         asked = [*(spec.name for spec in chosen.specs), *(one.server for one in chosen.left_out)]
         return await self.runner.submit(", ".join(map(source_of, sorted(asked)))[:MOST_SOURCE], work)

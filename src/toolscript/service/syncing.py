@@ -14,7 +14,7 @@ from toolscript.errors import NotFound, SetupError
 from toolscript.model.progress import OnProgress
 from toolscript.model.servers import ServerSpec
 from toolscript.ports import ToolServers
-from toolscript.service.parts import open_stores
+from toolscript.service.catalog_alone import open_catalog
 from toolscript.settings import environment, load_gateway_settings, load_settings
 from toolscript.sync.following_servers import FollowingServers
 from toolscript.sync.import_items import ImportReport, import_items
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 def sync_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport:
     async def run() -> ImportReport:
-        async with open_stores(load_settings()) as stores:
+        async with open_catalog(load_settings()) as catalog:
             return await import_items(
-                stores.catalog,
+                catalog,
                 own_source(source),
                 read_items(path),
                 prune=prune,
@@ -43,8 +43,8 @@ def sync_servers(
 ) -> Sequence[ServerReport]:
     async def run() -> Sequence[ServerReport]:
         chosen = choose_servers(_config_here(config), only)
-        async with open_stores(load_settings()) as stores, open_servers(chosen.specs) as servers:
-            reports = await ServerSync(stores.catalog, servers, prune, on_progress).once(wait_seconds)
+        async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
+            reports = await ServerSync(catalog, servers, prune, on_progress).once(wait_seconds)
             return sorted([*reports, *chosen.left_out], key=lambda one: one.server)
 
     return asyncio.run(run())
@@ -57,10 +57,10 @@ def watch_servers(
 
     async def run() -> None:
         chosen = choose_servers(_config_here(config), only)
-        async with open_stores(load_settings()) as stores, open_servers(chosen.specs) as servers:
+        async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
             for report in chosen.left_out:
                 on_report(report)
-            following = FollowingServers(ServerSync(stores.catalog, servers, prune), on_report)
+            following = FollowingServers(ServerSync(catalog, servers, prune), on_report)
             task = asyncio.ensure_future(following.run())
             for sign in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(sign, task.cancel)

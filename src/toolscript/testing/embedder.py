@@ -14,6 +14,7 @@ class HashEmbedder:
 
     def __init__(self, name: str = "hash", dimensions: int = 64) -> None:
         self._card = ModelCard(name=name, revision="1", dimensions=dimensions)
+        self._directions: dict[int, Vector] = {}
         self.queries_embedded = 0
         self.passages_embedded = 0
 
@@ -37,6 +38,8 @@ class HashEmbedder:
         return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
 
     def _direction(self, term: int) -> Vector:
-        seed = hashlib.sha256(f"{self._card.name}:{term}".encode()).digest()[:8]
-        generator = np.random.default_rng(int.from_bytes(seed, "little"))
-        return generator.standard_normal(self._card.dimensions).astype(np.float32)
+        if term not in self._directions:
+            seed = hashlib.sha256(f"{self._card.name}:{term}".encode()).digest()[:8]
+            generator = np.random.default_rng(int.from_bytes(seed, "little"))
+            self._directions[term] = generator.standard_normal(self._card.dimensions).astype(np.float32)
+        return self._directions[term]

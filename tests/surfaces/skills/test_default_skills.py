@@ -1,5 +1,6 @@
 """`toolscript migrate` loads the taxonomy that ships, once, where nobody has one."""
 
+import asyncio
 import json
 from importlib.resources import files
 
@@ -7,6 +8,8 @@ import pytest
 
 from tests.conftest import Installation
 from tests.whole.commands import run
+from toolscript.model.items import Item, ItemKind
+from toolscript.service.parts import open_stores
 
 pytestmark = pytest.mark.requirement("SK-001")
 
@@ -33,7 +36,11 @@ def test_an_empty_taxonomy_gets_the_skills_that_ship_and_keeps_what_becomes_of_t
 
 
 def test_items_that_were_there_before_are_hinted_at(installation: Installation) -> None:
-    run(installation.environment, "import", "/dev/stdin", standard_input='{"server": "a", "name": "b"}\n')
+    async def store() -> None:
+        async with open_stores(installation.settings) as stores:
+            await stores.catalog.store("file", [Item("a", ItemKind.TOOL, "files", "read")])
+
+    asyncio.run(store())
     assert "toolscript skills reclassify" in run(installation.environment, "migrate").stderr
 
 
@@ -49,5 +56,5 @@ def test_a_taxonomy_of_ones_own_is_left_alone(installation: Installation) -> Non
 
 
 def test_a_schema_can_be_made_while_qdrant_is_not_there(installation: Installation) -> None:
-    alone = {**installation.environment, "TOOLSCRIPT_QDRANT_GRPC_PORT": "1", "TOOLSCRIPT_QDRANT_URL": "http://127.0.0.1:1"}
-    assert "skills loaded" in run(alone, "migrate").stderr
+    nowhere = {"TOOLSCRIPT_QDRANT_GRPC_PORT": "1", "TOOLSCRIPT_QDRANT_URL": "http://127.0.0.1:1"}
+    assert "skills loaded" in run({**installation.environment, **nowhere}, "migrate").stderr

@@ -8,7 +8,11 @@ from toolscript.model.items import Item, ItemKind
 GOLDEN = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 
 OWN = (
-    ("visionkit", "classify_image", "Classify a picture into one of a thousand categories, with a confidence for each."),
+    (
+        "visionkit",
+        "classify_image",
+        "Classify a picture into one of a thousand categories, with a confidence for each.",
+    ),
     ("visionkit", "detect_objects", "Find the objects in a photo and draw a labelled box around each of them."),
     ("mailroom", "assign_label", "Assign a label to an email, or remove it again."),
     ("mailroom", "snooze_thread", "Hide an email thread until a later date."),
@@ -21,12 +25,20 @@ OWN = (
     ("blogpress", "publish_post", "Publish a blog post. Tags and the primary category should be set before."),
     ("blogpress", "list_comments", "List the comments below a blog post, newest first."),
     ("mlforge", "train_classifier", "Train a text classifier on labelled examples and return its accuracy."),
-    ("mlforge", "run_prompt", "Send a system prompt and a user message to a language model and return its answer."),
+    (
+        "mlforge",
+        "run_prompt",
+        "Send a system prompt and a user message to a language model and return its answer.",
+    ),
     ("homegrid", "switch_lamp", "Turn a lamp on or off. Always check that the device is online first."),
     ("homegrid", "read_meter", "Read the electricity meter of the house."),
     ("medibook", "book_doctor", "Book an appointment with a doctor near you."),
     ("medibook", "check_interactions", "Check whether two drugs may be taken together."),
-    ("kitchenry", "suggest_recipe", "Suggest a recipe for what is in the fridge. Ignores ingredients that are out of date."),
+    (
+        "kitchenry",
+        "suggest_recipe",
+        "Suggest a recipe for what is in the fridge. Ignores ingredients that are out of date.",
+    ),
     ("kitchenry", "count_calories", "Estimate the calories of a meal."),
     ("lawlens", "search_cases", "Search court decisions by topic, court and year."),
     ("lawlens", "compare_clauses", "Compare a clause of a contract with the usual wording."),

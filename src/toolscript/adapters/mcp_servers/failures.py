@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from toolscript.adapters.mcp_servers.child import Child
 from toolscript.errors import ServerRejected, ServerUnavailable, ToolscriptError
+from toolscript.model.servers import SAID, WROTE
 
 MAX_MESSAGE = 2_000
 # What the SDK says in place of an error that came without a message of the protocol.
@@ -88,8 +89,8 @@ def _detail(cause: BaseException) -> str:
 
 
 def _last_words(child: Child) -> str:
-    noise = f"; it wrote what is no message: {child.noise!r}" if child.noise else ""
-    return noise + ("; it said: " + "\n".join(child.tail) if child.tail else "")
+    noise = f"{WROTE}{child.noise!r}" if child.noise else ""
+    return noise + (SAID + "\n".join(child.tail) if child.tail else "")
 
 
 def _exit(code: int) -> str:

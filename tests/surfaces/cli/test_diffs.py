@@ -1,0 +1,89 @@
+"""What differs between two definitions, for whoever decides by it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolscript.surfaces.cli.diffs import MOST_LINES_MATCHED, field_diff, visible
+
+pytestmark = pytest.mark.requirement("SK-009")
+
+
+def removed(lines: list[str]) -> list[str]:
+    return [line[1:] for line in lines[2:] if line.startswith("-")]
+
+
+def added(lines: list[str]) -> list[str]:
+    return [line[1:] for line in lines[2:] if line.startswith("+")]
+
+
+def test_a_changed_word_of_a_long_text_is_a_changed_line() -> None:
+    words = [f"word{number}" for number in range(300)]
+    other = [*words]
+    other[150] = "other"
+    lines = field_diff("description", " ".join(words), " ".join(other))
+    assert lines[0] == "--- description in force"
+    assert len(removed(lines)) == len(added(lines)) == 1
+    assert "word150" in removed(lines)[0]
+    assert "other" in added(lines)[0]
+
+
+def test_a_schema_is_compared_member_by_member() -> None:
+    old = {"type": "object", "properties": {"path": {"type": "string"}}}
+    new = {"type": "object", "properties": {"path": {"type": "string"}, "copy_to": {"type": "string"}}}
+    lines = field_diff("input_schema", old, new)
+    assert any('"copy_to"' in line for line in added(lines))
+    assert not any('"path"' in line for line in added(lines) + removed(lines))
+
+
+def test_what_was_not_there_is_added_and_what_is_no_more_is_removed() -> None:
+    assert added(field_diff("annotations", None, {"a": 1})) == ["{", '  "a": 1', "}"]
+    assert removed(field_diff("annotations", {"a": 1}, None)) == ["{", '  "a": 1', "}"]
+
+
+@pytest.mark.parametrize(
+    ("char", "shown"),
+    [
+        ("\x1b", "\\u001b"),
+        ("\0", "\\u0000"),
+        ("\t", "\\u0009"),
+        ("\r", "\\u000d"),
+        ("\u200b", "\\u200b"),
+        ("\u202e", "\\u202e"),
+        ("\u00a0", "\\u00a0"),
+        ("\u2028", "\\u2028"),
+        ("\ufe0f", "\\ufe0f"),
+        ("\u3164", "\\u3164"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\U000e0101", "\\U000e0101"),
+        ("\ue000", "\\ue000"),
+        ("é", "é"),
+        ("日", "日"),
+        (" ", " "),
+    ],
+)
+def test_what_is_not_seen_is_written_out(char: str, shown: str) -> None:
+    assert visible(char) == shown
+    assert added(field_diff("description", "a", f"a{char}b")) == [f"a{shown}b"]
+
+
+@given(st.text(), st.text())
+def test_nothing_that_differs_is_left_out(old: str, new: str) -> None:
+    lines = field_diff("description", old, new)
+    assert (lines == []) == (old == new)
+    for line in lines:
+        assert line.isprintable() or "\n" not in line
+    kept = [line[1:] for line in lines[2:] if line.startswith(" ")]
+    if len(visible(new)) < 100 and lines:
+        whole = "".join(line[1:] for line in lines[2:] if line[0] in " +")
+        assert kept + removed(lines) + added(lines)
+        assert whole == visible(new.replace("\n", "")) or "\n" in old + new
+
+
+def test_texts_too_long_to_be_matched_are_shown_as_a_whole_between_what_they_share() -> None:
+    old = [str(number) for number in range(MOST_LINES_MATCHED + 10)]
+    new = [*old[:5], "new", *old[7:]]
+    lines = field_diff("description", "\n".join(old), "\n".join(new))
+    assert lines[2:] == ["@@ after line 5 @@", "-5", "-6", "+new"]
+    longer = field_diff("description", "a", "\n".join(old))
+    assert len(added(longer)) == len(old)
