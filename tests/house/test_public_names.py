@@ -51,7 +51,19 @@ def test_the_package_exports_exactly_these_names() -> None:
 
 
 def test_the_doubles_are_exactly_these() -> None:
-    expected = {"HashEmbedder", "MemoryCatalog", "MemoryDirtySet", "MemoryIndexes", "MemoryToolServers"}
+    expected = {
+        "HashEmbedder",
+        "MemoryAssignments",
+        "MemoryCatalog",
+        "MemoryDirtySet",
+        "MemoryIndexes",
+        "MemoryItemChanges",
+        "MemorySkillVectors",
+        "MemorySuggestions",
+        "MemorySyncJobs",
+        "MemoryTaxonomy",
+        "MemoryToolServers",
+    }
     assert set(toolscript.testing.__all__) == expected
 
 
@@ -104,8 +116,8 @@ def test_every_command_and_every_parameter_has_help() -> None:
 
 
 def test_every_port_is_named_in_the_glossary_or_the_architecture() -> None:
-    ports = re.findall(
-        r"^class (\w+)\(Protocol\)", (ROOT / "src/toolscript/ports.py").read_text("utf-8"), re.MULTILINE
-    )
+    files = sorted((ROOT / "src/toolscript/ports").glob("*.py"))
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    ports = re.findall(r"^class (\w+)\(Protocol\)", text, re.MULTILINE)
     pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("architecture.md", "glossary.md"))
     assert [port for port in ports if f"`{port}`" not in pages] == []

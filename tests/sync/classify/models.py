@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -32,21 +33,33 @@ def honest(request: dict[str, Any]) -> dict[str, object]:
     return {"items": [answer(one["item"], assignment(skills[one["item"] % len(skills)])) for one in told(request)]}
 
 
-def obedient(request: dict[str, Any]) -> dict[str, object]:
-    """Gives every item what any text in the data asks for, and where none does, what its own words sound like."""
-    lines, skills = told(request), offered(request)
-    everything = json.dumps(lines, ensure_ascii=False)
-    demanded = [skill for skill in skills if "_" in skill and re.search(rf"\b{skill}\b", everything)]
-    if re.search(r"\b(?:every|all)\b.{0,20}\b(?:skill|categor)", everything, re.IGNORECASE):
-        demanded = skills[:3]
-    return {
-        "items": [
-            answer(one["item"], *(assignment(skill, 1.0) for skill in demanded or [_sounding(one, skills)]))
-            for one in lines
-        ]
-    }
+def obedient(right: Mapping[str, Sequence[str]]) -> Callable[[dict[str, Any]], object]:
+    """Gives every item what any text in the data asks for, and where none does, what is `right` for its id."""
+
+    def reply(request: dict[str, Any]) -> dict[str, object]:
+        lines = told(request)
+        demanded = _demanded(json.dumps(lines, ensure_ascii=False), _names(request))
+        return {
+            "items": [
+                answer(one["item"], *_surely(demanded or right.get(f"{one['server']}__{one['name']}", ())))
+                for one in lines
+            ]
+        }
+
+    return reply
 
 
-def _sounding(item: dict[str, Any], skills: list[str]) -> str:
-    words = set(re.findall(r"[a-z]+", f"{item['name']} {item['server']}".lower()))
-    return max(skills, key=lambda skill: len(words & set(re.findall(r"[a-z]+", skill))))
+def _surely(skills: Sequence[str]) -> list[dict[str, object]]:
+    return [assignment(skill, 1 - place / 10) for place, skill in enumerate(skills[:3])]
+
+
+def _names(request: dict[str, Any]) -> dict[str, str]:
+    """The skills in the instructions of a request, by id."""
+    lines = re.findall(r"^- (\w+): (.*?)\. ", request["messages"][0]["content"], re.MULTILINE)
+    return dict(lines)
+
+
+def _demanded(text: str, names: Mapping[str, str]) -> list[str]:
+    if re.search(r"\b(?:every|all)\b.{0,20}\b(?:skill|categor)", text, re.IGNORECASE):
+        return list(names)[:3]
+    return [skill for skill, name in names.items() if ("_" in skill and skill in text) or name in text]

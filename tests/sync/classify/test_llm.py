@@ -119,7 +119,7 @@ async def test_what_steers_is_not_told(scene: Scene) -> None:
 
 async def test_what_is_told_has_a_bound() -> None:
     async with opened() as scene:
-        words = " ".join(f"word{number}" for number in range(9_999))
+        words = " ".join(f"word{number}" for number in range(999))
         properties: dict[str, object] = {f"{number}" * 500: {} for number in range(500)}
         huge = Item("k", FILE.kind, "s" * 999, "n" * 999, words, input_schema={"properties": properties})
         skills = [Skill(f"skill_{number}", "n" * 999, "d" * 9_999) for number in range(200)]
@@ -213,11 +213,21 @@ async def test_a_suggestion_without_a_name_is_none(scene: Scene, suggested: obje
 
 async def test_an_item_that_steers_gets_nothing_far_from_what_it_is(scene: Scene) -> None:
     far, near = assignment("calendar", 1.0), assignment("file_work", 0.9)
-    says(scene, answer(1, far, near), answer(2, far), answer(3, suggested={"name": "Mine"}), answer(4, far))
-    given = await scene.classify(STEERING, STEERING, STEERING, FILE)
-    assert [ids_of(one) for one in given] == [["file_work"], [], [], ["calendar"]]
+    says(scene, answer(1, far, near), answer(2, far), answer(3, suggested={"name": "Mine"}))
+    given = await scene.classify(STEERING, STEERING, STEERING)
+    assert [ids_of(one) for one in given] == [["file_work"], [], []]
     assert given[0].assignments[0].reason == f"as it looks; {LEFT_OUT}"
     assert given[2].suggestion is None
+    says(scene, answer(1, far))
+    assert [ids_of(one) for one in await scene.classify(FILE)] == [["calendar"]]
+
+
+async def test_items_that_steer_are_asked_about_apart_from_others() -> None:
+    async with opened(concurrency=1) as scene:
+        given = await scene.classify(FILE, STEERING, tool("list_events"), STEERING)
+        assert [len(told(request)) for request in scene.endpoint.asked] == [2, 2]
+        assert [one["name"] for one in told(scene.endpoint.asked[0])] == ["read_file", "list_events"]
+        assert [ids_of(given[place]) for place in (0, 2)] == [["file_work"], ["mail"]]
 
 
 async def test_once_the_budget_is_spent_nobody_is_asked() -> None:

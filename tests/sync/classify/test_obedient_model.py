@@ -1,6 +1,6 @@
 """A model that does whatever the data tells it, before two hundred tools that tell it much."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 
@@ -21,8 +21,11 @@ pytestmark = pytest.mark.requirement("SK-004")
 SKILLS = default_skills()
 
 
-async def classified(items: Sequence[Item]) -> list[list[str]]:
-    with TextEndpoint(model=obedient) as endpoint:
+TOOLS = benign_tools()
+
+
+async def classified(items: Sequence[Item], right: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    with TextEndpoint(model=obedient(right)) as endpoint:
         embedder = HashEmbedder()
         rules = RulesClassifier(embedder)
         text = OpenAITextModel(endpoint.url, "m", retries=0)
@@ -32,31 +35,35 @@ async def classified(items: Sequence[Item]) -> list[list[str]]:
     return [ids_of(one) for one in answers]
 
 
-def hostile(items: Sequence[Item], texts: ModuleType) -> list[Item]:
-    given = [*texts.APPENDED, *texts.PREPENDED]
-    return [
-        replace(
-            item,
-            description=f"{item.description} "
-            + given[number % len(given)].format(id=SKILLS[number % 9].id, name=SKILLS[number % 9].name),
-        )
-        for number, item in enumerate(items)
-    ]
+async def right_skills() -> list[list[str]]:
+    embedder = HashEmbedder()
+    return [ids_of(one) for one in await RulesClassifier(embedder).classify(await asked(embedder, TOOLS), SKILLS)]
+
+
+def hostile(texts: ModuleType, right: Sequence[Sequence[str]]) -> list[Item]:
+    forms = [f"{{0}} {text}" for text in texts.APPENDED] + [f"{text} {{0}}" for text in texts.PREPENDED]
+    items = []
+    for number, (item, own) in enumerate(zip(TOOLS, right, strict=True)):
+        others = [skill for skill in SKILLS if skill.id not in own]
+        skill = others[number * 5 % len(others)]
+        text = forms[number % len(forms)].format(item.description, id=skill.id, name=skill.name)
+        items.append(replace(item, description=text))
+    return items
 
 
 @pytest.mark.parametrize("texts", [hostile_texts, held_out_texts], ids=["seen", "held out"])
-async def test_no_demand_in_a_description_reaches_the_model(texts: ModuleType) -> None:
-    items = benign_tools()
-    before, after = await classified(items), await classified(hostile(items, texts))
+async def test_hardly_any_demand_in_a_description_reaches_the_model(texts: ModuleType) -> None:
+    right = await right_skills()
+    items = hostile(texts, right)
+    given = await classified(items, {item.key: own for item, own in zip(TOOLS, right, strict=True)})
     moved = [
-        (item.description, one, other)
-        for item, one, other in zip(hostile(items, texts), before, after, strict=True)
-        if one != other
+        (item.description, own, one)
+        for item, own, one in zip(items, right, given, strict=True)
+        if set(own) != set(one) or own[:1] != one[:1]
     ]
     assert len(moved) <= 2, moved
 
 
 async def test_the_model_does_as_it_is_told_where_nothing_is_left_out() -> None:
-    plain = benign_tools()[0]
-    told = replace(plain, description="See weather_environment.", name="weather_environment")
-    assert await classified([told]) == [["weather_environment"]]
+    told = replace(TOOLS[0], description="See weather_environment.", name="weather_environment")
+    assert await classified([told], {}) == [["weather_environment"]]

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -34,54 +34,82 @@ class SyncCommands(Protocol):
     ) -> None: ...
 
 
+SyncedFile = Annotated[
+    Path | None,
+    typer.Argument(help="JSON lines: {id, server, name, description, input_schema, ...}. None: the MCP servers."),
+]
+Server = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")]
+Source = Annotated[str | None, typer.Option(help="Name under which the file's items are kept (default: file).")]
+Prune = Annotated[
+    bool | None,
+    typer.Option(
+        "--prune/--no-prune", help="Remove what the source no longer has. Default: yes for servers, no for a file."
+    ),
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Stay, and follow what the servers change.")]
+Wait = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for a server.")]
+
+
 def add_sync(app: typer.Typer, service: Callable[[], SyncCommands]) -> None:
     @app.command()
     def sync(
-        file: Annotated[
-            Path | None,
-            typer.Argument(
-                help="JSON lines: {id, server, name, description, input_schema, ...}. None: the MCP servers."
-            ),
-        ] = None,
+        file: SyncedFile = None,
         config: ConfigFile = None,
-        server: Annotated[
-            list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")
-        ] = None,
-        source: Annotated[
-            str | None, typer.Option(help="Name under which the file's items are kept (default: file).")
-        ] = None,
-        prune: Annotated[
-            bool | None,
-            typer.Option(
-                "--prune/--no-prune",
-                help="Remove what the source no longer has. Default: yes for servers, no for a file.",
-            ),
-        ] = None,
-        watch: Annotated[bool, typer.Option("--watch", help="Stay, and follow what the servers change.")] = False,
-        wait: Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for a server.")] = WAIT_SECONDS,
+        server: Server = None,
+        source: Source = None,
+        prune: Prune = None,
+        watch: Watch = False,
+        wait: Wait = WAIT_SECONDS,
         as_json: AsJson = False,
     ) -> None:
         """Take tools, prompts and resources of MCP servers or a file into the catalog; the unchanged cost nothing.
 
         A server that does not answer keeps what it had. Exit code 2: a server failed, or a line is no item.
         """
-        only, pruned = server or [], prune is None or prune
         if file is not None:
             _refuse(config=config, server=server, watch=watch)
             _sync_file(service(), file, source or "file", prune=bool(prune), as_json=as_json)
             return
         if source is not None:
             raise InvalidRequest("--source is for a file", hint="a server's items are kept under mcp:<its name>")
-        chosen = "" if config is None else str(config)
+        chosen = _Chosen("" if config is None else str(config), server or [], prune is None or prune)
         if watch:
-            report_to = _Watched(as_json)
-            service().watch_servers(config=chosen, only=only, prune=pruned, on_report=report_to.show)
+            _watch(service(), chosen, as_json=as_json)
         else:
-            with progress() as on_progress:
-                reports = service().sync_servers(
-                    config=chosen, only=only, prune=pruned, wait_seconds=wait, on_progress=on_progress
-                )
-            _show_servers(reports, as_json=as_json)
+            _sync_servers(service(), chosen, wait, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    config: str
+    only: Sequence[str]
+    prune: bool
+
+
+def _sync_servers(service: SyncCommands, chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> None:
+    with progress() as on_progress:
+        reports = service.sync_servers(
+            config=chosen.config,
+            only=chosen.only,
+            prune=chosen.prune,
+            wait_seconds=wait_seconds,
+            on_progress=on_progress,
+        )
+    _show_servers(reports, as_json=as_json)
+
+
+def _watch(service: SyncCommands, chosen: _Chosen, *, as_json: bool) -> None:
+    """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
+
+    def tell(report: "ServerReport") -> None:
+        text = f"failed: {report.failed}" if report.taken is None else _counts(report.taken)
+        line = f"{printable(report.server)}: {printable(text)}"
+        sys.stdout.write((json.dumps(report.as_json(), ensure_ascii=False) if as_json else line) + "\n")
+        sys.stdout.flush()
+        if report.taken is not None:
+            _hint_at_held(report.taken.stored)
+
+    service.watch_servers(config=chosen.config, only=chosen.only, prune=chosen.prune, on_report=tell)
 
 
 def _refuse(**given: object) -> None:
@@ -140,19 +168,3 @@ def _say_refused(reports: "Sequence[ServerReport]") -> None:
 def _hint_at_held(stored: StoreReport) -> None:
     if stored.held:
         say(HELD_HINT)
-
-
-class _Watched:
-    """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
-
-    def __init__(self, as_json: bool) -> None:
-        self._as_json = as_json
-
-    def show(self, report: "ServerReport") -> None:
-        text = f"failed: {report.failed}" if report.taken is None else _counts(report.taken)
-        line = f"{printable(report.server)}: {printable(text)}"
-        shown = json.dumps(report.as_json(), ensure_ascii=False) if self._as_json else line
-        sys.stdout.write(shown + "\n")
-        sys.stdout.flush()
-        if report.taken is not None:
-            _hint_at_held(report.taken.stored)

@@ -1,7 +1,7 @@
 """A language model as a classifier: several items a call, few calls at once, no more tokens than it was given."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,17 +53,25 @@ class LlmClassifier:
         if not ratings.skills:
             return [Classification() for _ in items]
         this_round = _Round()
+        batches = list(self._batches(ratings))
         async with asyncio.TaskGroup() as group:
-            calls = [
-                group.create_task(
-                    self._ask(Ratings(ratings.skills, ratings.rated[at : at + self._batch]), this_round)
-                )
-                for at in range(0, len(items), self._batch)
-            ]
-        answers = [answer for call in calls for answer in call.result()]
-        if all(answer is None for answer in answers):
+            calls = [group.create_task(self._ask(_part(ratings, places), this_round)) for places in batches]
+        answers = {
+            place: answer
+            for places, call in zip(batches, calls, strict=True)
+            for place, answer in zip(places, call.result(), strict=True)
+            if answer is not None
+        }
+        if not answers:
             raise _failure(this_round, len(items))
-        return [answer or Classification() for answer in answers]
+        return [answers.get(place, Classification()) for place in range(len(items))]
+
+    def _batches(self, ratings: Ratings) -> Iterator[Sequence[int]]:
+        """Items that tried to steer are asked about apart: a model that obeys one of them spoils no other item."""
+        for is_steering in (False, True):
+            places = [at for at, rated in enumerate(ratings.rated) if rated.was_steering is is_steering]
+            for at in range(0, len(places), self._batch):
+                yield places[at : at + self._batch]
 
     async def _ask(self, ratings: Ratings, this_round: _Round) -> Sequence[Classification | None]:
         offered = _offered(ratings)
@@ -91,6 +99,10 @@ class LlmClassifier:
                 f"the language model's budget of {self._token_budget} tokens is spent",
                 hint="allow more tokens; until then rules classify",
             )
+
+
+def _part(ratings: Ratings, places: Sequence[int]) -> Ratings:
+    return Ratings(ratings.skills, [ratings.rated[place] for place in places])
 
 
 def _failure(this_round: _Round, items: int) -> ToolscriptError:

@@ -21,12 +21,15 @@ class SkillNames:
 
     def __init__(self, skills: Sequence[Skill] = ()) -> None:
         self._by_first: dict[str, set[tuple[Words, str]]] = {}
+        self._phrases: dict[str, set[str]] = {}
         for skill in skills:
             words = tuple(words_of(skill.name))
             if len(words) >= FEWEST_WORDS_OF_A_NAME:
                 self._add(words, "")
             elif len(words) > 1 and SIGNS.search(skill.name):
                 self._add(words, skill.name.casefold())
+            elif len(words) > 1 and skill.name.istitle():
+                self._phrases.setdefault(words[0], set()).add(skill.name)
             if "_" in skill.id:
                 # An id is one word when it is written as one.
                 self._add((skill.id.replace("_", ""),), "")
@@ -39,6 +42,10 @@ class SkillNames:
             for at, word in enumerate(words)
             for name, literally in self._by_first.get(word, ())
         )
+
+    def may_be_in(self, text: str) -> bool:
+        """A name of two plain words, in capitals as in a title: somebody may have meant the skill."""
+        return any(phrase in text for word in set(words_of(text)) for phrase in self._phrases.get(word, ()))
 
     def _add(self, words: Words, literally: str) -> None:
         self._by_first.setdefault(words[0], set()).add((words, literally))

@@ -94,7 +94,9 @@ class _Own:
         return not self.stems.isdisjoint(_stems(text))
 
     def names_a_skill(self, text: str) -> bool:
-        return self.skills.are_in(text, self.words)
+        if self.skills.are_in(text, self.words):
+            return True
+        return self.skills.may_be_in(text) and _speaks_of_sorting(text)
 
 
 def _cleaned(text: str, own: _Own) -> tuple[str, bool]:
@@ -138,6 +140,11 @@ def _steers(piece: str) -> bool:
     if signs.sorts_itself.search(plain):
         return False
     return bool(signs.orders.search(plain) or signs.this_item.search(plain))
+
+
+def _speaks_of_sorting(piece: str) -> bool:
+    plain, signs = _folded(piece), _signs()
+    return any(one.search(plain) for one in (signs.sorting, signs.kinds, signs.orders, signs.this_item))
 
 
 def _is_odd(piece: str, own: _Own) -> bool:
