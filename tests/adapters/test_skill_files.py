@@ -24,7 +24,7 @@ def test_what_is_written_is_read_again_a_skill_on_each_line(tmp_path: Path, coun
 
 def test_a_file_that_is_not_there_or_no_text_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "skills.json"
-    with pytest.raises(NotFound, match="cannot read .*skills.json"):
+    with pytest.raises(NotFound, match=r"cannot read .*skills\.json"):
         read_skills(file)
     file.write_bytes(b"\xff\xfe[]")
     with pytest.raises(InvalidRequest, match="not text in UTF-8"):

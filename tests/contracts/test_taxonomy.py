@@ -234,3 +234,11 @@ async def test_a_decision_of_nobody_is_refused(record: Record, by: str) -> None:
         with pytest.raises(InvalidRequest, match="who decides"):
             await ask
     assert len(await audited(record)) == 1
+
+
+async def test_a_change_instead_of_what_is_no_longer_there_is_refused(record: Record) -> None:
+    await record.taxonomy.add(MAIL, "ann")
+    await record.taxonomy.change(replace(MAIL, name="Post"), "bob", instead_of=MAIL)
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await record.taxonomy.change(replace(MAIL, description="Letters."), "ann", instead_of=MAIL)
+    assert (await record.taxonomy.find("mail")).skill == replace(MAIL, name="Post")

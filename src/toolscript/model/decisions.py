@@ -36,6 +36,11 @@ def taken_skill(skill_id: str) -> Conflict:
     return Conflict(f"there is a skill {skill_id!r} already", hint=hint, details={"skill_id": skill_id})
 
 
+def changed_meanwhile(skill_id: str) -> Conflict:
+    hint = "read it again, and change what it is now"
+    return Conflict(f"skill {skill_id!r} has changed meanwhile", hint=hint, details={"skill_id": skill_id})
+
+
 def unknown_item(item_id: int) -> NotFound:
     hint = "it may have left the catalog; see what is in it with `toolscript search`"
     return NotFound(f"there is no item {item_id}", hint=hint, details={"item_id": item_id})

@@ -43,8 +43,11 @@ class Taxonomy(Protocol):
     async def add(self, skill: Skill, by: str) -> SkillEntry:
         """Refused with Conflict when the id is taken."""
 
-    async def change(self, skill: Skill, by: str) -> SkillEntry:
-        """The skill of this id becomes this; what it is already changes nothing."""
+    async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
+        """The skill of this id becomes this; what it is already changes nothing.
+
+        Refused with Conflict when it is not `instead_of`, where that is given.
+        """
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
         """The skill's next items in order of id."""

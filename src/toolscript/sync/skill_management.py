@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from toolscript.errors import SetupError, ToolscriptError, Unavailable
+from toolscript.errors import Conflict, SetupError, ToolscriptError, Unavailable
 from toolscript.model.items import JsonObject
 from toolscript.model.skill_evidence import Evidence, NearSkill
 from toolscript.model.skill_json import MAX_DESCRIPTION, MAX_NAME, changed_skill, skill_from_json
@@ -14,6 +15,7 @@ from toolscript.model.skills import Skill, SkillEntry, SuggestedSkill, Suggestio
 from toolscript.ports import Assignments, Catalog, Suggestions, Taxonomy
 from toolscript.sync.nearest_skills import NearestSkills
 
+EDIT_TRIES = 5
 FOLLOWED_AT_ONCE = 100
 FOLLOW_SECONDS = 10.0
 NEAREST = 3
@@ -60,12 +62,22 @@ class SkillManagement:
         return Written(await self.taxonomy.change(skill, by), await self.route([skill.id]))
 
     async def edit(self, skill_id: str, changes: JsonObject, by: str) -> Written:
-        known = await self.taxonomy.find(skill_id)
-        return await self.replace(changed_skill(known.skill, changes), by)
+        return await self._edit(skill_id, lambda known: changed_skill(known, changes), by)
 
     async def set_active(self, skill_id: str, is_active: bool, by: str) -> Written:
-        known = await self.taxonomy.find(skill_id)
-        return await self.replace(replace(known.skill, is_active=is_active), by)
+        return await self._edit(skill_id, lambda known: replace(known, is_active=is_active), by)
+
+    async def _edit(self, skill_id: str, edited: Callable[[Skill], Skill], by: str) -> Written:
+        """What others change at the same time stays changed: the edit is made to what is there now."""
+        for _ in range(EDIT_TRIES - 1):
+            with suppress(Conflict):
+                return await self._edit_once(skill_id, edited, by)
+        return await self._edit_once(skill_id, edited, by)
+
+    async def _edit_once(self, skill_id: str, edited: Callable[[Skill], Skill], by: str) -> Written:
+        known = (await self.taxonomy.find(skill_id)).skill
+        entry = await self.taxonomy.change(edited(known), by, instead_of=known)
+        return Written(entry, await self.route([skill_id]))
 
     async def evidence(self, suggestion_id: int, after: int, limit: int) -> Evidence:
         suggestion = await self.suggestions.find(suggestion_id)

@@ -8,6 +8,7 @@ from itertools import count
 
 from toolscript.model.decisions import (
     action_of,
+    changed_meanwhile,
     difference,
     taken_skill,
     unknown_skill,
@@ -60,9 +61,11 @@ class MemoryTaxonomy:
         self.write_audit(actor, "skill.add", skill.id, {"after": asdict(skill)})
         return self._entry(skill.id)
 
-    async def change(self, skill: Skill, by: str) -> SkillEntry:
+    async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
         before = (await self.find(skill.id)).skill
+        if instead_of not in (None, before):
+            raise changed_meanwhile(skill.id)
         if skill != before:
             kept = self._kept[skill.id]
             self._kept[skill.id] = replace(

@@ -1,5 +1,6 @@
 """Skills over HTTP: added, changed, taken out of routing and back, listed page by page."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -220,3 +221,15 @@ async def test_the_description_of_the_api_models_every_answer(managed: Managed) 
                 assert "$ref" in answer["content"]["application/json"]["schema"], (method, status)
             assert {"422", "503"} <= route["responses"].keys()
             assert method == "get" or {"401", "403"} <= route["responses"].keys()
+
+
+async def test_edits_of_one_skill_at_the_same_time_all_stay(managed: Managed) -> None:
+    await managed.add("shared")
+    edits: list[dict[str, Any]] = [
+        {"name": "Shared by all"},
+        {"description": "What everybody has."},
+        {"keywords": ["common"]},
+    ]
+    await asyncio.gather(*(managed.ask("PATCH", f"{SKILLS}/shared", 200, edit) for edit in edits))
+    found = await managed.ask("GET", f"{SKILLS}/shared")
+    assert all(found[name] == value for edit in edits for name, value in edit.items())

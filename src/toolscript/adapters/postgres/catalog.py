@@ -13,15 +13,10 @@ from toolscript.model.changes import ChangeState
 from toolscript.model.index import PointVersion
 from toolscript.model.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
 
-# Known items whose definition differs, as they are in force.
-_HOLD_DIFFERING = """
-SELECT stored.*
-FROM unnest(%(keys)s::text[], %(fingerprints)s::text[]) AS incoming (key, fingerprint)
-JOIN mcp.items stored ON stored.source = %(source)s AND stored.key = incoming.key
-WHERE stored.fingerprint <> incoming.fingerprint
-ORDER BY stored.source, stored.key
-FOR NO KEY UPDATE OF stored
-"""
+_KNOWN = "SELECT key, fingerprint FROM mcp.items WHERE source = %s AND key = ANY(%s)"
+
+# As they are in force.
+_HOLD = "SELECT * FROM mcp.items WHERE source = %s AND key = ANY(%s) ORDER BY source, key FOR NO KEY UPDATE"
 
 # Unchanged items take neither a lock nor an id: they are filtered before the upsert and once more within it.
 _STORE = """
@@ -97,23 +92,23 @@ class PostgresCatalog:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             await own_source(conn, source)
-            changed = await _hold_differing(conn, source, items)
+            new, changed = await _hold_differing(conn, source, items)
             kept_back, held = await self._write_down(conn, source, items, changed)
-            stored = [item for item in items if item.key not in kept_back]
-            rows = await (await conn.execute(_STORE, _columns(source, stored))).fetchall()
-            await mark_changed(conn, [(row[0], row[1]) for row in rows])
+            stored = [*new, *(one.new for one in changed if one.item_id not in kept_back)]
+            rows = await _store(conn, source, stored)
+            await mark_changed(conn, rows)
         added = len({row[0] for row in rows} - {one.item_id for one in changed})
         return StoreReport(added, len(rows) - added, len(items) - len(rows) - held, held)
 
     async def _write_down(
         self, conn: Connection, source: str, items: Sequence[Item], changed: Sequence[Changed]
-    ) -> tuple[set[str], int]:
+    ) -> tuple[set[int], int]:
         """Which items stay as they are, and how many of those wait for a person."""
         # One that differs in its fingerprint alone was fingerprinted by another version of this program.
         visibly = [one for one in changed if one.difference.fields]
         if self._hold_changes:
             await withdraw_outdated(conn, source, {item.key: item.fingerprint for item in items})
-            return {one.new.key for one in visibly}, await hold(conn, source, visibly)
+            return {one.item_id for one in visibly}, await hold(conn, source, visibly)
         await withdraw_outdated(conn, source, {item.key: "" for item in items})
         await record(conn, source, visibly, ChangeState.APPLIED)
         return set(), 0
@@ -174,15 +169,29 @@ async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple
     return id_, version
 
 
-async def _hold_differing(conn: Connection, source: str, items: Sequence[Item]) -> list[Changed]:
+async def _hold_differing(
+    conn: Connection, source: str, items: Sequence[Item]
+) -> tuple[list[Item], list[Changed]]:
+    """What is new, and what is known by another definition; the rest need not be sent a second time."""
     incoming = {item.key: item for item in items}
-    fingerprints = [item.fingerprint for item in incoming.values()]
+    rows = await (await conn.execute(_KNOWN, (source, list(incoming)))).fetchall()
+    known = {str(key): fingerprint for key, fingerprint in rows}
+    new = [item for item in items if item.key not in known]
+    differing = [key for key, fingerprint in known.items() if incoming[key].fingerprint != fingerprint]
+    if not differing:
+        return new, []
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(
-            _HOLD_DIFFERING, {"source": source, "keys": list(incoming), "fingerprints": fingerprints}
-        )
-        rows = await cursor.fetchall()
-    return [Changed(row["id"], row["fingerprint"], _item(row), incoming[row["key"]]) for row in rows]
+        await cursor.execute(_HOLD, (source, differing))
+        held = await cursor.fetchall()
+    return new, [Changed(row["id"], row["fingerprint"], _item(row), incoming[row["key"]]) for row in held]
+
+
+async def _store(conn: Connection, source: str, items: Sequence[Item]) -> list[tuple[object, object]]:
+    """The items that are now another, with their new versions."""
+    if not items:
+        return []
+    rows = await (await conn.execute(_STORE, _columns(source, items))).fetchall()
+    return [(row[0], row[1]) for row in rows]
 
 
 def _columns(source: str, items: Sequence[Item]) -> dict[str, object]:

@@ -18,18 +18,12 @@ from toolscript.model.items import Item
 # Who changes definitions of a source takes turns with others who do: what is read of it stays true.
 _OWN_SOURCE = "SELECT pg_advisory_xact_lock(7406004, hashtext(%s))"
 
-# What a source no longer says cannot come into force any more.
-_WITHDRAW = """
-WITH outdated AS (
-    SELECT held.id
-    FROM unnest(%(keys)s::text[], %(fingerprints)s::text[]) AS seen (key, fingerprint)
-    JOIN mcp.item_changes held ON held.source = %(source)s AND held.key = seen.key AND held.state = 'held'
-    WHERE held.new_fingerprint <> seen.fingerprint
-    ORDER BY held.id FOR UPDATE OF held
-)
-UPDATE mcp.item_changes changes SET state = 'withdrawn', definition = NULL
-FROM outdated WHERE changes.id = outdated.id
+_HOLD = """
+SELECT id, key, new_fingerprint FROM mcp.item_changes
+WHERE source = %s AND key = ANY(%s) AND state = 'held' ORDER BY source, key FOR UPDATE
 """
+
+_WITHDRAW = "UPDATE mcp.item_changes SET state = 'withdrawn', definition = NULL WHERE id = ANY(%s)"
 
 _DECIDED = """
 SELECT changes.item_id, changes.state
@@ -76,9 +70,11 @@ async def own_source(conn: Connection, source: str) -> None:
 
 
 async def withdraw_outdated(conn: Connection, source: str, seen: Mapping[str, str]) -> None:
-    """Held changes of these items end, but for those to the fingerprint that is seen now."""
-    values = {"source": source, "keys": list(seen), "fingerprints": list(seen.values())}
-    await conn.execute(_WITHDRAW, values)
+    """What a source no longer says cannot come into force: held changes to another fingerprint than it says now."""
+    rows = await (await conn.execute(_HOLD, (source, list(seen)))).fetchall()
+    outdated = [id_ for id_, key, fingerprint in rows if seen[str(key)] != fingerprint]
+    if outdated:
+        await conn.execute(_WITHDRAW, (outdated,))
 
 
 async def record(conn: Connection, source: str, changes: Sequence[Changed], state: ChangeState) -> None:

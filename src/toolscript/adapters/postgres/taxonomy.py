@@ -12,6 +12,7 @@ from toolscript.adapters.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GE
 from toolscript.model.assignments import AssignedBy, Assignment
 from toolscript.model.decisions import (
     action_of,
+    changed_meanwhile,
     difference,
     taken_skill,
     unknown_skill,
@@ -83,11 +84,13 @@ class PostgresTaxonomy:
             await mark_skill(conn, skill.id)
             return await find_skill(conn, skill.id)
 
-    async def change(self, skill: Skill, by: str) -> SkillEntry:
+    async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
             before = await find_skill(conn, skill.id)
+            if instead_of not in (None, before.skill):
+                raise changed_meanwhile(skill.id)
             if before.skill == skill:
                 return before
             await conn.execute(_CHANGE, _values(skill))
