@@ -3,18 +3,33 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import psycopg
 import pytest
 
-from toolscript.adapters.postgres import Pool, PostgresCatalog, PostgresDirtySet
+from toolscript.adapters.postgres import (
+    Pool,
+    PostgresAssignments,
+    PostgresCatalog,
+    PostgresDirtySet,
+    PostgresSkillVectors,
+    PostgresSyncJobs,
+    PostgresTaxonomy,
+)
 from toolscript.adapters.postgres.migrate import downgrade, upgrade
 from toolscript.adapters.postgres.schema import require_current_schema
+from toolscript.model.assignments import AssignedBy, Assignment
+from toolscript.model.dirty import Claim
 from toolscript.model.items import Item, ItemKind, StoreReport
+from toolscript.model.skill_vectors import Counted
+from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
 
 pytestmark = pytest.mark.requirement("SK-002")
 
 READ = Item("k", ItemKind.TOOL, "fs", "read", "Reads.", input_schema={"a": 1})
+WRITE = Item("w", ItemKind.TOOL, "fs", "write", "Writes.")
 
 
 def tables(url: str) -> set[str]:
@@ -24,28 +39,68 @@ def tables(url: str) -> set[str]:
 
 
 async def fill(pool: Pool) -> StoreReport:
-    dirty = PostgresDirtySet(pool)
-    report = await PostgresCatalog(pool).store("file", [READ])
+    """Something in every table."""
+    catalog, dirty, taxonomy = PostgresCatalog(pool), PostgresDirtySet(pool), PostgresTaxonomy(pool)
+    report = await catalog.store("file", [READ, WRITE])
+    await taxonomy.add(Skill("files", "Files"), "ann")
     await dirty.begin("another")
-    await dirty.claim(1, 1, 60)
+    claim = await dirty.claim(1, 2, 60)
+    one, other = await catalog.items(sorted(claim.versions))
+    sure = Classification((Assignment("files", 0.9, AssignedBy.RULES),))
+    missing = Classification(suggestion=SuggestedSkill("Letters"))
+    await PostgresAssignments(pool).record(
+        [Classified(one.id, one.version, sure), Classified(other.id, other.version, missing)]
+    )
+    counted = Counted(one.id, "text", np.ones(8, dtype=np.float32), {"files": 9_000})
+    now = {stored.id: stored.version for stored in await catalog.items([one.id, other.id])}
+    await PostgresSkillVectors(pool).count(1, Claim(claim.token, now), [counted])
+    await catalog.store("file", [replace(WRITE, description="Writes more.")])
+    await PostgresSyncJobs(pool).add("file")
     return report
+
+
+def rows(url: str) -> dict[str, int]:
+    with psycopg.connect(url) as conn:
+        counts = {
+            name: conn.execute(f"SELECT count(*) FROM mcp.{name}".encode()).fetchone() for name in tables(url)
+        }
+    return {name: int(str(count[0])) for name, count in counts.items() if count}
+
+
+async def test_a_filled_database_goes_down_step_by_step_and_up_again_with_its_items(
+    postgres_url: str, pool: Pool
+) -> None:
+    await fill(pool)
+    before = rows(postgres_url)
+    assert min(before.values()) > 0, before
+    downgrade(postgres_url, "0002")
+    assert before.keys() - rows(postgres_url).keys() == {"item_changes", "sync_jobs"}
+    downgrade(postgres_url, "0001")
+    assert rows(postgres_url) == {name: before[name] for name in ("items", "dirty_items", "index_generations")}
+    upgrade(postgres_url)
+    assert rows(postgres_url).keys() == before.keys()
+    stored = await PostgresCatalog(pool).items(list(range(10)))
+    assert [(one.item.name, one.needs_skills, one.assignments) for one in stored] == [
+        ("read", True, ()),
+        ("write", True, ()),
+    ]
 
 
 async def test_down_leaves_nothing_and_up_again_works_like_the_first_time(postgres_url: str, pool: Pool) -> None:
     before = tables(postgres_url)
-    assert await fill(pool) == StoreReport(added=1)
+    assert await fill(pool) == StoreReport(added=2)
     downgrade(postgres_url, "base")
     assert tables(postgres_url) == set()
     upgrade(postgres_url)
     assert tables(postgres_url) == before
     await require_current_schema(pool)
-    assert await fill(pool) == StoreReport(added=1)
+    assert await fill(pool) == StoreReport(added=2)
 
 
 async def test_going_up_twice_keeps_what_is_there(postgres_url: str, pool: Pool) -> None:
     await fill(pool)
     upgrade(postgres_url)
-    assert await PostgresCatalog(pool).count() == 1
+    assert await PostgresCatalog(pool).count() == 2
 
 
 def test_many_may_migrate_at_once(postgres_url: str) -> None:

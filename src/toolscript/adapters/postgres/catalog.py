@@ -13,7 +13,7 @@ from toolscript.model.changes import ChangeState
 from toolscript.model.index import PointVersion
 from toolscript.model.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
 
-_KNOWN = "SELECT key, fingerprint FROM mcp.items WHERE source = %s AND key = ANY(%s)"
+_KNOWN = "SELECT id, key, fingerprint FROM mcp.items WHERE source = %s AND key = ANY(%s)"
 
 # As they are in force.
 _HOLD = "SELECT * FROM mcp.items WHERE source = %s AND key = ANY(%s) ORDER BY source, key FOR NO KEY UPDATE"
@@ -92,24 +92,32 @@ class PostgresCatalog:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             await own_source(conn, source)
-            new, changed = await _hold_differing(conn, source, items)
-            kept_back, held = await self._write_down(conn, source, items, changed)
-            stored = [*new, *(one.new for one in changed if one.item_id not in kept_back)]
+            known = await _known(conn, source, items)
+            changed = await _hold_differing(conn, source, items, known)
+            kept_back, held = await self._write_down(conn, source, items, known, changed)
+            stored = [item for item in items if item.key not in known]
+            stored += [one.new for one in changed if one.item_id not in kept_back]
             rows = await _store(conn, source, stored)
             await mark_changed(conn, rows)
         added = len({row[0] for row in rows} - {one.item_id for one in changed})
         return StoreReport(added, len(rows) - added, len(items) - len(rows) - held, held)
 
     async def _write_down(
-        self, conn: Connection, source: str, items: Sequence[Item], changed: Sequence[Changed]
+        self,
+        conn: Connection,
+        source: str,
+        items: Sequence[Item],
+        known: Mapping[str, tuple[int, str]],
+        changed: Sequence[Changed],
     ) -> tuple[set[int], int]:
         """Which items stay as they are, and how many of those wait for a person."""
+        seen = {known[item.key][0]: item.fingerprint for item in items if item.key in known}
         # One that differs in its fingerprint alone was fingerprinted by another version of this program.
         visibly = [one for one in changed if one.difference.fields]
         if self._hold_changes:
-            await withdraw_outdated(conn, source, {item.key: item.fingerprint for item in items})
+            await withdraw_outdated(conn, seen)
             return {one.item_id for one in visibly}, await hold(conn, source, visibly)
-        await withdraw_outdated(conn, source, {item.key: "" for item in items})
+        await withdraw_outdated(conn, dict.fromkeys(seen, ""))
         await record(conn, source, visibly, ChangeState.APPLIED)
         return set(), 0
 
@@ -169,21 +177,22 @@ async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple
     return id_, version
 
 
+async def _known(conn: Connection, source: str, items: Sequence[Item]) -> dict[str, tuple[int, str]]:
+    """Id and fingerprint of each that is there, by key: what did not change need not be sent."""
+    rows = await (await conn.execute(_KNOWN, (source, [item.key for item in items]))).fetchall()
+    return {str(key): (int(str(id_)), str(fingerprint)) for id_, key, fingerprint in rows}
+
+
 async def _hold_differing(
-    conn: Connection, source: str, items: Sequence[Item]
-) -> tuple[list[Item], list[Changed]]:
-    """What is new, and what is known by another definition; the rest need not be sent a second time."""
-    incoming = {item.key: item for item in items}
-    rows = await (await conn.execute(_KNOWN, (source, list(incoming)))).fetchall()
-    known = {str(key): fingerprint for key, fingerprint in rows}
-    new = [item for item in items if item.key not in known]
-    differing = [key for key, fingerprint in known.items() if incoming[key].fingerprint != fingerprint]
+    conn: Connection, source: str, items: Sequence[Item], known: Mapping[str, tuple[int, str]]
+) -> list[Changed]:
+    differing = {item.key: item for item in items if item.key in known and item.fingerprint != known[item.key][1]}
     if not differing:
-        return new, []
+        return []
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_HOLD, (source, differing))
-        held = await cursor.fetchall()
-    return new, [Changed(row["id"], row["fingerprint"], _item(row), incoming[row["key"]]) for row in held]
+        await cursor.execute(_HOLD, (source, list(differing)))
+        rows = await cursor.fetchall()
+    return [Changed(row["id"], row["fingerprint"], _item(row), differing[row["key"]]) for row in rows]
 
 
 async def _store(conn: Connection, source: str, items: Sequence[Item]) -> list[tuple[object, object]]:

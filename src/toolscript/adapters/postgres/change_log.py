@@ -19,8 +19,8 @@ from toolscript.model.items import Item
 _OWN_SOURCE = "SELECT pg_advisory_xact_lock(7406004, hashtext(%s))"
 
 _HOLD = """
-SELECT id, key, new_fingerprint FROM mcp.item_changes
-WHERE source = %s AND key = ANY(%s) AND state = 'held' ORDER BY source, key FOR UPDATE
+SELECT id, item_id, new_fingerprint FROM mcp.item_changes
+WHERE item_id = ANY(%s) AND state = 'held' ORDER BY item_id FOR UPDATE
 """
 
 _WITHDRAW = "UPDATE mcp.item_changes SET state = 'withdrawn', definition = NULL WHERE id = ANY(%s)"
@@ -69,10 +69,10 @@ async def own_source(conn: Connection, source: str) -> None:
     await conn.execute(_OWN_SOURCE, (source,))
 
 
-async def withdraw_outdated(conn: Connection, source: str, seen: Mapping[str, str]) -> None:
-    """What a source no longer says cannot come into force: held changes to another fingerprint than it says now."""
-    rows = await (await conn.execute(_HOLD, (source, list(seen)))).fetchall()
-    outdated = [id_ for id_, key, fingerprint in rows if seen[str(key)] != fingerprint]
+async def withdraw_outdated(conn: Connection, seen: Mapping[int, str]) -> None:
+    """What a source no longer says cannot come into force: held changes to a fingerprint that is not seen now."""
+    rows = await (await conn.execute(_HOLD, (list(seen),))).fetchall()
+    outdated = [id_ for id_, item_id, fingerprint in rows if seen[int(str(item_id))] != fingerprint]
     if outdated:
         await conn.execute(_WITHDRAW, (outdated,))
 

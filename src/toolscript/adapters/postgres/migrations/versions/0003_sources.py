@@ -25,7 +25,7 @@ CREATE TABLE mcp.item_changes (
 );
 CREATE INDEX item_changes_item ON mcp.item_changes (item_id, id);
 CREATE INDEX item_changes_state ON mcp.item_changes (state, id);
-CREATE UNIQUE INDEX item_changes_one_held ON mcp.item_changes (source, key) WHERE state = 'held';
+CREATE UNIQUE INDEX item_changes_one_held ON mcp.item_changes (item_id) WHERE state = 'held';
 
 CREATE TABLE mcp.sync_jobs (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
