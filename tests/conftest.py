@@ -56,6 +56,16 @@ def _admin(url: str, statement: str) -> None:
         conn.execute(statement.encode())
 
 
+def _drop(url: str, name: str, tries: int = 6) -> None:
+    """A process that was killed a moment ago may still be connected; the server waits five seconds by itself."""
+    try:
+        _admin(url, f"DROP DATABASE {name}")
+    except psycopg.errors.ObjectInUse:
+        if tries == 1:
+            raise
+        _drop(url, name, tries - 1)
+
+
 @pytest.fixture(scope="session")
 def migrated_database(engines: Settings) -> Iterator[str]:
     """A database with our schema and nothing in it, for others to be copied from."""
@@ -73,8 +83,7 @@ def fresh_database(engines: Settings, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     _admin(url, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield _database(url, name)
-    # A process that was killed a moment ago may still be connected.
-    _admin(url, f"DROP DATABASE {name} WITH (FORCE)")
+    _drop(url, name)
 
 
 @pytest.fixture

@@ -14,12 +14,14 @@ from toolscript.adapters.postgres import (
     PostgresAssignments,
     PostgresCatalog,
     PostgresDirtySet,
+    PostgresItemChanges,
     PostgresSkillVectors,
     PostgresSyncJobs,
     PostgresTaxonomy,
 )
 from toolscript.adapters.postgres.migrate import downgrade, upgrade
 from toolscript.adapters.postgres.schema import require_current_schema
+from toolscript.errors import SetupError
 from toolscript.model.assignments import AssignedBy, Assignment
 from toolscript.model.dirty import Claim
 from toolscript.model.items import Item, ItemKind, StoreReport
@@ -54,7 +56,7 @@ async def fill(pool: Pool) -> StoreReport:
     counted = Counted(one.id, "text", np.ones(8, dtype=np.float32), {"files": 9_000})
     now = {stored.id: stored.version for stored in await catalog.items([one.id, other.id])}
     await PostgresSkillVectors(pool).count(1, Claim(claim.token, now), [counted])
-    await catalog.store("file", [replace(WRITE, description="Writes more.")])
+    await catalog.store("file", [replace(READ, description="Reads more.")])
     await PostgresSyncJobs(pool).add("file")
     return report
 
@@ -101,6 +103,19 @@ async def test_going_up_twice_keeps_what_is_there(postgres_url: str, pool: Pool)
     await fill(pool)
     upgrade(postgres_url)
     assert await PostgresCatalog(pool).count() == 2
+
+
+async def test_changes_and_jobs_go_and_the_items_stay(postgres_url: str, pool: Pool) -> None:
+    await fill(pool)
+    await PostgresCatalog(pool, hold_changes=True).store("file", [replace(READ, description="Writes.")])
+    downgrade(postgres_url, "0002")
+    assert tables(postgres_url) & {"item_changes", "sync_jobs"} == set()
+    with pytest.raises(SetupError, match="0002"):
+        await require_current_schema(pool)
+    upgrade(postgres_url)
+    await require_current_schema(pool)
+    assert await PostgresCatalog(pool).count() == 2
+    assert await PostgresItemChanges(pool).page(None, 10) == []
 
 
 def test_many_may_migrate_at_once(postgres_url: str) -> None:

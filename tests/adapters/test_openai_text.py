@@ -173,6 +173,35 @@ async def test_an_endpoint_that_dribbles_is_given_up_in_time(endpoint: TextEndpo
     await hasty.close()
 
 
+async def test_limits_are_sent_until_an_endpoint_does_not_know_them(
+    endpoint: TextEndpoint, model: TextModel
+) -> None:
+    limited = {
+        **SCHEMA,
+        "properties": {"requests": {"type": "array", "maxItems": 3}, "maxItems": {"type": "null"}},
+    }
+    for status in (200, 400, 200, 200):
+        body = {"error": {"message": "maxItems is not permitted"}} if status == 400 else completion(endpoint.usual)
+        endpoint.answer_once(body, status)
+    for _ in range(3):
+        await model.reply("word it", "a tool", limited)
+    sent = [asked["response_format"]["json_schema"]["schema"]["properties"] for asked in endpoint.asked]
+    plain = {"requests": {"type": "array"}, "maxItems": {"type": "null"}}
+    assert sent == [limited["properties"], limited["properties"], plain, plain]
+
+
+async def test_what_is_refused_without_limits_too_has_another_reason(
+    endpoint: TextEndpoint, model: TextModel
+) -> None:
+    limited = {**SCHEMA, "properties": {"requests": {"type": "array", "maxItems": 3}}}
+    for _ in range(2):
+        endpoint.answer_once({"error": {"message": "no such thing"}}, 400)
+    with pytest.raises(Rejected, match="no such thing"):
+        await model.reply("word it", "a tool", limited)
+    await model.reply("word it", "a tool", limited)
+    assert "maxItems" in str(endpoint.asked[-1]["response_format"])
+
+
 async def test_calls_and_tokens_are_counted_as_the_endpoint_counts_them(
     endpoint: TextEndpoint, model: TextModel
 ) -> None:

@@ -13,7 +13,7 @@ from psycopg_pool import AsyncConnectionPool
 from tests.adapters.postgres_parts import Parts, opened
 from tests.contracts.scenes import FIRST, sure, tools
 from toolscript.adapters.postgres import PostgresAssignments
-from toolscript.adapters.postgres.assignments import AT_ONCE
+from toolscript.adapters.postgres.suggestions import CALLED_AT_ONCE
 from toolscript.model.dirty import GenerationState
 from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill, SuggestionState
 
@@ -84,13 +84,16 @@ async def test_a_page_that_people_take_over_meanwhile_does_not_end_reclassifying
 
 
 @pytest.mark.requirement("SK-006")
-async def test_a_wish_of_more_items_than_fit_in_one_statement_is_approved_at_once(parts: Parts) -> None:
-    count = AT_ONCE + 50
+async def test_of_many_who_asked_the_first_are_called_by_the_decision_and_the_others_page_by_page(
+    parts: Parts,
+) -> None:
+    count = 2 * CALLED_AT_ONCE + 50
     await parts.catalog.store("file", tools(count))
     await parts.assignments.record(await parts.words(random.Random(0), "Post"))
     (pending,) = await parts.suggestions.page(0, 10)
     assert pending.asked_by == count
     await parts.suggestions.approve(pending.id, Skill("post", "Post"), "ann")
+    assert [await parts.suggestions.call_more() for _ in range(3)] == [CALLED_AT_ONCE, 50, 0]
     (waiting,) = await parts.rows(
         "SELECT count(*), min(items.version) FROM mcp.items JOIN mcp.dirty_items dirty "
         "ON item_id = items.id AND dirty.version = items.version WHERE needs_skills"

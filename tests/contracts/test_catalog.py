@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.scenes import Record, tool, tools
+from toolscript.errors import NotFound
 from toolscript.model.dirty import Claim
 from toolscript.model.item_json import item_from_json
 from toolscript.model.items import Item, ItemKind, StoredItem, StoreReport
+from toolscript.model.skills import Skill
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 
@@ -150,12 +152,32 @@ async def test_the_version_of_a_removal_is_later_than_the_items(record: Record) 
     assert (await dirty_now(record)).versions[stored.id] > stored.version
 
 
-async def test_a_removed_item_that_returns_has_a_new_id(record: Record) -> None:
+async def test_a_removed_item_that_returns_is_the_same_one_at_a_later_version(record: Record) -> None:
     await record.catalog.store("file", tools(1))
-    first = (await everything(record))[0].id
+    before = (await everything(record))[0]
     await record.catalog.keep_only("file", [])
+    assert await record.catalog.count() == 0
+    await settle(record)
+    assert await record.catalog.store("file", tools(1)) == StoreReport(added=1)
+    after = (await everything(record))[0]
+    assert (after.id, after.is_active, after.needs_skills) == (before.id, True, True)
+    assert after.version > before.version
+    assert (await dirty_now(record)).versions == {after.id: after.version}
+
+
+@pytest.mark.requirement("SK-008")
+async def test_what_a_person_said_of_an_item_outlives_its_absence(record: Record) -> None:
+    await record.taxonomy.add(Skill("files", "Files"), "ann")
     await record.catalog.store("file", tools(1))
-    assert (await everything(record))[0].id > first
+    (item,) = await everything(record)
+    await record.assignments.set_by_hand(item.id, ["files"], "ann")
+    await record.catalog.remove("file", [item.item.key])
+    with pytest.raises(NotFound):
+        await record.assignments.of(item.id)
+    assert await record.taxonomy.members("files", 0, 10) == []
+    await record.catalog.store("file", tools(1, "changed"))
+    (back,) = await everything(record)
+    assert (back.skill_ids, back.needs_skills) == (("files",), False)
 
 
 async def test_a_scan_goes_through_all_items_in_order_of_id_page_by_page(record: Record) -> None:

@@ -82,11 +82,38 @@ async def test_of_each_item_the_last_changes_are_kept(scene: Changing) -> None:
     assert (await scene.changes.find(kept[-1].id)).new == {"description": "4"}
 
 
-async def test_the_changes_of_an_item_go_with_it(scene: Changing) -> None:
+async def test_what_is_known_of_an_item_stays_when_it_leaves_and_what_was_held_is_withdrawn(
+    scene: Changing,
+) -> None:
     await scene.known(tool("read"), tool("write"))
     await scene.applying.store("file", [tool("read", "1"), tool("write", "1")])
+    await scene.holding.store("file", [tool("read", "2"), tool("write", "2")])
     await scene.applying.remove("file", [tool("read").key])
-    assert [one.name for one in await scene.changes.page(None, 10)] == ["write"]
+    told = [(one.name, one.state) for one in await scene.changes.page(None, 10)]
+    assert told == [("write", HELD), ("read", WITHDRAWN), ("write", APPLIED), ("read", APPLIED)]
+
+
+async def test_an_item_that_leaves_and_comes_back_as_another_has_changed(scene: Changing) -> None:
+    await scene.known(HARMLESS)
+    (before,) = await scene.everything()
+    await scene.holding.remove("file", [HARMLESS.key])
+    assert await scene.holding.store("file", [HOSTILE]) == StoreReport(held=1)
+    assert await scene.everything() == []
+    (waiting,) = await scene.changes.page(None, 10)
+    await scene.changes.approve(waiting.id, "ada")
+    (after,) = await scene.everything()
+    assert (after.id, after.item) == (before.id, HOSTILE)
+
+
+async def test_a_rejected_definition_stays_rejected_when_its_item_leaves_in_between(scene: Changing) -> None:
+    await scene.known(HARMLESS)
+    await scene.holding.store("file", [HOSTILE])
+    await scene.changes.reject((await scene.changes.page(None, 1))[0].id, "ada")
+    await scene.holding.keep_only("file", [])
+    assert await scene.holding.store("file", [HOSTILE]) == StoreReport(unchanged=1)
+    assert await scene.everything() == []
+    assert await scene.holding.store("file", [HARMLESS]) == StoreReport(added=1)
+    assert await scene.description() == HARMLESS.description
 
 
 async def test_changes_come_page_by_page_the_latest_first_of_one_state_or_of_all(scene: Changing) -> None:
@@ -265,3 +292,11 @@ async def test_decisions_and_stores_of_one_source_at_once_leave_one_truth(scene:
     approved = {one.name for one in waiting[:10]}
     assert {found.item.name for found in await scene.everything() if found.item.description} == approved
     assert len(await scene.changes.page(None, 100)) == len(names)
+
+
+async def test_of_two_who_bring_an_item_at_once_one_adds_it_and_the_other_is_held(scene: Changing) -> None:
+    one, other = await asyncio.gather(
+        scene.holding.store("file", tools(200, "one")), scene.holding.store("file", tools(200, "other"))
+    )
+    assert sorted((one, other), key=lambda report: report.held) == [StoreReport(added=200), StoreReport(held=200)]
+    assert len({found.item.description for found in await scene.everything()}) == 1

@@ -69,14 +69,14 @@ async def test_only_the_items_of_a_skill_or_of_a_source_or_of_both(record: Recor
     one, two, three, four, bare = await with_items(record, 5)
     rules = AssignedBy.RULES
     await classify(record, one, sure("mail"), sure("maps", 0.8))
-    await classify(record, two, sure("maps", 0.9, rules))
-    await classify(record, three, sure("mail", 0.9, rules), sure("maps", 0.8, rules))
+    await classify(record, two, sure("mail", 0.9, rules), sure("maps", 0.8, rules))
+    await classify(record, three, sure("maps", 0.9, rules))
     await classify(record, four, sure("maps"))
     await classify(record, bare)
-    assert await pages(record, 1, skill_id="mail") == [[one], [three]]
-    assert await pages(record, 9, source=rules) == [[two, three]]
+    assert await pages(record, 1, skill_id="mail") == [[one], [two]]
+    assert await pages(record, 2, source=rules) == [[two, three]]
     assert await pages(record, 9, source=AssignedBy.LLM) == [[one, four]]
-    assert await pages(record, 9, skill_id="mail", source=rules) == [[three]]
+    assert await pages(record, 9, skill_id="mail", source=rules) == [[two]]
     assert await pages(record, 9, source=AssignedBy.HUMAN) == []
     assert not (await item(record, bare)).needs_skills
 

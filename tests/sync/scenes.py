@@ -150,7 +150,7 @@ class Scene:
         indexer = await self.indexer(batch, opened, embedder)
         generation = opened.generation.id
         points = SkillPoints(self.skill_vectors, embedder or self.embedder, opened.skills, generation)
-        return Worker(indexer, points, self.dirty, generation, on_progress=on_progress)
+        return Worker(indexer, points, self.suggestions, self.dirty, generation, on_progress=on_progress)
 
     async def drain(self, batch: int = 100) -> WorkReport:
         return await (await self.worker(batch)).drain(patience_seconds=0)

@@ -39,7 +39,8 @@ class Scene:
         return self.reports.pop(0)
 
     def stored(self) -> dict[str, str]:
-        return {stored.item.name: stored.item.description for stored in self.catalog._by_key.values()}
+        known = [stored for stored in self.catalog._by_key.values() if stored.is_active]
+        return {stored.item.name: stored.item.description for stored in known}
 
 
 @asynccontextmanager

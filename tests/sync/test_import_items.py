@@ -43,6 +43,12 @@ async def test_items_come_in_batches_and_progress_is_told() -> None:
     assert {one.total for one in seen} == {count}
 
 
+async def test_batches_can_be_smaller() -> None:
+    seen: list[Progress] = []
+    await import_items(Scene().catalog, "file", tools(5), batch_size=2, on_progress=seen.append)
+    assert [one.done for one in seen] == [2, 4, 5]
+
+
 async def test_a_source_is_read_as_it_is_stored_and_not_all_before() -> None:
     scene = Scene()
     stored_when_second_batch_is_read = []
@@ -100,3 +106,5 @@ async def test_an_empty_source_empties_the_catalog_only_when_pruning() -> None:
     with pytest.raises(InvalidRequest, match="nothing of source 'file' was removed"):
         await import_items(scene.catalog, "file", [], prune=True)
     assert await scene.catalog.count() == 2
+    assert (await import_items(scene.catalog, "file", [], prune=True, may_be_empty=True)).removed == 2
+    assert await scene.catalog.count() == 0

@@ -26,6 +26,11 @@ class HeardJobs(MemorySyncJobs):
         self.asked_in_vain = asyncio.Event()
         self._written = asyncio.Event()
 
+    async def add(self, source: str) -> SyncJob:
+        if self.down:
+            raise CatalogUnavailable("the catalog is down")
+        return await super().add(source)
+
     async def finish(
         self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
     ) -> None:
@@ -171,13 +176,22 @@ async def test_jobs_that_have_not_ended_are_interrupted_when_the_runner_ends() -
 
 async def test_a_job_whose_end_cannot_be_written_makes_room_and_beats_no_more() -> None:
     scene = Scene()
-    scene.gate.set()
     async with scene.runner(at_once=1, most_waiting=0).running() as runner:
-        scene.jobs.down = True
         lost = await runner.submit("catalog", scene.gated)
+        scene.jobs.down = True
+        scene.gate.set()
         await asyncio.wait_for(scene.jobs.asked_in_vain.wait(), SOON)
         scene.jobs.down = False
         scene.time += SILENT_SECONDS + 1
         found = await runner.submit("catalog", scene.gated)
         await scene.jobs.until(found.id, is_over)
         assert (await scene.jobs.find(lost.id)).state is JobState.INTERRUPTED
+
+
+async def test_a_job_that_cannot_be_written_down_is_refused_and_takes_no_room() -> None:
+    scene = Scene()
+    async with scene.runner(at_once=1, most_waiting=0).running() as runner:
+        scene.jobs.down = True
+        with pytest.raises(CatalogUnavailable):
+            await runner.submit("catalog", scene.gated)
+        runner.require_room()

@@ -53,7 +53,8 @@ class Half(MemoryToolServers):
 async def sources(catalog: MemoryCatalog) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for (source, _), stored in catalog._by_key.items():
-        found.setdefault(source, set()).add(stored.item.name)
+        if stored.is_active:
+            found.setdefault(source, set()).add(stored.item.name)
     return found
 
 

@@ -45,12 +45,14 @@ class Person:
     def stored(self) -> set[tuple[str, str, str]]:
         url = self.machine.environment["TOOLSCRIPT_POSTGRES_URL"]
         with psycopg.connect(url) as conn:
-            return {*conn.execute("SELECT source, kind, name FROM mcp.items")}
+            return {*conn.execute("SELECT source, kind, name FROM mcp.items WHERE is_active")}
 
     def descriptions(self) -> list[str]:
         url = self.machine.environment["TOOLSCRIPT_POSTGRES_URL"]
         with psycopg.connect(url) as conn:
-            return [text for (text,) in conn.execute("SELECT description FROM mcp.items ORDER BY name")]
+            return [
+                text for (text,) in conn.execute("SELECT description FROM mcp.items WHERE is_active ORDER BY name")
+            ]
 
 
 @pytest.fixture
@@ -167,13 +169,14 @@ def until_told(told: Path, lines: int) -> list[str]:
 
 
 def server_pid(file: Path) -> int:
-    """The process that serves this file."""
+    """The process of the server that was started with this file; 0 when there is none."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"tests.mcp_servers.catalog" in words and os.fsencode(file) in words and is_alive(int(folder.name)):
+        is_server = words[2:3] and words[2].startswith(b"tests.mcp_servers.") and os.fsencode(file) in words
+        if is_server and is_alive(int(folder.name)):
             return int(folder.name)
     return 0
 

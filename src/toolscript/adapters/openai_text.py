@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeGuard
 
@@ -21,6 +21,8 @@ MOST_TOKENS = 2_000
 
 # Where an endpoint does not count: a budget has to end even there.
 LETTERS_PER_TOKEN = 4
+
+LIMITS = frozenset(["minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "pattern"])
 
 # The mark is a hash of what is inside: no text can hold its own, and so none can end its fence.
 FENCE_RULE = (
@@ -68,6 +70,7 @@ class OpenAITextModel:
         self._model = model
         self._deadline_seconds = deadline_seconds
         self._usage = TextUsage()
+        self._knows_limits = True
         self._client = AsyncOpenAI(
             base_url=base_url, api_key=api_key or "none", timeout=timeout_seconds, max_retries=retries
         )
@@ -90,23 +93,53 @@ class OpenAITextModel:
         system, user = f"{instructions}\n\n{FENCE_RULE.format(mark)}", f"BEGIN {mark}\n{data}\nEND {mark}"
         with translated():
             async with asyncio.timeout(self._deadline_seconds):
-                answer = await self._client.chat.completions.create(
-                    model=self._model,
-                    messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-                    response_format={
-                        "type": "json_schema",
-                        "json_schema": {"name": "answer", "schema": dict(schema), "strict": True},
-                    },
-                    max_completion_tokens=MOST_TOKENS,
-                )
+                answer = await self._complete(system, user, schema)
         self._usage += _used(answer, len(system) + len(user))
         content = _content(answer)
         if mark in content:
             raise Rejected("text model: the model repeated its instructions", hint=_NONSENSE)
         return _object(content, schema)
 
+    async def _complete(self, system: str, user: str, schema: JsonObject) -> ChatCompletion:
+        """Limits help a small model to an end; an endpoint that knows no such schemas gets them without."""
+        plain = without_limits(schema)
+        if self._knows_limits and plain != schema:
+            try:
+                return await self._create(system, user, schema)
+            except (openai.BadRequestError, openai.UnprocessableEntityError):
+                answer = await self._create(system, user, plain)
+                self._knows_limits = False
+                return answer
+        return await self._create(system, user, plain)
+
+    async def _create(self, system: str, user: str, schema: JsonObject) -> ChatCompletion:
+        return await self._client.chat.completions.create(
+            model=self._model,
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": dict(schema), "strict": True},
+            },
+            max_completion_tokens=MOST_TOKENS,
+        )
+
     async def close(self) -> None:
         await self._client.close()
+
+
+def without_limits(schema: JsonObject) -> JsonObject:
+    """The schema as it is where only its form is understood: kinds and names of values, and lists of choices."""
+    plain: dict[str, object] = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, Mapping):
+            plain[key] = {name: without_limits(one) for name, one in value.items()}
+        elif isinstance(value, Mapping):
+            plain[key] = without_limits(value)
+        elif key == "anyOf" and isinstance(value, list):
+            plain[key] = [without_limits(one) for one in value]
+        elif key not in LIMITS:
+            plain[key] = value
+    return plain
 
 
 def _used(answer: ChatCompletion, letters_sent: int) -> TextUsage:

@@ -89,15 +89,25 @@ class SkillState:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What an exact recount found: how far the worst vector was off, and which skills were."""
+    """What an exact recount found: which skills were off, and how far the worst vector and the worst count."""
 
     skills: int
     items: int
     mended: tuple[str, ...]
     largest_drift: float
+    largest_miscount: int
 
 
-def drift(kept: SkillSum, exact: SkillSum) -> float:
+def rebuilt(kept: Mapping[str, SkillSum], exact: Mapping[str, SkillSum], items: int) -> Rebuilt:
+    """What was kept beside what it should have been."""
+    moves, nothing = differences(kept, exact), SkillSum.nothing()
+    drifts = [_drift(kept.get(one, nothing), exact.get(one, nothing)) for one in moves]
+    miscounts = [abs(move.members) for move in moves.values()]
+    skills = len(kept.keys() | exact.keys())
+    return Rebuilt(skills, items, tuple(sorted(moves)), max(drifts, default=0.0), max(miscounts, default=0))
+
+
+def _drift(kept: SkillSum, exact: SkillSum) -> float:
     """How far apart the two means are, component by component; 1 when only one of them is."""
     one, other = kept.mean(), exact.mean()
     if one is None or other is None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from toolscript.model.models import Vector
 
 
+# As much as of an item: what embeds the one embeds the other.
+MAX_TEXT = 2_000
+
+
 @dataclass(frozen=True)
 class Skill:
     id: str
@@ -28,7 +32,8 @@ class Skill:
     @property
     def text(self) -> str:
         """What is embedded of a skill: what it is called, what it covers, how its items are called."""
-        return ". ".join(part for part in (self.name, self.description, ", ".join(self.examples)) if part)
+        parts = (self.name, self.description, ", ".join(self.examples))
+        return ". ".join(part for part in parts if part)[:MAX_TEXT]
 
     @property
     def point_id(self) -> int:

@@ -69,7 +69,8 @@ class Assignments(Protocol):
         assignments become others gets a new version and is dirty; one whose assignments stay keeps both.
         A suggestion gathers on the pending one of its key, in place of what the item asked for before; where that
         key was approved or merged, and its skill is active, it becomes an assignment of LEAST_CONFIDENCE by
-        the same classifier's kind, unless the item has that skill; where it was rejected it is dropped.
+        the same classifier's kind, unless the item has that skill; where it was rejected it is dropped. What the
+        item asked for before, as it is now, counts in the same way.
         """
 
     async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: str) -> tuple[Assignment, ...]:
@@ -93,18 +94,24 @@ class Suggestions(Protocol):
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
-        """The next suggestions in order of id."""
+        """The next suggestions in order of id; a pending one only while somebody asks for it."""
 
     async def find(self, suggestion_id: int) -> Suggestion: ...
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         """The items that ask for it, in order of id."""
 
     async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
-        """Makes the skill, and has the items that asked classified anew. Conflict when the skill's id is taken."""
+        """Makes the skill, and has the items that asked classified anew. Conflict when the skill's id is taken.
+
+        Whoever asked gets the skill, whatever the classifier says, for as long as the item stays what it is.
+        """
 
     async def reject(self, suggestion_id: int, by: str) -> Suggestion: ...
     async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
         """Those who ask for it get this active skill, now and later."""
+
+    async def call_more(self) -> int:
+        """Where many asked, a decision calls the first of them; this calls the next. 0 when all are called."""
 
 
 class SkillVectors(Protocol):
@@ -121,13 +128,13 @@ class SkillVectors(Protocol):
         """
 
     async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
-        """Skills, all or only some, whose points have yet to follow, in order of id."""
+        """Skills, all or only some, whose points have yet to follow, the longest waiting first."""
 
     async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
         """The points of these skills are at these versions."""
 
-    async def written(self, generation: int) -> Mapping[int, int]:
-        """By point id, the version that the point of each skill has at the least."""
+    async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
+        """By point id, the versions that the point of each skill has at the least and at the most."""
 
     async def all_behind(self, generation: int) -> None:
         """Every skill's point has to be written again."""

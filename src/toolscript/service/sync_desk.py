@@ -11,7 +11,7 @@ from toolscript.model.progress import OnProgress
 from toolscript.model.servers import without_own_words
 from toolscript.ports import Catalog, SyncJobs
 from toolscript.service.syncing import choose_servers, open_servers
-from toolscript.sync.import_items import import_items
+from toolscript.sync.import_items import GENTLE_BATCH, import_items
 from toolscript.sync.job_runner import JobRunner, Outcome
 from toolscript.sync.server_items import ServerReport, ServerSync, own_source, source_of
 
@@ -39,7 +39,13 @@ class SyncDesk:
         async def work(on_progress: OnProgress) -> Outcome:
             read = await asyncio.to_thread(entries)
             report = await import_items(
-                self.catalog, source, read, prune=prune, total=len(read), on_progress=on_progress
+                self.catalog,
+                source,
+                read,
+                prune=prune,
+                batch_size=GENTLE_BATCH,
+                total=len(read),
+                on_progress=on_progress,
             )
             return Outcome(asdict(report))
 
@@ -55,7 +61,8 @@ class SyncDesk:
 
         async def work(on_progress: OnProgress) -> Outcome:
             async with open_servers(chosen.specs) as servers:
-                taken = await ServerSync(self.catalog, servers, on_progress=on_progress).once(WAIT_SECONDS)
+                sync = ServerSync(self.catalog, servers, on_progress=on_progress, batch_size=GENTLE_BATCH)
+                taken = await sync.once(WAIT_SECONDS)
             # Anybody may read about a job; what a server wrote when it failed is for who runs it.
             told = [replace(one, failed=without_own_words(one.failed)) for one in taken]
             return _outcome([*told, *chosen.left_out])

@@ -92,6 +92,8 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             if report.left:
                 raise await _not_all_indexed(stores, opened.generation, report)
             await generations.switch_to(stores.indexes, stores.dirty, opened.generation)
+            # A skill that was changed just before the switch has been written to the index before only.
+            await worker.drain()
             return {"live": card.fingerprint, "model": card.model.name, "indexed": report.followed}
 
     return asyncio.run(drop() if drop_previous else build())
@@ -135,7 +137,9 @@ class Writer:
             at_step=at_step,
         )
         skill_points = SkillPoints(stores.skill_vectors, self.embedder, self.opened.skills, generation)
-        return Worker(indexer, skill_points, stores.dirty, generation, on_progress=on_progress)
+        return Worker(
+            indexer, skill_points, stores.suggestions, stores.dirty, generation, on_progress=on_progress
+        )
 
 
 @asynccontextmanager

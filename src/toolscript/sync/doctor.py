@@ -61,14 +61,16 @@ class Doctor:
         return Examination(**found, pending=pending.total, failing=tuple(failing), repaired=repair)
 
     async def _examine_skills(self, found: Counter[str], *, repair: bool) -> None:
-        """The record is read first: a point that is written meanwhile is only newer than it has to be."""
-        written = await self._skill_vectors.written(self._generation)
+        """The record is read before the points, and again after them: a point may be written meanwhile."""
+        least = await self._skill_vectors.written(self._generation)
         points = {seen.id: seen async for seen in _all(self._skills.scan)}
-        wrong = [id_ for id_, version in written.items() if version and _older(points.get(id_), version)]
-        extra = [points[id_] for id_ in points.keys() - written.keys()]
-        found["skills"], found["wrong_skills"] = len(written), len(wrong) + len(extra)
-        if repair and (wrong or extra):
-            await self._skills.remove(extra)
+        most = await self._skill_vectors.written(self._generation)
+        behind = [id_ for id_, (version, _) in least.items() if version and _older(points.get(id_), version)]
+        ahead = [seen for seen in points.values() if seen.id not in most or seen.version > most[seen.id][1]]
+        found["skills"], found["wrong_skills"] = len(most), len(behind) + len(ahead)
+        if repair and (behind or ahead):
+            # After a restored backup a point can be newer than its skill, and would refuse the repair.
+            await self._skills.remove(ahead)
             await self._skill_vectors.all_behind(self._generation)
 
     async def _judge(self, suspects: Sequence[Suspect], found: Counter[str], *, repair: bool) -> None:
@@ -81,7 +83,7 @@ class Doctor:
         ids = [_id(pair) for pair in suspects]
         on_their_way = await self._dirty.are_dirty(self._generation, ids)
         points = await self._points_again(ids)
-        now = {stored.id: stored.version for stored in await self._catalog.items(ids)}
+        now = {stored.id: stored.version for stored in await self._catalog.items(ids) if stored.is_active}
         wrong = {}
         for id_, (item, _) in zip(ids, suspects, strict=True):
             verdict = _verdict(points.get(id_), now.get(id_))

@@ -9,6 +9,8 @@ from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import Catalog
 
 BATCH = 1_000
+# For a process that answers searches meanwhile: what a batch needs of its one thread, they wait for.
+GENTLE_BATCH = 100
 MOST_REFUSALS_SHOWN = 20
 
 
@@ -28,6 +30,7 @@ async def import_items(
     *,
     prune: bool = False,
     may_be_empty: bool = False,
+    batch_size: int = BATCH,
     total: int | None = None,
     on_progress: OnProgress = silent,
 ) -> ImportReport:
@@ -36,7 +39,7 @@ async def import_items(
     A source without any item is taken for a mistake when pruning, unless it `may_be_empty`.
     """
     stored, refused, keys, done = StoreReport(), list[RefusedItem](), list[str](), 0
-    for batch in _batches(entries):
+    for batch in _batches(entries, batch_size):
         items = {entry.key: entry for entry in batch if isinstance(entry, Item)}
         refused += [entry for entry in batch if isinstance(entry, RefusedItem)]
         stored += await catalog.store(source, list(items.values()))
@@ -53,11 +56,11 @@ async def import_items(
     return ImportReport(stored, removed, len(refused), tuple(refused[:MOST_REFUSALS_SHOWN]), pruned)
 
 
-def _batches(entries: Iterable[Item | RefusedItem]) -> Iterator[list[Item | RefusedItem]]:
+def _batches(entries: Iterable[Item | RefusedItem], size: int) -> Iterator[list[Item | RefusedItem]]:
     batch: list[Item | RefusedItem] = []
     for entry in entries:
         batch.append(entry)
-        if len(batch) == BATCH:
+        if len(batch) == size:
             yield batch
             batch = []
     if batch:

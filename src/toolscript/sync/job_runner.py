@@ -49,6 +49,7 @@ class JobRunner:
         self._most = at_once + most_waiting
         self._beat_seconds = beat_seconds
         self._turns = asyncio.Semaphore(at_once)
+        self._last_of: dict[str, asyncio.Task[None]] = {}
         self._taken = 0
         self._progress: dict[int, JobProgress] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,10 +84,22 @@ class JobRunner:
             self._taken -= 1
             raise
         self._progress[job.id] = JobProgress(job.id, 0, None)
-        task = asyncio.create_task(self._run(job.id, work))
+        task = asyncio.create_task(self._run_after(self._last_of.get(source), job.id, work))
+        self._last_of[source] = task
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda done: self._ended(source, done))
         return job
+
+    def _ended(self, source: str, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._last_of.get(source) is task:
+            del self._last_of[source]
+
+    async def _run_after(self, earlier: asyncio.Task[None] | None, job_id: int, work: Work) -> None:
+        """Jobs of one source run one after the other: what was sent first must not overwrite what was sent later."""
+        if earlier is not None:
+            await asyncio.wait([earlier])
+        await self._run(job_id, work)
 
     async def _run(self, job_id: int, work: Work) -> None:
         def on_progress(at: Progress) -> None:
@@ -116,8 +129,10 @@ class JobRunner:
         while True:
             await asyncio.sleep(self._beat_seconds)
             if self._progress:
-                with suppress(Unavailable):
+                try:
                     await self._jobs.beat(list(self._progress.values()))
+                except ToolscriptError as error:
+                    logger.warning("a sync could not be told of", extra={"reason": error.message})
 
     async def _interrupt_the_rest(self) -> None:
         if self._progress:

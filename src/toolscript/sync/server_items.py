@@ -9,7 +9,7 @@ from toolscript.model.items import RefusedItem
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.model.servers import Offer, ServerState, ServerStatus
 from toolscript.ports import Catalog, ToolServers
-from toolscript.sync.import_items import ImportReport, import_items
+from toolscript.sync.import_items import BATCH, ImportReport, import_items
 
 PREFIX = "mcp:"
 
@@ -58,6 +58,7 @@ class ServerSync:
     servers: ToolServers
     prune: bool = True
     on_progress: OnProgress = silent
+    batch_size: int = BATCH
 
     async def once(self, wait_seconds: float) -> list[ServerReport]:
         """Every server as soon as it has answered or failed; none is waited for longer than that."""
@@ -92,6 +93,7 @@ class ServerSync:
                 [*offer.items, *refused],
                 prune=self.prune,
                 may_be_empty=True,
+                batch_size=self.batch_size,
             )
         except Rejected as error:
             # The others' items are no worse for it.

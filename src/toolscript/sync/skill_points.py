@@ -1,7 +1,9 @@
 """Makes the index of skills follow what skills are called and what their items sum up to."""
 
+import logging
 from collections.abc import Collection, Sequence
 
+from toolscript.errors import Rejected
 from toolscript.model.models import Vector
 from toolscript.model.skill_vectors import SkillState
 from toolscript.ports import Embedder, Index, SkillVectors
@@ -9,6 +11,8 @@ from toolscript.sync.points import skill_point_of
 
 BATCH = 200
 MOST_TEXTS = 10_000
+
+logger = logging.getLogger(__name__)
 
 
 class SkillPoints:
@@ -24,11 +28,26 @@ class SkillPoints:
     async def follow(self, only: Collection[str] = ()) -> int:
         """Writes the next points that are behind, all skills' or only some; answers how many."""
         states = await self._vectors.behind(self._generation, BATCH, only)
+        try:
+            await self._write(states)
+        except Rejected:
+            return sum([await self._written_alone(one) for one in states])
+        return len(states)
+
+    async def _written_alone(self, state: SkillState) -> bool:
+        """One skill that a part refuses must not hold back the others."""
+        try:
+            await self._write([state])
+        except Rejected as error:
+            logger.warning("skill refused", extra={"part": state.skill.id, "reason": error.message})
+            return False
+        return True
+
+    async def _write(self, states: Sequence[SkillState]) -> None:
         if states:
             vectors = await self._vectors_of(states)
             await self._index.put([skill_point_of(one, vectors[one.skill.id]) for one in states])
             await self._vectors.followed(self._generation, {one.skill.id: one.version for one in states})
-        return len(states)
 
     async def _vectors_of(self, states: Sequence[SkillState]) -> dict[str, Vector]:
         """The mean of a skill's items; that of its own text while it has none."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from toolscript.errors import SetupError, Unavailable
 from toolscript.model.dirty import GenerationState
 from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import DirtySet
+from toolscript.ports import DirtySet, Suggestions
 from toolscript.sync.indexer import Indexer
 from toolscript.sync.skill_points import SkillPoints
 
@@ -34,6 +34,7 @@ class Worker:
         self,
         indexer: Indexer,
         skill_points: SkillPoints,
+        suggestions: Suggestions,
         dirty: DirtySet,
         generation: int,
         *,
@@ -41,6 +42,7 @@ class Worker:
     ) -> None:
         self._indexer = indexer
         self._skill_points = skill_points
+        self._suggestions = suggestions
         self._dirty = dirty
         self._generation = generation
         self._on_progress = on_progress
@@ -94,7 +96,7 @@ class Worker:
         if count and time.monotonic() - self._skills_at < SKILLS_EVERY_SECONDS:
             return count
         self._skills_at = time.monotonic()
-        return count + await self._skill_points.follow()
+        return count + await self._skill_points.follow() + await self._suggestions.call_more()
 
     async def _show(self) -> None:
         """Counting costs what is pending, so it is done now and then."""

@@ -15,7 +15,7 @@ from toolscript.model.decisions import (
     valid_actor,
 )
 from toolscript.model.items import StoredItem
-from toolscript.model.skills import Classification, Classified
+from toolscript.model.skills import Classification, Classified, SuggestedSkill
 from toolscript.testing.catalog import MemoryCatalog
 from toolscript.testing.suggestions import MemorySuggestions
 from toolscript.testing.taxonomy import MemoryTaxonomy
@@ -78,13 +78,15 @@ class MemoryAssignments:
         return stored
 
     def _resolved(self, item_id: int, said: Classification) -> tuple[Assignment, ...]:
-        own = by_classifier(said.assignments, self._taxonomy.active())
+        grants: list[tuple[SuggestedSkill, str | None]] = [*self._suggestions.granted(item_id)]
         self._suggestions.forget_asks(item_id)
-        asked = asked_skill(said.suggestion)
-        if asked is None:
-            return own
-        skill_id = self._suggestions.ask(item_id, *asked).skill_id
-        return by_rule(own, asked[1], skill_id) if skill_id in self._taxonomy.active() else own
+        if asked := asked_skill(said.suggestion):
+            grants.append((asked[1], self._suggestions.ask(item_id, *asked).skill_id))
+        assignments = by_classifier(said.assignments, self._taxonomy.active())
+        for suggested, skill_id in grants:
+            if skill_id in self._taxonomy.active():
+                assignments = by_rule(assignments, suggested, skill_id)
+        return assignments
 
     def _put(self, before: StoredItem, now: tuple[Assignment, ...]) -> StoredItem:
         if not are_same(before.assignments, now):

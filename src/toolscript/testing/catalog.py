@@ -1,6 +1,6 @@
 """The catalog in memory, writing to a dirty set in memory."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -15,7 +15,8 @@ class MemoryCatalog:
     def __init__(self, dirty: MemoryDirtySet, *, hold_changes: bool = False) -> None:
         self._dirty = dirty
         self.hold_changes = hold_changes
-        self.changes = MemoryItemChanges(self.stored, self._replace)
+        self.changes = MemoryItemChanges(self._known, self._replace)
+        self.forget_asks: Callable[[int], None] = lambda _item_id: None
         self._ids = count(1)
         self._by_key: dict[tuple[str, str], StoredItem] = {}
         self.by_hand: set[int] = set()
@@ -28,20 +29,24 @@ class MemoryCatalog:
         return report
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
-        kept = set(keys)
-        gone = [place for place in self._by_key if place[0] == source and place[1] not in kept]
-        removed = [self._by_key.pop(place).id for place in gone]
-        self.changes.forget(removed)
-        self._dirty.mark_changed((id_, self._dirty.next_version()) for id_ in removed)
-        return len(removed)
+        others = {key for where, key in self._by_key if where == source} - set(keys)
+        return await self.remove(source, sorted(others))
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
-        removed = [self._by_key.pop((source, key)).id for key in keys if (source, key) in self._by_key]
-        self.changes.forget(removed)
-        self._dirty.mark_changed((id_, self._dirty.next_version()) for id_ in removed)
-        return len(removed)
+        found = [self._by_key.get((source, key)) for key in keys]
+        leaving = [one for one in found if one is not None and one.is_active]
+        for one in leaving:
+            self.changes.withdraw(one.id)
+            self.forget_asks(one.id)
+            self.put_anew(replace(one, is_active=False))
+        return len(leaving)
 
     def stored(self, item_id: int) -> StoredItem | None:
+        found = self._known(item_id)
+        return found if found is not None and found.is_active else None
+
+    def _known(self, item_id: int) -> StoredItem | None:
+        """Whether it is still there or has left."""
         return next((found for found in self._by_key.values() if found.id == item_id), None)
 
     def put_back(self, changed: StoredItem) -> None:
@@ -75,7 +80,7 @@ class MemoryCatalog:
         return self._page(after, limit)
 
     async def count(self) -> int:
-        return len(self._by_key)
+        return sum(found.is_active for found in self._by_key.values())
 
     def _store(self, source: str, item: Item) -> StoreReport:
         known = self._by_key.get((source, item.key))
@@ -85,19 +90,21 @@ class MemoryCatalog:
             self._dirty.mark_changed([(added.id, added.version)])
             return StoreReport(added=1)
         self.changes.withdraw(known.id, but=item.fingerprint if self.hold_changes else "")
-        if known.item.fingerprint == item.fingerprint:
+        if known.item.fingerprint == item.fingerprint and known.is_active:
             return StoreReport(unchanged=1)
-        if self.hold_changes and difference(known.item, item).fields:
-            return StoreReport(held=1) if self.changes.hold(source, known, item) else StoreReport(unchanged=1)
-        self.changes.record(source, known, item, ChangeState.APPLIED)
+        if difference(known.item, item).fields:
+            if self.hold_changes:
+                return StoreReport(held=1) if self.changes.hold(source, known, item) else StoreReport(unchanged=1)
+            self.changes.record(source, known, item, ChangeState.APPLIED)
         self._replace(known.id, item)
-        return StoreReport(changed=1)
+        return StoreReport(changed=1) if known.is_active else StoreReport(added=1)
 
     def _replace(self, item_id: int, item: Item) -> None:
         """What the item is from now on."""
-        known = self.stored(item_id)
+        known = self._known(item_id)
         if known is not None:
-            self.put_anew(replace(known, item=item, needs_skills=item_id not in self.by_hand))
+            self.forget_asks(item_id)
+            self.put_anew(replace(known, item=item, is_active=True, needs_skills=item_id not in self.by_hand))
 
     def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
         later = sorted(found.id for found in self._by_key.values() if found.id > after and found.is_active)[:limit]

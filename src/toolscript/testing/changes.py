@@ -1,6 +1,6 @@
 """Definitions that changed after they were seen, in memory."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -93,10 +93,6 @@ class MemoryItemChanges:
             change = self._rows[id_].details.change
             if change.state is ChangeState.HELD and change.new_fingerprint != but:
                 self._become(id_, replace(change, state=ChangeState.WITHDRAWN))
-
-    def forget(self, item_ids: Collection[int]) -> None:
-        for id_ in [id_ for id_, row in self._rows.items() if row.details.change.item_id in item_ids]:
-            del self._rows[id_]
 
     def _of(self, item_id: int) -> list[int]:
         return [id_ for id_, row in self._rows.items() if row.details.change.item_id == item_id]

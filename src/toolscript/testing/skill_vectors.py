@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolscript.model.dirty import Claim
 from toolscript.model.models import Vector
 from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.skill_vectors import Counted, Rebuilt, SkillState, SkillSum, added_up, differences, drift
+from toolscript.model.skill_vectors import Counted, Rebuilt, SkillState, SkillSum, added_up, differences, rebuilt
 from toolscript.model.skills import Skill
 from toolscript.testing.dirty_set import MemoryDirtySet
 
@@ -50,11 +50,13 @@ class MemorySkillVectors:
         rows = await self._rows(generation)
         sums = self.sums.get(generation, {})
         waiting = sorted(
-            id_ for id_, row in rows.items() if row.point_version < row.version and (not only or id_ in only)
+            (row.point_version, id_)
+            for id_, row in rows.items()
+            if row.point_version < row.version and (not only or id_ in only)
         )
         return [
             SkillState(rows[id_].skill, sums.get(id_, SkillSum.nothing()), rows[id_].version)
-            for id_ in waiting[:limit]
+            for _, id_ in waiting[:limit]
         ]
 
     async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
@@ -62,9 +64,9 @@ class MemorySkillVectors:
         for id_, version in versions.items():
             rows[id_].point_version = max(rows[id_].point_version, version)
 
-    async def written(self, generation: int) -> Mapping[int, int]:
+    async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
         rows = await self._rows(generation)
-        return {row.skill.point_id: row.point_version for row in rows.values()}
+        return {row.skill.point_id: (row.point_version, row.version) for row in rows.values()}
 
     async def all_behind(self, generation: int) -> None:
         for row in (await self._rows(generation)).values():
@@ -84,10 +86,8 @@ class MemorySkillVectors:
         sums = self.sums.get(generation, {})
         kept = {skill: sums.get(skill, SkillSum.nothing()) for skill in wanted}
         on_progress(Progress("add up", len(items)))
-        moves = differences(kept, exact)
-        worst = max((drift(kept[skill], exact.get(skill, SkillSum.nothing())) for skill in moves), default=0.0)
-        await self._move(generation, moves)
-        return Rebuilt(len(wanted), len(items), tuple(sorted(moves)), worst)
+        await self._move(generation, differences(kept, exact))
+        return rebuilt(kept, exact, len(items))
 
     async def _move(self, generation: int, moves: Mapping[str, SkillSum]) -> None:
         rows = await self._rows(generation)

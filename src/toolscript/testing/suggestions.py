@@ -29,13 +29,15 @@ class MemorySuggestions:
         self._taxonomy = taxonomy
         self._ids = count(1)
         self._by_key: dict[str, _Asked] = {}
+        catalog.forget_asks = self._forget_all_asks
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
         ids = sorted(one.suggestion.id for one in self._by_key.values() if one.suggestion.id > after)
         found = [await self.find(id_) for id_ in ids]
-        return [one for one in found if state is None or one.state is state][:limit]
+        asked = [one for one in found if one.asked_by or one.state is not SuggestionState.PENDING]
+        return [one for one in asked if state is None or one.state is state][:limit]
 
     async def find(self, suggestion_id: int) -> Suggestion:
         asked = self._asked(suggestion_id)
@@ -64,6 +66,15 @@ class MemorySuggestions:
         self._catalog.classify_again(asked.items)
         return await self.find(suggestion_id)
 
+    async def call_more(self) -> int:
+        """All who asked are called by the decision itself."""
+        return 0
+
+    def granted(self, item_id: int) -> list[tuple[SuggestedSkill, str]]:
+        """What a person decided about what this item had asked for, as it is."""
+        found = [(key, asked.suggestion) for key, asked in sorted(self._by_key.items()) if item_id in asked.items]
+        return [(one.suggested, one.skill_id) for _, one in found if one.skill_id is not None]
+
     def ask(self, item_id: int, key: str, suggested: SuggestedSkill) -> Suggestion:
         """Gathers on the pending one of its key; what was decided is answered as it is."""
         asked = self._by_key.get(key)
@@ -79,6 +90,10 @@ class MemorySuggestions:
         for asked in self._by_key.values():
             if asked.suggestion.state is SuggestionState.PENDING:
                 asked.items.discard(item_id)
+
+    def _forget_all_asks(self, item_id: int) -> None:
+        for asked in self._by_key.values():
+            asked.items.discard(item_id)
 
     def _asked(self, suggestion_id: int) -> _Asked:
         for asked in self._by_key.values():

@@ -60,7 +60,8 @@ class Service:
     async def items(self, source: str) -> dict[str, StoredItem]:
         """Of one source, by name."""
         async with self.stores.pool.connection() as conn:
-            rows = await (await conn.execute("SELECT id FROM mcp.items WHERE source = %s", (source,))).fetchall()
+            known = "SELECT id FROM mcp.items WHERE source = %s AND is_active"
+            rows = await (await conn.execute(known, (source,))).fetchall()
         found = await self.stores.catalog.items([int(str(row[0])) for row in rows])
         return {one.item.name: one for one in found}
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tests.whole.fire.topics import classified
-from toolscript.model.assignments import LEAST_CONFIDENCE, AssignedBy
+from toolscript.model.assignments import LEAST_CONFIDENCE, MOST_ASSIGNMENTS, AssignedBy
 from toolscript.model.items import Item
 from toolscript.model.skills import SuggestionState
 
@@ -16,6 +16,8 @@ class Known:
     assigned: tuple[Assigned, ...] = ()
     asks: str | None = None
     by_hand: bool = False
+    # What it asked for, as it is, and people then decided about.
+    decided: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -27,14 +29,23 @@ class Decided:
 @dataclass
 class Model:
     items: dict[str, Known] = field(default_factory=dict)
+    gone: dict[str, Known] = field(default_factory=dict)
     active: dict[str, bool] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
     decided: dict[str, Decided] = field(default_factory=dict)
 
     def store(self, item: Item) -> None:
-        known = self.items.setdefault(item.key, Known(item))
-        known.item = item
+        if item.key in self.items and self.items[item.key].item == item:
+            return
+        known = self.items.get(item.key) or self.gone.pop(item.key, None) or Known(item)
+        self.items[item.key] = known
+        known.item, known.decided = item, set()
         self.look_at(known)
+
+    def remove(self, key: str) -> None:
+        """Who leaves is remembered: what a person said of it holds when it comes back."""
+        known = self.gone[key] = self.items.pop(key)
+        known.asks, known.decided = None, set()
 
     def look_at(self, known: Known) -> None:
         """As a classifier does; a person's word stays."""
@@ -43,12 +54,22 @@ class Model:
         said = classified(known.item, frozenset(name for name, active in self.active.items() if active))
         known.assigned = tuple((one.skill_id, one.confidence, one.source.value) for one in said.assignments)
         known.asks = None
-        if said.suggestion:
-            decided = self.decided.get(said.suggestion.key)
-            if decided is None:
-                known.asks = said.suggestion.key
-            elif decided.skill is not None and self.active.get(decided.skill):
-                known.assigned = ((decided.skill, LEAST_CONFIDENCE, AssignedBy.LLM.value),)
+        wishes = sorted(known.decided)
+        if said.suggestion and said.suggestion.key in self.decided:
+            wishes.append(said.suggestion.key)
+        elif said.suggestion:
+            known.asks = said.suggestion.key
+        for name in wishes:
+            self.grant(known, self.decided[name].skill)
+
+    def grant(self, known: Known, skill: str | None) -> None:
+        """What was decided about a wish counts beside what the classifier says."""
+        has = {name for name, _, _ in known.assigned}
+        if skill is None or not self.active.get(skill) or skill in has or len(has) >= MOST_ASSIGNMENTS:
+            return
+        source = known.assigned[0][2] if known.assigned else AssignedBy.LLM.value
+        given = (*known.assigned, (skill, LEAST_CONFIDENCE, source))
+        known.assigned = tuple(sorted(given, key=lambda one: (-one[1], one[0])))
 
     def set_by_hand(self, key: str, skills: list[str]) -> None:
         known = self.items[key]
@@ -67,6 +88,7 @@ class Model:
         for known in self.items.values():
             if known.asks == name:
                 known.asks = None
+                known.decided.add(name)
                 if state is not SuggestionState.REJECTED:
                     self.look_at(known)
 

@@ -77,7 +77,7 @@ class Operations:
 
     async def _remove(self, key: str) -> None:
         await self._do("remove", lambda: self._stores.catalog.remove(source_of(key), [key]))
-        del self._model.items[key]
+        self._model.remove(key)
 
     async def _by_hand(self, key: str, skills: list[str]) -> None:
         id_ = await self._id(key)

@@ -9,11 +9,16 @@ from psycopg.rows import class_row, dict_row
 from toolscript.adapters.postgres.change_log import Changed, hold, own_source, record, withdraw_outdated
 from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.adapters.postgres.sql import ASSIGNED, SHARE_GENERATIONS, assignments_of, mark_changed
+from toolscript.adapters.postgres.writing import forget_all_asks
 from toolscript.model.changes import ChangeState
 from toolscript.model.index import PointVersion
 from toolscript.model.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
 
-_KNOWN = "SELECT id, key, fingerprint FROM mcp.items WHERE source = %s AND key = ANY(%s)"
+# What has left and comes back has no fingerprint in force: it differs in any case.
+_KNOWN = """
+SELECT id, key, CASE WHEN is_active THEN fingerprint ELSE '' END
+FROM mcp.items WHERE source = %s AND key = ANY(%s)
+"""
 
 # As they are in force.
 _HOLD = "SELECT * FROM mcp.items WHERE source = %s AND key = ANY(%s) ORDER BY source, key FOR NO KEY UPDATE"
@@ -32,15 +37,15 @@ INSERT INTO mcp.items AS stored (source, key, kind, server, name, description, s
                                  output_schema, annotations, fingerprint, version)
 SELECT %(source)s, incoming.*, nextval('mcp.item_version')
 FROM incoming LEFT JOIN mcp.items known ON known.source = %(source)s AND known.key = incoming.key
-WHERE known.fingerprint IS DISTINCT FROM incoming.fingerprint
+WHERE known.fingerprint IS DISTINCT FROM incoming.fingerprint OR NOT known.is_active
 ORDER BY incoming.key
 ON CONFLICT (source, key) DO UPDATE SET
     kind = excluded.kind, server = excluded.server, name = excluded.name, description = excluded.description,
     server_description = excluded.server_description, input_schema = excluded.input_schema,
     output_schema = excluded.output_schema, annotations = excluded.annotations,
     fingerprint = excluded.fingerprint, version = nextval('mcp.item_version'), updated_at = now(),
-    needs_skills = NOT stored.skills_by_hand
-WHERE stored.fingerprint IS DISTINCT FROM excluded.fingerprint
+    needs_skills = NOT stored.skills_by_hand, is_active = true
+WHERE stored.fingerprint IS DISTINCT FROM excluded.fingerprint OR NOT stored.is_active
 RETURNING id, version
 """
 
@@ -49,26 +54,41 @@ UPDATE mcp.items SET
     kind = %(kind)s, server = %(server)s, name = %(name)s, description = %(description)s,
     server_description = %(server_description)s, input_schema = %(input_schema)s,
     output_schema = %(output_schema)s, annotations = %(annotations)s, fingerprint = %(fingerprint)s,
-    version = nextval('mcp.item_version'), updated_at = now(), needs_skills = NOT skills_by_hand
+    version = nextval('mcp.item_version'), updated_at = now(), needs_skills = NOT skills_by_hand,
+    is_active = true
 WHERE id = %(id)s RETURNING id, version
 """
 
-_DELETE = """
-DELETE FROM mcp.items USING gone WHERE items.id = gone.id RETURNING items.id, nextval('mcp.item_version')
+# What leaves is kept for a while, out of the index: one that comes back with another definition has changed, and
+# what people decided about it still holds.
+_RETIRE = """
+UPDATE mcp.items SET is_active = false, version = nextval('mcp.item_version'), updated_at = now()
+FROM gone WHERE items.id = gone.id RETURNING items.id, items.version
+"""
+
+_FORGET_LONG_GONE = """
+DELETE FROM mcp.items WHERE id IN (
+    SELECT id FROM mcp.items WHERE source = %s AND NOT is_active AND updated_at < now() - interval '90 days'
+      AND NOT skills_by_hand
+      AND NOT EXISTS (SELECT FROM mcp.item_changes WHERE item_id = items.id AND state = 'rejected')
+    ORDER BY source, key LIMIT 1000 FOR UPDATE SKIP LOCKED
+)
 """
 
 _REMOVE_OTHERS = f"""
 WITH gone AS (
-    SELECT id FROM mcp.items WHERE source = %s AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
-    ORDER BY source, key FOR UPDATE
+    SELECT id FROM mcp.items
+    WHERE source = %s AND is_active AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
+    ORDER BY source, key FOR NO KEY UPDATE
 )
-{_DELETE}"""  # noqa: S608 - built from constants only
+{_RETIRE}"""  # noqa: S608 - built from constants only
 
 _REMOVE = f"""
 WITH gone AS (
-    SELECT id FROM mcp.items WHERE source = %s AND key = ANY(%s) ORDER BY source, key FOR UPDATE
+    SELECT id FROM mcp.items WHERE source = %s AND is_active AND key = ANY(%s)
+    ORDER BY source, key FOR NO KEY UPDATE
 )
-{_DELETE}"""  # noqa: S608 - built from constants only
+{_RETIRE}"""  # noqa: S608 - built from constants only
 
 _ITEMS = f"""
 SELECT id, version, is_active, key, kind, server, name, description, server_description,
@@ -98,8 +118,9 @@ class PostgresCatalog:
             stored = [item for item in items if item.key not in known]
             stored += [one.new for one in changed if one.item_id not in kept_back]
             rows = await _store(conn, source, stored)
+            await forget_all_asks(conn, [one.item_id for one in changed if one.item_id not in kept_back])
             await mark_changed(conn, rows)
-        added = len({row[0] for row in rows} - {one.item_id for one in changed})
+        added = len({row[0] for row in rows} - {one.item_id for one in changed if one.was_there})
         return StoreReport(added, len(rows) - added, len(items) - len(rows) - held, held)
 
     async def _write_down(
@@ -131,7 +152,8 @@ class PostgresCatalog:
                     await copy.write_row((key,))
             await conn.execute("ANALYZE kept")
             rows = await (await conn.execute(_REMOVE_OTHERS, (source,))).fetchall()
-            await mark_changed(conn, [(row[0], row[1]) for row in rows])
+            await _retired(conn, rows)
+            await conn.execute(_FORGET_LONG_GONE, (source,))
         return len(rows)
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
@@ -139,7 +161,7 @@ class PostgresCatalog:
             await conn.execute(SHARE_GENERATIONS)
             await own_source(conn, source)
             rows = await (await conn.execute(_REMOVE, (source, list(keys)))).fetchall()
-            await mark_changed(conn, [(row[0], row[1]) for row in rows])
+            await _retired(conn, rows)
         return len(rows)
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
@@ -160,8 +182,16 @@ class PostgresCatalog:
 
     async def count(self) -> int:
         async with connection(self._pool) as conn:
-            row = await (await conn.execute("SELECT count(*) FROM mcp.items")).fetchone()
+            row = await (await conn.execute("SELECT count(*) FROM mcp.items WHERE is_active")).fetchone()
         return int(str(row[0])) if row else 0
+
+
+async def _retired(conn: Connection, rows: Sequence[Sequence[object]]) -> None:
+    """What nobody offers any more asks for no skill, and cannot come into force."""
+    ids = [int(str(row[0])) for row in rows]
+    await withdraw_outdated(conn, dict.fromkeys(ids, ""))
+    await forget_all_asks(conn, ids)
+    await mark_changed(conn, [(row[0], row[1]) for row in rows])
 
 
 async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple[object, object]:
@@ -174,6 +204,7 @@ async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple
         "id": item_id,
     }
     ((id_, version),) = await (await conn.execute(_REPLACE, values)).fetchall()
+    await forget_all_asks(conn, [item_id])
     return id_, version
 
 
@@ -192,7 +223,9 @@ async def _hold_differing(
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_HOLD, (source, list(differing)))
         rows = await cursor.fetchall()
-    return [Changed(row["id"], row["fingerprint"], _item(row), differing[row["key"]]) for row in rows]
+    return [
+        Changed(row["id"], row["fingerprint"], _item(row), differing[row["key"]], row["is_active"]) for row in rows
+    ]
 
 
 async def _store(conn: Connection, source: str, items: Sequence[Item]) -> list[tuple[object, object]]:

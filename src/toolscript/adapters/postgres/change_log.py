@@ -59,6 +59,7 @@ class Changed:
     fingerprint: str
     old: Item
     new: Item
+    was_there: bool = True
 
     @cached_property
     def difference(self) -> Difference:

@@ -8,7 +8,7 @@ from toolscript.adapters.postgres.sql import MARK, OWN_GENERATIONS
 from toolscript.errors import NotFound
 from toolscript.model.dirty import FAILING_AFTER, Claim, Generation, GenerationState, Pending
 
-_GENERATIONS = "SELECT id, state, fingerprint FROM mcp.index_generations ORDER BY id"
+_GENERATIONS = "SELECT id, state, fingerprint FROM mcp.index_generations WHERE state <> 'dropped' ORDER BY id"
 
 # A nameless generation stays nameless when its model is being built beside it.
 _ADOPT = """
@@ -66,15 +66,34 @@ INSERT INTO mcp.index_generations AS known (state, fingerprint) VALUES ('buildin
 ON CONFLICT (fingerprint) DO UPDATE SET filled_up_to = 0 WHERE %(afresh)s
 """
 
+# Nothing follows a dropped generation any more, and its model may be begun anew.
+_DROP = """
+UPDATE mcp.index_generations SET state = 'dropped', fingerprint = NULL
+WHERE id = %s AND state NOT IN ('live', 'dropped')
+"""
+
+_DELETE_DROPPED = """
+WITH gone AS (
+    SELECT generation, {column} FROM mcp.{table}
+    WHERE generation IN (SELECT id FROM mcp.index_generations WHERE state = 'dropped')
+    ORDER BY generation, {column} LIMIT %s FOR UPDATE
+)
+DELETE FROM mcp.{table} USING gone WHERE {table}.generation = gone.generation AND {table}.{column} = gone.{column}
+"""
+
+_OF_GENERATIONS = (("dirty_items", "item_id"), ("counted_items", "item_id"), ("skill_vectors", "skill_id"))
+DROP_BATCH = 10_000
+
 _ALL_SKILLS = """
 INSERT INTO mcp.skill_vectors (generation, skill_id)
 SELECT generations.id, skills.id FROM mcp.index_generations generations, mcp.skill_categories skills
+WHERE state <> 'dropped'
 ON CONFLICT DO NOTHING
 """
 
 _FILL = """
 INSERT INTO mcp.dirty_items (generation, item_id, version)
-SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s ORDER BY id
+SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s AND is_active ORDER BY id
 ON CONFLICT DO NOTHING
 """
 
@@ -138,11 +157,20 @@ class PostgresDirtySet:
     async def forget(self, generation: int) -> None:
         async with transaction(self._pool) as conn:
             await conn.execute(OWN_GENERATIONS)
-            gone = await conn.execute(
-                "DELETE FROM mcp.index_generations WHERE id = %s AND state <> 'live'", (generation,)
-            )
+            gone = await conn.execute(_DROP, (generation,))
         if not gone.rowcount:
             raise NotFound(f"there is no generation {generation} that could be dropped")
+        for table, column in _OF_GENERATIONS:
+            while await self._delete_dropped(table, column):
+                pass
+        async with transaction(self._pool) as conn:
+            await conn.execute("DELETE FROM mcp.index_generations WHERE state = 'dropped'")
+
+    async def _delete_dropped(self, table: str, column: str) -> int:
+        """A page at a time, so that nobody waits; what an earlier run has left is finished too."""
+        async with transaction(self._pool) as conn:
+            gone = await conn.execute(_DELETE_DROPPED.format(table=table, column=column), (DROP_BATCH,))
+        return gone.rowcount
 
     async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim:
         token = uuid.uuid4().hex

@@ -26,8 +26,15 @@ SELECT id, key, status, skill_id FROM mcp.skill_suggestions WHERE key = ANY(%s) 
 _FORGET_SUGGESTIONS = "DELETE FROM mcp.skill_suggestions WHERE id = ANY(%s)"
 
 _HOLD_ITEMS = """
-SELECT id, version FROM mcp.items WHERE id = ANY(%s) AND needs_skills AND NOT skills_by_hand
+SELECT id, version FROM mcp.items WHERE id = ANY(%s) AND is_active AND needs_skills AND NOT skills_by_hand
 ORDER BY source, key FOR NO KEY UPDATE
+"""
+
+# A person decided about what these items had asked for, and they have not changed since.
+_GRANTED = """
+SELECT tool_id, suggested_name, skill_id
+FROM mcp.skill_suggestion_items JOIN mcp.skill_suggestions suggestions ON suggestions.id = suggestion_id
+WHERE tool_id = ANY(%s) AND skill_id IS NOT NULL ORDER BY tool_id, suggestions.key
 """
 
 _LOOKED_AT = "UPDATE mcp.items SET needs_skills = false WHERE id = ANY(%s)"
@@ -54,8 +61,12 @@ async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded
     given = {one.item_id: one for one in reversed(classified)}
     asks = {id_: asked for id_, one in given.items() if (asked := asked_skill(one.classification.suggestion))}
     new, known = await _hold_suggestions(conn, dict(asks.values()))
+    granted = await _granted(conn, given)
+    for id_, (key, suggested) in asks.items():
+        granted.setdefault(id_, []).append((suggested, known[key].skill_id))
     said = {one.skill_id for each in given.values() for one in each.classification.assignments}
-    active = await hold_active_skills(conn, said | {one.skill_id for one in known.values() if one.skill_id})
+    wanted = {skill for grants in granted.values() for _, skill in grants if skill}
+    active = await hold_active_skills(conn, said | wanted)
     taken = await _hold_items(conn, given)
     wished = {id_: known[asks[id_][0]] for id_ in taken if id_ in asks}
     pending = {id_: asked.id for id_, asked in wished.items() if asked.is_pending}
@@ -63,19 +74,25 @@ async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded
     unused = new - set(pending.values())
     if unused:
         await conn.execute(_FORGET_SUGGESTIONS, (list(unused),))
-    after = {
-        id_: _resolved(given[id_], active, wished.get(id_), asks[id_][1] if id_ in asks else None) for id_ in taken
-    }
+    after = {id_: _resolved(given[id_], active, granted.get(id_, ())) for id_ in taken}
     return await _write(conn, taken, after)
 
 
 def _resolved(
-    one: Classified, active: Collection[str], asked: _Asked | None, suggested: SuggestedSkill | None
+    one: Classified, active: Collection[str], grants: Sequence[tuple[SuggestedSkill, str | None]]
 ) -> tuple[Assignment, ...]:
-    own = by_classifier(one.classification.assignments, active)
-    if asked is None or suggested is None or asked.skill_id not in active:
-        return own
-    return by_rule(own, suggested, asked.skill_id)
+    assignments = by_classifier(one.classification.assignments, active)
+    for suggested, skill_id in grants:
+        if skill_id in active:
+            assignments = by_rule(assignments, suggested, skill_id)
+    return assignments
+
+
+async def _granted(conn: Connection, given: Collection[int]) -> dict[int, list[tuple[SuggestedSkill, str | None]]]:
+    granted: dict[int, list[tuple[SuggestedSkill, str | None]]] = {}
+    for id_, name, skill_id in await (await conn.execute(_GRANTED, (list(given),))).fetchall():
+        granted.setdefault(int(str(id_)), []).append((SuggestedSkill(str(name)), str(skill_id)))
+    return granted
 
 
 async def _hold_suggestions(

@@ -16,7 +16,7 @@ from toolscript.model.skill_vectors import (
     SkillSum,
     added_up,
     differences,
-    drift,
+    rebuilt,
 )
 from toolscript.model.skills import Skill, skill_point_id
 
@@ -74,7 +74,7 @@ SELECT skills.id, name, description, parent_domain, keywords, examples, is_activ
 FROM mcp.skill_vectors sums JOIN mcp.skill_categories skills ON skills.id = sums.skill_id
 WHERE generation = %(generation)s AND point_version < version
   AND (cardinality(%(only)s::text[]) = 0 OR skill_id = ANY(%(only)s))
-ORDER BY skill_id LIMIT %(limit)s
+ORDER BY point_version, skill_id LIMIT %(limit)s
 """
 
 _LOCKED = "SELECT skill_id FROM mcp.skill_vectors WHERE generation = %(generation)s ORDER BY skill_id FOR UPDATE"
@@ -91,6 +91,9 @@ FROM locked JOIN unnest(%(skills)s::text[], %(versions)s::bigint[]) AS written (
   ON written.id = locked.skill_id
 WHERE sums.generation = %(generation)s AND sums.skill_id = locked.skill_id
 """
+
+_OWN_RECOUNT = "SELECT pg_advisory_lock(7406005, %s)"
+_END_RECOUNT = "SELECT pg_advisory_unlock(7406005, %s)"
 
 _ALL_COUNTED = """
 SELECT item_id, text_hash, vector, skill_ids, weights FROM mcp.counted_items
@@ -141,11 +144,11 @@ class PostgresSkillVectors:
             async with connection(self._pool) as conn:
                 await conn.execute(_FOLLOWED, values)
 
-    async def written(self, generation: int) -> Mapping[int, int]:
-        query = "SELECT skill_id, point_version FROM mcp.skill_vectors WHERE generation = %s"
+    async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
+        query = "SELECT skill_id, point_version, version FROM mcp.skill_vectors WHERE generation = %s"
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(query, (generation,))).fetchall()
-        return {skill_point_id(str(row[0])): int(str(row[1])) for row in rows}
+        return {skill_point_id(str(row[0])): (int(str(row[1])), int(str(row[2]))) for row in rows}
 
     async def all_behind(self, generation: int) -> None:
         async with transaction(self._pool) as conn:
@@ -156,31 +159,36 @@ class PostgresSkillVectors:
         self, generation: int, only: Collection[str] = (), on_progress: OnProgress = silent
     ) -> Rebuilt:
         """What both sides say at one moment is compared; what they differ by is then as true as it was."""
-        kept, exact, items = await self._at_one_moment(generation, list(only), on_progress)
-        differing = differences(kept, exact)
-        async with transaction(self._pool) as conn:
-            await _move(conn, generation, differing)
-        nothing = SkillSum.nothing()
-        worst = max((drift(kept.get(one, nothing), exact.get(one, nothing)) for one in differing), default=0.0)
-        return Rebuilt(len(kept.keys() | exact.keys()), items, tuple(sorted(differing)), worst)
+        async with connection(self._pool) as conn:
+            # Two at once would both add what is missing. The lock ends with the connection, whatever happens.
+            await conn.execute(_OWN_RECOUNT, (generation,))
+            try:
+                kept, exact, items = await _at_one_moment(conn, generation, list(only), on_progress)
+                differing = differences(kept, exact)
+                async with conn.transaction():
+                    await _move(conn, generation, differing)
+            finally:
+                await conn.execute(_END_RECOUNT, (generation,))
+        return rebuilt(kept, exact, items)
 
-    async def _at_one_moment(
-        self, generation: int, only: list[str], on_progress: OnProgress
-    ) -> tuple[dict[str, SkillSum], dict[str, SkillSum], int]:
-        exact: dict[str, SkillSum] = {}
-        items = 0
-        values = {"generation": generation, "skills": only}
-        async with transaction(self._pool) as conn:
-            await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            async with conn.cursor("counted", binary=True) as cursor:
-                await cursor.execute(_ALL_COUNTED, values)
-                while page := await cursor.fetchmany(PAGE):
-                    exact = added_up(map(_counted_item, page), exact)
-                    items += len(page)
-                    on_progress(Progress("add up", items))
-            rows = await (await conn.execute(_ALL_SUMS, values, binary=True)).fetchall()
-        kept = {str(row[0]): _sum(row[1:]) for row in rows}
-        return kept, {skill: part for skill, part in exact.items() if not only or skill in only}, items
+
+async def _at_one_moment(
+    conn: Connection, generation: int, only: list[str], on_progress: OnProgress
+) -> tuple[dict[str, SkillSum], dict[str, SkillSum], int]:
+    exact: dict[str, SkillSum] = {}
+    items = 0
+    values = {"generation": generation, "skills": only}
+    async with conn.transaction():
+        await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        async with conn.cursor("counted", binary=True) as cursor:
+            await cursor.execute(_ALL_COUNTED, values)
+            while page := await cursor.fetchmany(PAGE):
+                exact = added_up(map(_counted_item, page), exact)
+                items += len(page)
+                on_progress(Progress("add up", items))
+        rows = await (await conn.execute(_ALL_SUMS, values, binary=True)).fetchall()
+    kept = {str(row[0]): _sum(row[1:]) for row in rows}
+    return kept, {skill: part for skill, part in exact.items() if not only or skill in only}, items
 
 
 async def _still_ours(conn: Connection, generation: int, claim: Claim) -> set[int]:

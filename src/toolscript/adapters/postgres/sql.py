@@ -29,6 +29,7 @@ MARK_CHANGED = f"""
 INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
 SELECT generations.id, changed.id, changed.version
 FROM mcp.index_generations generations, unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS changed (id, version)
+WHERE state <> 'dropped'
 ORDER BY generations.id, changed.id
 {_ON_CHANGE}
 """  # noqa: S608 - built from constants only
@@ -51,6 +52,7 @@ MARK_SKILLS = """
 INSERT INTO mcp.skill_vectors (generation, skill_id)
 SELECT generations.id, changed.id
 FROM mcp.index_generations generations, unnest(%(skills)s::text[]) AS changed (id)
+WHERE state <> 'dropped'
 ORDER BY generations.id, changed.id
 ON CONFLICT (generation, skill_id) DO UPDATE SET version = nextval('mcp.item_version')
 """

@@ -21,6 +21,8 @@ from toolscript.model.decisions import (
 )
 from toolscript.model.skills import Skill, SuggestedSkill, Suggestion, SuggestionState
 
+CALLED_AT_ONCE = 1_000
+
 _COLUMNS = """
 SELECT id, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at, skill_id,
        (SELECT count(*) FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id) AS asked_by
@@ -28,15 +30,24 @@ SELECT id, suggested_name, suggested_description, status, created_at, reviewed_b
 
 _ALL = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id > %(after)s"
 _IN_STATE = " AND status = %(state)s"
+# What nobody asks for any more needs no decision.
+_ASKED = " AND (status <> 'pending' OR EXISTS (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = id))"
 _IN_ORDER = " ORDER BY id LIMIT %(limit)s"
 
 _FIND = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id = %s"
 
 _HOLD = "SELECT FROM mcp.skill_suggestions WHERE id = %s FOR UPDATE"
 
-_ASKED_BY = "SELECT tool_id FROM mcp.skill_suggestion_items WHERE suggestion_id = %s"
+_HOLD_UNFINISHED = """
+SELECT id, call_after FROM mcp.skill_suggestions
+WHERE call_after IS NOT NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+"""
 
-_ASKED_BY_PAGE = f"{_ASKED_BY} AND tool_id > %s ORDER BY tool_id LIMIT %s"
+_CALLED_UP_TO = "UPDATE mcp.skill_suggestions SET call_after = %s WHERE id = %s"
+
+_ASKED_BY = """
+SELECT tool_id FROM mcp.skill_suggestion_items WHERE suggestion_id = %s AND tool_id > %s ORDER BY tool_id LIMIT %s
+"""
 
 _DECIDE = """
 UPDATE mcp.skill_suggestions
@@ -52,7 +63,7 @@ class PostgresSuggestions:
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            query = _ALL + _IN_STATE * (state is not None) + _IN_ORDER
+            query = _ALL + _ASKED + _IN_STATE * (state is not None) + _IN_ORDER
             await cursor.execute(query, {"after": after, "limit": limit, "state": state})
             return [_suggestion(row) for row in await cursor.fetchall()]
 
@@ -62,7 +73,7 @@ class PostgresSuggestions:
 
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute(_ASKED_BY_PAGE, (suggestion_id, after, limit))).fetchall()
+            rows = await (await conn.execute(_ASKED_BY, (suggestion_id, after, limit))).fetchall()
             if not rows:
                 await _find(conn, suggestion_id)
         return [int(str(row[0])) for row in rows]
@@ -74,7 +85,7 @@ class PostgresSuggestions:
             asked = await _hold_pending(conn, suggestion_id)
             await add_skill(conn, skill, actor)
             await _decide(conn, asked, SuggestionState.APPROVED, actor, skill.id)
-            await _classify_those_who_asked(conn, suggestion_id)
+            await _call(conn, suggestion_id)
             await mark_skill(conn, skill.id)
             return await _find(conn, suggestion_id)
 
@@ -94,8 +105,14 @@ class PostgresSuggestions:
                 await find_skill(conn, into)
                 raise inactive_skill(into)
             await _decide(conn, asked, SuggestionState.MERGED, actor, into)
-            await _classify_those_who_asked(conn, suggestion_id)
+            await _call(conn, suggestion_id)
             return await _find(conn, suggestion_id)
+
+    async def call_more(self) -> int:
+        async with transaction(self._pool) as conn:
+            await conn.execute(SHARE_GENERATIONS)
+            row = await (await conn.execute(_HOLD_UNFINISHED)).fetchone()
+            return await _call(conn, int(str(row[0])), int(str(row[1]))) if row else 0
 
 
 async def _hold_pending(conn: Connection, suggestion_id: int) -> Suggestion:
@@ -114,9 +131,13 @@ async def _decide(
     await write_audit(conn, actor, audit_action(state), asked.id, details)
 
 
-async def _classify_those_who_asked(conn: Connection, suggestion_id: int) -> None:
-    rows = await (await conn.execute(_ASKED_BY, (suggestion_id,))).fetchall()
-    await classify_again(conn, [int(str(row[0])) for row in rows])
+async def _call(conn: Connection, suggestion_id: int, after: int = 0) -> int:
+    """The next who asked are classified anew, and whoever calls next knows where to go on."""
+    rows = await (await conn.execute(_ASKED_BY, (suggestion_id, after, CALLED_AT_ONCE))).fetchall()
+    ids = [int(str(row[0])) for row in rows]
+    await conn.execute(_CALLED_UP_TO, (ids[-1] if len(ids) == CALLED_AT_ONCE else None, suggestion_id))
+    await classify_again(conn, ids)
+    return len(ids)
 
 
 async def _find(conn: Connection, suggestion_id: int) -> Suggestion:

@@ -54,7 +54,7 @@ WHERE id = %(id)s
 _MEMBERS = """
 SELECT items.id, kind, server, name, description, skill_id, confidence, assigned.source, reason, is_primary
 FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = assigned.tool_id
-WHERE skill_id = %s AND tool_id > %s ORDER BY tool_id LIMIT %s
+WHERE skill_id = %s AND tool_id > %s AND items.is_active ORDER BY tool_id LIMIT %s
 """
 
 

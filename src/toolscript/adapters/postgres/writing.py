@@ -8,7 +8,7 @@ from toolscript.model.assignments import SKILL_ID, Assignment
 
 _ACTIVE = "SELECT id FROM mcp.skill_categories WHERE id = ANY(%s) AND is_active ORDER BY id FOR SHARE"
 
-_ASSIGNED = f"SELECT id, {ASSIGNED} FROM mcp.items WHERE id = ANY(%s)"  # noqa: S608 - built from constants only
+_ASSIGNED = f"SELECT id, {ASSIGNED} FROM mcp.items WHERE id = ANY(%s) AND is_active"  # noqa: S608 - built from constants only
 
 _CLEAR = "DELETE FROM mcp.tool_skill_assignments WHERE tool_id = ANY(%s)"
 
@@ -31,6 +31,8 @@ WHERE asks.tool_id = ANY(%(items)s) AND asked.id = asks.suggestion_id AND asked.
       SELECT FROM unnest(%(kept)s::bigint[], %(kept_for)s::bigint[]) AS kept (suggestion_id, tool_id)
       WHERE kept.suggestion_id = asks.suggestion_id AND kept.tool_id = asks.tool_id)
 """
+
+_FORGET_ALL_ASKS = "DELETE FROM mcp.skill_suggestion_items WHERE tool_id = ANY(%s)"
 
 _KEEP_ASKS = """
 INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id)
@@ -77,3 +79,9 @@ async def forget_asks(conn: Connection, item_ids: Collection[int], but: Mapping[
     await conn.execute(_FORGET_ASKS, values)
     if kept:
         await conn.execute(_KEEP_ASKS, values)
+
+
+async def forget_all_asks(conn: Connection, item_ids: Collection[int]) -> None:
+    """An item that is another one now, or gone, has asked for nothing."""
+    if item_ids:
+        await conn.execute(_FORGET_ALL_ASKS, (list(item_ids),))

@@ -12,13 +12,16 @@ AROUND = 3
 # To match more lines than that takes long, and how long is for a stranger to choose.
 MOST_LINES_MATCHED = 2_000
 
+# Before what belongs to the line above.
+CONTINUED = "\u21aa "
 # Letters and marks by their category, blank or nothing to the eye: fillers, joiners, variation selectors.
 _UNSEEN = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}).union(
-    range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)
+    range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), map(ord, CONTINUED.strip())
 )
 
 _WRAPPED = TextWrapper(
     WIDTH,
+    subsequent_indent=CONTINUED,
     expand_tabs=False,
     replace_whitespace=False,
     drop_whitespace=False,
@@ -36,7 +39,14 @@ def field_diff(field: str, old: object, new: object) -> list[str]:
 
 
 def visible(text: str) -> str:
-    """Characters that a reader would not see, or that would move what is seen, are written out as codes."""
+    """Characters that a reader would not see, or that would move what is seen, are written out as codes.
+
+    A backslash is written twice, so that a code is never the text it looks like.
+    """
+    return _written_out(text.replace("\\", "\\\\"))
+
+
+def _written_out(text: str) -> str:
     return "".join(char if _is_seen(char) else _code(char) for char in text)
 
 
@@ -53,8 +63,12 @@ def _lines(value: object) -> list[str]:
     """Broken at words, so that a change of one word in a long text is a change of one line."""
     if value is None:
         return []
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    paragraphs = [visible(line) for line in text.split("\n")]
+    if isinstance(value, str):
+        paragraphs = [visible(line) for line in value.split("\n")]
+    else:
+        # JSON has written its own backslashes twice.
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2)
+        paragraphs = [_written_out(line) for line in text.split("\n")]
     return [line for paragraph in paragraphs for line in _WRAPPED.wrap(paragraph) or [""]]
 
 

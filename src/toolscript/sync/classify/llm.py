@@ -1,6 +1,7 @@
 """A language model as a classifier: several items a call, few calls at once, no more tokens than it was given."""
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,9 +14,13 @@ from toolscript.sync.classify.answers import answers_in
 from toolscript.sync.classify.prompts import data_of, instructions_for, schema_for
 from toolscript.sync.classify.rules import LEFT_OUT, Rated, Ratings, RulesClassifier, confidence_of
 
+PART = {"part": "classifier"}
+
 MOST_SKILLS_OFFERED = 60
 # What the rules find less likely than this, an item that tried to steer does not get.
 LEAST_FOR_STEERING = 0.25
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -64,6 +69,9 @@ class LlmClassifier:
         }
         if not answers:
             raise _failure(this_round, len(items))
+        if this_round.failures:
+            reason = this_round.failures[0].message
+            logger.warning("%d items left to the rules: %s", len(items) - len(answers), reason, extra=PART)
         return [answers.get(place, Classification()) for place in range(len(items))]
 
     def _batches(self, ratings: Ratings) -> Iterator[Sequence[int]]:

@@ -9,6 +9,8 @@ from toolscript.model.skills import Skill
 
 MAX_SKILL = 400
 MAX_DESCRIPTION, MAX_NAME, MAX_PARAMETERS = 1_000, 200, 20
+# A small model does not find the end of a text by itself.
+MAX_REASON, MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 100, 40, 120
 
 _TASK = (
     "Sort items into skills. Each line of the data is one item, with its number. For every number answer once:"
@@ -32,10 +34,13 @@ def data_of(items: Sequence[Item]) -> str:
 def schema_for(skills: Sequence[Skill], items: int) -> JsonObject:
     assignment = _object(
         skill_id={"type": "string", "enum": [skill.id for skill in skills]},
-        reason={"type": "string"},
+        reason={"type": "string", "maxLength": MAX_REASON},
         confidence={"type": "number", "minimum": 0, "maximum": 1},
     )
-    suggested = _object(name={"type": "string"}, description={"type": "string"})
+    suggested = _object(
+        name={"type": "string", "maxLength": MAX_SUGGESTED_NAME},
+        description={"type": "string", "maxLength": MAX_SUGGESTED_DESCRIPTION},
+    )
     answer = _object(
         item={"type": "integer", "enum": list(range(1, items + 1))},
         assignments={"type": "array", "items": assignment, "maxItems": MOST_ASSIGNMENTS},

@@ -22,6 +22,10 @@ CREATE TABLE mcp.skill_categories (
 );
 CREATE INDEX skill_categories_revision ON mcp.skill_categories (revision);
 
+ALTER TABLE mcp.index_generations
+    DROP CONSTRAINT index_generations_state_check,
+    ADD CHECK (state IN ('live', 'building', 'previous', 'dropped'));
+
 ALTER TABLE mcp.items
     ADD COLUMN needs_skills boolean NOT NULL DEFAULT true,
     ADD COLUMN skills_by_hand boolean NOT NULL DEFAULT false;
@@ -49,9 +53,12 @@ CREATE TABLE mcp.skill_suggestions (
     skill_id              text REFERENCES mcp.skill_categories,
     reviewed_by           text,
     reviewed_at           timestamptz,
+    call_after            bigint,
     created_at            timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX skill_suggestions_status ON mcp.skill_suggestions (status, id);
+-- Decided ones of which not all who asked have been called again.
+CREATE INDEX skill_suggestions_unfinished ON mcp.skill_suggestions (id) WHERE call_after IS NOT NULL;
 
 CREATE TABLE mcp.skill_suggestion_items (
     suggestion_id bigint NOT NULL REFERENCES mcp.skill_suggestions ON DELETE CASCADE,
@@ -104,6 +111,11 @@ DROP TABLE mcp.skill_suggestion_items;
 DROP TABLE mcp.skill_suggestions;
 DROP TABLE mcp.tool_skill_assignments;
 ALTER TABLE mcp.items DROP COLUMN needs_skills, DROP COLUMN skills_by_hand;
+DELETE FROM mcp.items WHERE NOT is_active;
+DELETE FROM mcp.index_generations WHERE state = 'dropped';
+ALTER TABLE mcp.index_generations
+    DROP CONSTRAINT index_generations_state_check,
+    ADD CHECK (state IN ('live', 'building', 'previous'));
 DROP TABLE mcp.skill_categories;
 DROP SEQUENCE mcp.skill_revision;
 """

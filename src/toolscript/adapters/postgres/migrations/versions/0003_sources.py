@@ -27,6 +27,9 @@ CREATE INDEX item_changes_item ON mcp.item_changes (item_id, id);
 CREATE INDEX item_changes_state ON mcp.item_changes (state, id);
 CREATE UNIQUE INDEX item_changes_one_held ON mcp.item_changes (item_id) WHERE state = 'held';
 
+-- Items that left their source.
+CREATE INDEX items_gone ON mcp.items (source, updated_at) WHERE NOT is_active;
+
 CREATE TABLE mcp.sync_jobs (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     state        text NOT NULL DEFAULT 'queued'
@@ -45,6 +48,7 @@ CREATE TABLE mcp.sync_jobs (
 
 DOWN = """
 DROP TABLE mcp.sync_jobs;
+DROP INDEX mcp.items_gone;
 DROP TABLE mcp.item_changes;
 """
 
