@@ -99,7 +99,7 @@ async def test_a_job_answers_at_once_runs_tells_its_progress_and_is_done() -> No
 async def test_few_run_at_once_and_the_others_wait_their_turn() -> None:
     scene = Scene()
     async with scene.runner().running() as runner:
-        jobs = [await runner.submit("catalog", scene.gated) for _ in range(5)]
+        jobs = [await runner.submit(f"catalog {number}", scene.gated) for number in range(5)]
         await scene.jobs.until(jobs[1].id, lambda now: now.state is JobState.RUNNING)
         assert [(await scene.jobs.find(job.id)).state for job in jobs[2:]] == [JobState.QUEUED] * 3
         assert scene.begun == 2
@@ -195,3 +195,22 @@ async def test_a_job_that_cannot_be_written_down_is_refused_and_takes_no_room() 
         with pytest.raises(CatalogUnavailable):
             await runner.submit("catalog", scene.gated)
         runner.require_room()
+
+
+async def test_jobs_of_one_source_run_in_the_order_they_came() -> None:
+    scene = Scene()
+    ended: list[int] = []
+
+    def work(number: int) -> Work:
+        async def run(_: OnProgress) -> Outcome:
+            for _ in range(10 - number):
+                await asyncio.sleep(0)
+            ended.append(number)
+            return Outcome({})
+
+        return run
+
+    async with scene.runner(at_once=10).running() as runner:
+        jobs = [await runner.submit("catalog", work(number)) for number in range(5)]
+        await scene.jobs.until(jobs[-1].id, is_over)
+    assert ended == [0, 1, 2, 3, 4]

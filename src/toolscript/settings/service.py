@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535, description="Port `serve` listens on.")
     admin_token: Annotated[SecretStr, AfterValidator(_header_safe)] = Field(
         default=SecretStr(""),
-        description="What writes over HTTP must carry as a bearer token; empty: only this machine may write.",
+        description="What writes over HTTP must carry as a bearer token; empty: only this machine may write. Set it behind a proxy.",
     )
     hold_changes: bool = Field(default=False, description="Changed definitions wait for a person's approval.")
     sync_config: str = Field(
@@ -94,7 +94,7 @@ class Settings(BaseSettings):
         default=60.0, gt=0, le=600, description="How long one answer of the language model may take."
     )
     classify_batch: int = Field(
-        default=10, ge=1, le=50, description="Items a language model is asked about at once."
+        default=10, ge=1, le=20, description="Items a language model is asked about at once."
     )
     classify_concurrency: int = Field(
         default=4, ge=1, le=64, description="Questions a worker has open with the language model at once."

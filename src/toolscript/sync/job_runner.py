@@ -96,7 +96,7 @@ class JobRunner:
             del self._last_of[source]
 
     async def _run_after(self, earlier: asyncio.Task[None] | None, job_id: int, work: Work) -> None:
-        """Jobs of one source run one after the other: what was sent first must not overwrite what was sent later."""
+        """Jobs of one source run one after the other: what was sent first must not overwrite what came later."""
         if earlier is not None:
             await asyncio.wait([earlier])
         await self._run(job_id, work)

@@ -1,6 +1,5 @@
 """The commands. Each one parses, hands over to a deployable, and shows what came back."""
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -23,7 +22,7 @@ from toolscript.surfaces.cli.gateway_find import find_commands
 from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, flags
 from toolscript.surfaces.cli.gateway_serve import serve_commands
 from toolscript.surfaces.cli.gateway_tables import show_findings
-from toolscript.surfaces.cli.output import progress, say, show
+from toolscript.surfaces.cli.output import json_text, progress, say, show
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
 from toolscript.surfaces.cli.sync import SyncCommands, add_sync
@@ -81,7 +80,7 @@ def run(app: typer.Typer) -> None:
         app()
     except ToolscriptError as error:
         if "--json" in sys.argv:
-            say(json.dumps(envelope_of(error), ensure_ascii=False))
+            say(json_text(envelope_of(error)))
         else:
             say(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
         raise SystemExit(ERROR_TABLE[type(error)].exit_code) from None

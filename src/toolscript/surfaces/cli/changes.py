@@ -1,6 +1,5 @@
 """changes: definitions that changed after they were seen, and decisions about those that are held."""
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -12,7 +11,7 @@ from toolscript.model.changes import ChangeState, ItemChange
 from toolscript.model.tool_ids import tool_id
 from toolscript.surfaces.cli.diffs import field_diff
 from toolscript.surfaces.cli.gateway_options import AsJson
-from toolscript.surfaces.cli.output import colour_wanted, say, show
+from toolscript.surfaces.cli.output import colour_wanted, json_text, say, show
 from toolscript.surfaces.cli.skills_commands import LARGEST_ID, By, Limit, person
 from toolscript.surfaces.cli.tables import printable, table
 
@@ -55,7 +54,7 @@ def _look(group: typer.Typer, service: Callable[[], ChangeCommands]) -> None:
         shown, more = found[:limit], len(found) > limit
         if as_json:
             data = {"changes": [change_to_json(one) for one in shown], "next": shown[-1].id if more else None}
-            sys.stdout.write(json.dumps(data, ensure_ascii=False) + "\n")
+            sys.stdout.write(json_text(data) + "\n")
             return
         _show_table(shown)
         if more:

@@ -25,7 +25,7 @@ from toolscript.surfaces.cli.gateway_tables import (
     show_servers,
 )
 from toolscript.surfaces.cli.many_queries import queries_of
-from toolscript.surfaces.cli.output import progress, say
+from toolscript.surfaces.cli.output import json_text, progress, say
 
 if TYPE_CHECKING:
     from toolscript.ports import Gateway
@@ -248,4 +248,4 @@ def _kind(kind: Kind) -> ItemKind | None:
 
 
 def _print_json(data: object) -> None:
-    sys.stdout.write(json.dumps(data, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(data) + "\n")

@@ -10,7 +10,7 @@ from toolscript.model.gateway import LocalAnswer, LocalHit
 from toolscript.model.items import Item, ItemKind
 from toolscript.model.servers import CallResult, ServerState
 from toolscript.model.tool_ids import tool_id
-from toolscript.surfaces.cli.output import colour_wanted, say
+from toolscript.surfaces.cli.output import colour_wanted, json_text, say
 from toolscript.surfaces.cli.tables import harmless, printable, table
 
 MOST_DESCRIBED = 80
@@ -99,7 +99,7 @@ def show_call(result: CallResult) -> None:
         # In a pipe it is data and stays as it is; a terminal would do what it says.
         sys.stdout.write((harmless(said) if sys.stdout.isatty() else said) + "\n")
     if not result.content and result.structured_content is not None:
-        sys.stdout.write(json.dumps(result.structured_content, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(result.structured_content) + "\n")
 
 
 def _name(item: Item) -> str:
@@ -109,7 +109,7 @@ def _name(item: Item) -> str:
 
 def show_findings(findings: Sequence[Any], *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps({"findings": [asdict(one) for one in findings]}, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text({"findings": [asdict(one) for one in findings]}) + "\n")
         return
     for one in findings:
         sys.stdout.write(f"{'ok  ' if one.ok else 'FIX '} {one.code}: {printable(one.message)}\n")

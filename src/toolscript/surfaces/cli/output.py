@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolscript.model.progress import OnProgress, Progress
-from toolscript.surfaces.cli.tables import harmless
+from toolscript.surfaces.cli.tables import harmless, is_harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -34,8 +34,13 @@ def colour_wanted() -> bool:
 
 
 def show(result: Mapping[str, object], text: str, *, as_json: bool) -> None:
-    shown = json.dumps(result, ensure_ascii=False, default=str) if as_json else harmless(text)
-    sys.stdout.write(shown + "\n")
+    sys.stdout.write((json_text(result) if as_json else harmless(text)) + "\n")
+
+
+def json_text(data: object) -> str:
+    """JSON on one line; what a terminal would obey is written as an escape."""
+    text = json.dumps(data, ensure_ascii=False, default=str)
+    return "".join(char if is_harmless(char) else json.dumps(char)[1:-1] for char in text)
 
 
 def say(message: str) -> None:

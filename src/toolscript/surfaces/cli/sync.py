@@ -1,6 +1,5 @@
 """sync: what comes into the catalog, from a file or from MCP servers."""
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from toolscript.errors import InvalidRequest
 from toolscript.model.items import StoreReport
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile
-from toolscript.surfaces.cli.output import colour_wanted, progress, say, show
+from toolscript.surfaces.cli.output import colour_wanted, json_text, progress, say, show
 from toolscript.surfaces.cli.tables import printable, table
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def _watch(service: SyncCommands, chosen: _Chosen, *, as_json: bool) -> None:
     def tell(report: "ServerReport") -> None:
         text = f"failed: {report.failed}" if report.taken is None else _counts(report.taken)
         line = f"{printable(report.server)}: {printable(text)}"
-        sys.stdout.write((json.dumps(report.as_json(), ensure_ascii=False) if as_json else line) + "\n")
+        sys.stdout.write((json_text(report.as_json()) if as_json else line) + "\n")
         sys.stdout.flush()
         if report.taken is not None:
             _hint_at_held(report.taken.stored)
@@ -141,7 +140,7 @@ def _counts(report: "ImportReport") -> str:
 def _show_servers(reports: "Sequence[ServerReport]", *, as_json: bool) -> None:
     if as_json:
         data = {"servers": [one.as_json() for one in reports]}
-        sys.stdout.write(json.dumps(data, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(data) + "\n")
     else:
         _say_refused(reports)
         head = ["Server", "Added", "Changed", "Unchanged", "Held", "Removed", "Failed"]

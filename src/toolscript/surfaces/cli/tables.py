@@ -23,10 +23,10 @@ def printable(text: str) -> str:
 
 def harmless(text: str) -> str:
     """The same lines, each as it is but for that."""
-    return "".join(char if char == "\n" or _is_harmless(char) else " " for char in text)
+    return "".join(char if char == "\n" or is_harmless(char) else " " for char in text)
 
 
-def _is_harmless(char: str) -> bool:
+def is_harmless(char: str) -> bool:
     return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
