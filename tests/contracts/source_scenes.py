@@ -1,9 +1,12 @@
 """A catalog with the changes it writes down, and jobs, as contract tests ask for them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet
+import pytest
+
+from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet, open_pool
 from toolscript.adapters.postgres.audit import read_audit
 from toolscript.adapters.postgres.changes import PostgresItemChanges
 from toolscript.adapters.postgres.jobs import PostgresSyncJobs
@@ -59,6 +62,16 @@ class Changing:
 class Working:
     jobs: SyncJobs
     let_pass: Callable[[float], Awaitable[None]]
+
+
+@asynccontextmanager
+async def open_changing(request: pytest.FixtureRequest) -> AsyncIterator[Changing]:
+    """In memory or on PostgreSQL, as the fixture's parameter says."""
+    if request.param == "memory":
+        yield changing_in_memory()
+        return
+    async with open_pool(request.getfixturevalue("postgres_url"), size=8) as pool:
+        yield changing_in_postgres(pool)
 
 
 def changing_in_memory() -> Changing:

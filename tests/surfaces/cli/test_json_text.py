@@ -7,7 +7,7 @@ import pytest
 from toolscript.surfaces.cli.output import json_text
 
 
-@pytest.mark.parametrize("said", ["\x1b[2J", "\x9b31m", "\u202eevil", "\U000e0041tag", "line\u2028end", "日本語 äöü"])
+@pytest.mark.parametrize("said", ["\x1b[2J", "\x9b31m", "\u202eevil", "\U000e0041tag", "line\u2028end", "日本語"])
 def test_what_a_terminal_would_obey_is_escaped_and_reads_back_as_it_was(said: str) -> None:
     text = json_text({"said": said})
     assert json.loads(text) == {"said": said}

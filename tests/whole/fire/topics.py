@@ -13,7 +13,7 @@ from toolscript.model.skills import Classification, Skill, SuggestedSkill, Uncla
 
 GROUPS = 20
 TOPICS_PER_GROUP = 4
-SOURCES = 3
+SOURCES = 6
 
 
 def source_of(key: str) -> str:

@@ -32,7 +32,7 @@ class _Round:
 
 
 class LlmClassifier:
-    """Items it has no usable answer for come back without assignments; refused when that is so for all of them."""
+    """Items it has no usable answer for come back without assignments; refused when the endpoint is no use."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class LlmClassifier:
             for place, answer in zip(places, call.result(), strict=True)
             if answer is not None
         }
-        if not answers:
-            raise _failure(this_round, len(items))
+        if not answers and (failure := _failure(this_round, len(calls))):
+            raise failure
         if this_round.failures:
             reason = this_round.failures[0].message
             logger.warning("%d items left to the rules: %s", len(items) - len(answers), reason, extra=PART)
@@ -113,10 +113,13 @@ def _part(ratings: Ratings, places: Sequence[int]) -> Ratings:
     return Ratings(ratings.skills, [ratings.rated[place] for place in places])
 
 
-def _failure(this_round: _Round, items: int) -> ToolscriptError:
-    if this_round.failures:
-        return this_round.failures[0]
-    return Rejected(f"the text model has no usable answer for any of {items} items", hint="try a larger model")
+def _failure(this_round: _Round, calls: int) -> ToolscriptError | None:
+    """What says that the endpoint is no use now. One call that is refused, or without a usable answer, may be the
+    doing of one item: it must not cost the others their classifier."""
+    gone = [error for error in this_round.failures if not isinstance(error, Rejected)]
+    if gone:
+        return gone[0]
+    return this_round.failures[0] if 1 < calls == len(this_round.failures) else None
 
 
 def _offered(ratings: Ratings) -> Sequence[Skill]:

@@ -1,0 +1,55 @@
+"""What every catalog promises about changes when many write and decide at the same time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.contracts.scenes import tool, tools
+from tests.contracts.source_scenes import Changing, open_changing
+from toolscript.model.items import StoreReport
+
+pytestmark = pytest.mark.requirement("SK-009")
+
+BEFORE, AFTER = tool("read", "Reads a file."), tool("read", "Reads a file, or two.")
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Changing]:
+    async with open_changing(request) as opened:
+        yield opened
+
+
+async def test_two_who_decide_at_once_do_not_both_decide(scene: Changing) -> None:
+    await scene.known(BEFORE)
+    await scene.holding.store("file", [AFTER])
+    (waiting,) = await scene.changes.page(None, 10)
+    decided = await asyncio.gather(
+        *(scene.changes.approve(waiting.id, f"person {number}") for number in range(4)), return_exceptions=True
+    )
+    assert sorted(type(one).__name__ for one in decided) == ["Conflict"] * 3 + ["ItemChange"]
+    assert len(await scene.audit()) == 1
+
+
+async def test_decisions_and_stores_of_one_source_at_once_leave_one_truth(scene: Changing) -> None:
+    names = [f"tool_{number}" for number in range(20)]
+    await scene.known(*(tool(name) for name in names))
+    await scene.holding.store("file", [tool(name, "new") for name in names])
+    waiting = await scene.changes.page(None, 100)
+    again = [tool(name, "new") for name in names]
+    await asyncio.gather(
+        *(scene.changes.approve(one.id, "ada") for one in waiting[:10]),
+        *(scene.changes.reject(one.id, "ada") for one in waiting[10:]),
+        *(scene.holding.store("file", again[:: 1 - 2 * (number % 2)]) for number in range(4)),
+    )
+    approved = {one.name for one in waiting[:10]}
+    assert {found.item.name for found in await scene.everything() if found.item.description} == approved
+    assert len(await scene.changes.page(None, 100)) == len(names)
+
+
+async def test_of_two_who_bring_an_item_at_once_one_adds_it_and_the_other_is_held(scene: Changing) -> None:
+    one, other = await asyncio.gather(
+        scene.holding.store("file", tools(200, "one")), scene.holding.store("file", tools(200, "other"))
+    )
+    assert sorted((one, other), key=lambda report: report.held) == [StoreReport(added=200), StoreReport(held=200)]
+    assert len({found.item.description for found in await scene.everything()}) == 1
