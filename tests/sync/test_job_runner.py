@@ -203,7 +203,7 @@ async def test_jobs_of_one_source_run_in_the_order_they_came() -> None:
 
     def work(number: int) -> Work:
         async def run(_: OnProgress) -> Outcome:
-            for _ in range(10 - number):
+            for _turn in range(10 - number):
                 await asyncio.sleep(0)
             ended.append(number)
             return Outcome({})
