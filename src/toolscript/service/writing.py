@@ -137,9 +137,7 @@ class Writer:
             at_step=at_step,
         )
         skill_points = SkillPoints(stores.skill_vectors, self.embedder, self.opened.skills, generation)
-        return Worker(
-            indexer, skill_points, stores.suggestions, stores.dirty, generation, on_progress=on_progress
-        )
+        return Worker(indexer, skill_points, stores.suggestions, stores.dirty, generation, on_progress=on_progress)
 
 
 @asynccontextmanager

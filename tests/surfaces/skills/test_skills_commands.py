@@ -169,8 +169,8 @@ def test_a_rebuild_finds_the_sums_as_they_should_be(skills: CommandLine) -> None
 @pytest.mark.requirement("SK-006")
 def test_suggestions_are_listed_looked_at_and_decided_without_a_terminal(skills: CommandLine) -> None:
     skills("add", "post", "--name", "Post", "--description", "Send and read email messages")
-    names = ("Mail rooms", "Nonsense", "Email")
-    first, second, third = (skills.suggest(name, "send_mail", description="Messages") for name in names)
+    asked = (("Mail rooms", "create_event"), ("Nonsense", "readFile"), ("Email", "send_mail"))
+    first, second, third = (skills.suggest(name, item, description="Messages") for name, item in asked)
     listed = skills("suggestions")
     assert {first, second, third} <= {one["id"] for one in listed["suggestions"]}
     evidence = skills("suggestion", str(third))

@@ -90,7 +90,8 @@ async def test_what_was_decided_cannot_be_decided_again(managed: Managed) -> Non
 
 
 async def test_suggestions_are_listed_by_state_page_by_page(managed: Managed) -> None:
-    numbers = [await managed.suggest(f"Listed {name}", "get_forecast_ru") for name in ("one", "two", "three")]
+    items = ("get_forecast_ru", "get_forecast", "readFile")
+    numbers = [await managed.suggest(f"Listed by {item}", item) for item in items]
     await managed.ask("POST", f"{SUGGESTIONS}/{numbers[1]}/reject", json={"reviewer": "ann"})
     before = numbers[0] - 1
     pending = await managed.ask("GET", SUGGESTIONS, after=before)

@@ -95,7 +95,8 @@ class Operations:
         asked = sorted(name for name in model.asked() if topics.group_of(name) == group)
         skills = sorted(name for name in model.active if topics.group_of(name) == group)
         active = [name for name in skills if model.active[name]]
-        choices = [partial(self._approve, name) for name in asked[:2]]
+        # What is asked for may be a skill that was deactivated: its id is taken.
+        choices = [partial(self._approve, name) for name in asked[:3] if name not in model.active]
         choices += [partial(self._reject, name) for name in asked[2:3]]
         choices += [partial(self._merge, name, into) for name in asked[:1] for into in active]
         choices += [partial(self._switch, name) for name in skills]
