@@ -185,3 +185,25 @@ async def test_marking_a_dirty_item_again_raises_its_version(record: Record) -> 
     await record.dirty.mark(FIRST, [41])
     await record.dirty.clear(FIRST, held)
     assert (await claim(record)).versions[41] > held.versions[41]
+
+
+async def test_what_another_worker_held_before_is_said_to_be_taken_over(record: Record) -> None:
+    await record.catalog.store("file", tools(2))
+    first = await record.dirty.claim(FIRST, 1, 60)
+    assert first.taken_over == frozenset()
+    await record.let_pass(120)
+    second = await record.dirty.claim(FIRST, 10, 60)
+    assert second.taken_over == first.versions.keys()
+    assert (await record.dirty.renew(FIRST, second, 60)).taken_over == second.taken_over
+
+
+async def test_what_is_to_be_looked_at_again_stays_dirty_and_is_free_after_a_while(record: Record) -> None:
+    await record.catalog.store("file", tools(2))
+    claim = await record.dirty.claim(FIRST, 10, 60)
+    one, _ = claim.versions
+    await record.dirty.clear(FIRST, claim, [one], 30)
+    assert (await record.dirty.claim(FIRST, 10, 60)).versions == {}
+    await record.let_pass(31)
+    again = await record.dirty.claim(FIRST, 10, 60)
+    assert again.versions == {one: claim.versions[one]}
+    assert again.taken_over == frozenset()

@@ -5,6 +5,7 @@ import pytest
 from tests.sync.scenes import POISON, Scene, times_embedded, tool, tools
 from toolscript.errors import EmbedderUnavailable
 from toolscript.model.dirty import Pending
+from toolscript.model.index import Point
 from toolscript.model.item_text import embedded_views
 from toolscript.sync.indexer import Step
 from toolscript.sync.points import point_of
@@ -148,3 +149,21 @@ async def test_a_worker_too_late_does_not_bring_back_for_good_what_was_removed()
     await scene.dirty.clear(1, late)
     await scene.drain()
     assert await (await scene.index()).count() == 0
+
+
+async def test_an_item_that_a_dead_worker_put_back_is_removed_again() -> None:
+    """It lost its lease just before it wrote, and died just after."""
+    scene = Scene()
+    await scene.catalog.store("file", [tool("fleeting")])
+    await scene.drain()
+    (seen,) = await (await scene.index()).scan(0, 10)
+    vector = (await scene.embedder.embed_passages(["fleeting"]))[0]
+    await scene.catalog.remove("file", ["fleeting"])
+    await scene.dirty.claim(1, 10, 60)
+    scene.time += 120
+    await scene.drain()
+    assert await scene.indexed_names() == set()
+    await (await scene.index()).put([Point(seen.id, seen.version, vector, {}, {"name": "fleeting"})])
+    scene.time += 120
+    await scene.drain()
+    assert await scene.indexed_names() == set()

@@ -22,6 +22,7 @@ from toolscript.model.models import IndexCard
 from toolscript.model.progress import silent
 from toolscript.model.skills import Skill
 from toolscript.ports import Index
+from toolscript.service.classifying import Classifying
 from toolscript.service.parts import Stores, open_stores
 from toolscript.service.writing import Writer
 from toolscript.settings import Settings
@@ -117,7 +118,9 @@ async def opened_scene(settings: Settings) -> AsyncIterator[Scene]:
         opened = await open_for_writing(stores.indexes, stores.dirty, IndexCard(embedder.model))
         items, skills = CountingIndex(opened.index), CountingIndex(opened.skills)
         counting: Opened = replace(opened, index=items, skills=skills)  # type: ignore[arg-type]
-        yield Scene(stores, Writer(settings, stores, embedder, TopicClassifier(), counting), items, skills)
+        yield Scene(
+            stores, Writer(settings, stores, embedder, Classifying(TopicClassifier()), counting), items, skills
+        )
 
 
 async def fill(scene: Scene, items: int, skills: int) -> None:

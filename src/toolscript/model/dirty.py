@@ -6,10 +6,14 @@ from enum import StrEnum
 
 @dataclass(frozen=True)
 class Claim:
-    """Dirty items that one worker holds until its lease ends: item id to the version that made it dirty."""
+    """Dirty items that one worker holds until its lease ends: item id to the version that made it dirty.
+
+    `taken_over` are those that another worker held before, and may yet write: nobody knows what became of it.
+    """
 
     token: str
     versions: dict[int, int]
+    taken_over: frozenset[int] = frozenset()
 
 
 # Tries after which an item counts as failing rather than unlucky.

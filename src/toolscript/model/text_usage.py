@@ -27,6 +27,12 @@ class TextUsage:
         return self.prompt_tokens + self.completion_tokens
 
 
+@dataclass(frozen=True)
+class Spending:
+    usage: TextUsage
+    cost: float
+
+
 def cost(usage: TextUsage, price_in: float, price_out: float) -> float:
     """In the currency of the prices, which are for a million tokens each."""
     return (usage.prompt_tokens * price_in + usage.completion_tokens * price_out) / PER

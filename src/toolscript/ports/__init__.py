@@ -130,8 +130,13 @@ class DirtySet(Protocol):
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         """The part of a claim that is still held, held for longer."""
 
-    async def clear(self, generation: int, claim: Claim) -> None:
-        """Forgets what was followed; frees what changed meanwhile; marks again what was lost to another."""
+    async def clear(
+        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+    ) -> None:
+        """Forgets what was followed; frees what changed meanwhile; marks again what was lost to another.
+
+        Those that are to be looked at `again` stay dirty, and are free after a while.
+        """
 
     async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
         """Gives the items back, to be tried again later and ever later."""

@@ -1,9 +1,11 @@
 """Who classifies items: a language model where one is set up, with the rules behind it, or the rules alone."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 
+from toolscript.model.text_usage import Spending, cost
 from toolscript.ports import Classifier, Embedder
 from toolscript.settings import Settings
 from toolscript.sync.classify.rules import RulesClassifier
@@ -11,14 +13,21 @@ from toolscript.sync.classify.rules import RulesClassifier
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Classifying:
+    """Who classifies, and what the language model has cost so far; None when there is none."""
+
+    classifier: Classifier
+    spent: Callable[[], Spending | None] = lambda: None
+
+
 @asynccontextmanager
-async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterator[Classifier]:
+async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterator[Classifying]:
     rules = RulesClassifier(embedder)
     if not settings.text_url:
-        yield rules
+        yield Classifying(rules)
         return
     from toolscript.adapters.openai_text import OpenAITextModel
-    from toolscript.model.text_usage import cost
     from toolscript.sync.classify.fallback import FallbackClassifier
     from toolscript.sync.classify.llm import LlmClassifier
 
@@ -36,10 +45,12 @@ async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterat
         concurrency=settings.classify_concurrency,
         token_budget=settings.classify_token_budget,
     )
+
+    def spent() -> Spending:
+        return Spending(text.usage, cost(text.usage, settings.classify_price_in, settings.classify_price_out))
+
     try:
-        yield FallbackClassifier(model, rules)
+        yield Classifying(FallbackClassifier(model, rules), spent)
     finally:
-        used = text.usage
-        spent = cost(used, settings.classify_price_in, settings.classify_price_out)
-        logger.info("language model used", extra={"usage": used, "cost": spent})
+        logger.info("language model used", extra={**asdict(text.usage), "cost": spent().cost})
         await text.close()

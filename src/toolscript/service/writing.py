@@ -5,14 +5,14 @@ import logging
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolscript.errors import SetupError
 from toolscript.model.dirty import Generation
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
-from toolscript.ports import Classifier, Embedder
-from toolscript.service.classifying import open_classifier
+from toolscript.ports import Embedder
+from toolscript.service.classifying import Classifying, open_classifier
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.skills import load_default_skills
 from toolscript.settings import Settings, load_settings
@@ -44,7 +44,8 @@ def migrate(*, down_to: str | None, skills: bool) -> LoadedSkills | None:
 def drain(on_progress: OnProgress) -> WorkReport:
     async def run() -> WorkReport:
         async with open_writer(load_settings()) as writer:
-            return await writer.worker(on_progress).drain()
+            report = await writer.worker(on_progress).drain()
+            return replace(report, language_model=writer.classifying.spent())
 
     return asyncio.run(run())
 
@@ -119,7 +120,7 @@ class Writer:
     settings: Settings
     stores: Stores
     embedder: Embedder
-    classifier: Classifier
+    classifying: Classifying
     opened: Opened
 
     def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
@@ -128,7 +129,7 @@ class Writer:
             stores.catalog,
             stores.dirty,
             stores.skill_vectors,
-            ItemSkills(stores.taxonomy, stores.assignments, self.classifier),
+            ItemSkills(stores.taxonomy, stores.assignments, self.classifying.classifier),
             self.embedder,
             self.opened.index,
             generation,
@@ -151,8 +152,8 @@ async def open_writer(settings: Settings) -> AsyncIterator[Writer]:
 
 @asynccontextmanager
 async def _writer(settings: Settings, stores: Stores, embedder: Embedder, opened: Opened) -> AsyncIterator[Writer]:
-    async with open_classifier(settings, embedder) as classifier:
-        yield Writer(settings, stores, embedder, classifier, opened)
+    async with open_classifier(settings, embedder) as classifying:
+        yield Writer(settings, stores, embedder, classifying, opened)
 
 
 async def _not_all_indexed(stores: Stores, generation: Generation, report: WorkReport) -> SetupError:

@@ -76,7 +76,8 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535, description="Port `serve` listens on.")
     admin_token: Annotated[SecretStr, AfterValidator(_header_safe)] = Field(
         default=SecretStr(""),
-        description="What writes over HTTP must carry as a bearer token; empty: only this machine may write. Set it behind a proxy.",
+        description="What writes over HTTP must carry as a bearer token; empty: only this machine may write. "
+        "Behind a proxy, set it.",
     )
     hold_changes: bool = Field(default=False, description="Changed definitions wait for a person's approval.")
     sync_config: str = Field(

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -120,9 +121,12 @@ class Indexer:
         points = [point_of(stored, vector) for stored, vector in zip(settled, vectors, strict=True)]
         await self._index.put([point for point in points if point.id in claim.versions])
         self._at_step(Step.PUT)
-        await self._index.remove(_gone(claim, items))
+        gone = _gone(claim, items)
+        await self._index.remove(gone)
         self._at_step(Step.REMOVED)
-        await self._dirty.clear(self._generation, claim)
+        # Whoever held it before may put back what we removed, and die before it can tell: we look once more.
+        again = claim.taken_over & {point.id for point in gone}
+        await self._dirty.clear(self._generation, claim, again, self._lease_seconds)
         self.followed += len(claim.versions)
         self._at_step(Step.CLEARED)
 
@@ -156,7 +160,7 @@ class Indexer:
 def _with_our_changes(claim: Claim, before: Sequence[StoredItem], after: Sequence[StoredItem]) -> Claim:
     """A classification changes an item too: the version it gave is what we are at work on now."""
     ours = {new.id: new.version for old, new in zip(before, after, strict=True) if new.version != old.version}
-    return Claim(claim.token, claim.versions | ours)
+    return replace(claim, versions=claim.versions | ours)
 
 
 def _counted(items: Sequence[StoredItem], vectors: Matrix) -> list[Counted]:
@@ -176,4 +180,4 @@ def _gone(claim: Claim, items: Sequence[StoredItem]) -> list[PointVersion]:
 def _halves(claim: Claim) -> list[Claim]:
     pairs = list(claim.versions.items())
     middle = len(pairs) // 2
-    return [Claim(claim.token, dict(pairs[:middle])), Claim(claim.token, dict(pairs[middle:]))]
+    return [replace(claim, versions=dict(pairs[:middle])), replace(claim, versions=dict(pairs[middle:]))]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from toolscript.errors import SetupError, Unavailable
 from toolscript.model.dirty import GenerationState
 from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.model.text_usage import Spending
 from toolscript.ports import DirtySet, Suggestions
 from toolscript.sync.indexer import Indexer
 from toolscript.sync.skill_points import SkillPoints
@@ -27,6 +28,7 @@ class WorkReport:
     followed: int
     left: int
     failing: int
+    language_model: Spending | None = None
 
 
 class Worker:

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -95,21 +95,26 @@ class MemoryDirtySet:
             if row.free_at == LONG_AGO or row.free_at <= self._now()
         )
         taken = [id_ for _, id_ in free[:limit]]
+        taken_over = frozenset(id_ for id_ in taken if rows[id_].held_by is not None)
         for id_ in taken:
             rows[id_].held_by, rows[id_].free_at = token, self._now() + lease_seconds
-        return Claim(token, {id_: rows[id_].version for id_ in taken})
+        return Claim(token, {id_: rows[id_].version for id_ in taken}, taken_over)
 
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         held = self._held(generation, claim)
         for row in held.values():
             row.free_at = self._now() + lease_seconds
-        return Claim(claim.token, {id_: claim.versions[id_] for id_ in held})
+        return replace(claim, versions={id_: claim.versions[id_] for id_ in held})
 
-    async def clear(self, generation: int, claim: Claim) -> None:
+    async def clear(
+        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+    ) -> None:
         rows, held = self._dirty[generation], self._held(generation, claim)
         for id_, version in claim.versions.items():
             if id_ not in held:
                 self._mark(rows, id_, self.next_version())
+            elif id_ in again:
+                rows[id_].held_by, rows[id_].free_at = None, self._now() + after_seconds
             elif rows[id_].version == version:
                 del rows[id_]
             else:

@@ -5,6 +5,7 @@ import asyncio
 from tests.whole.fire.topics import TopicClassifier
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import silent
+from toolscript.service.classifying import Classifying
 from toolscript.service.parts import open_stores
 from toolscript.service.writing import Writer
 from toolscript.settings import load_settings
@@ -18,7 +19,7 @@ async def main() -> None:
     async with open_stores(settings) as stores:
         card = IndexCard(embedder.model)
         opened = await open_for_writing(stores.indexes, stores.dirty, card)
-        writer = Writer(settings, stores, embedder, TopicClassifier(), opened)
+        writer = Writer(settings, stores, embedder, Classifying(TopicClassifier()), opened)
         await writer.worker(silent).run_forever(poll_seconds=0.05)
 
 

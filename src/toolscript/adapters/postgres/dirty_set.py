@@ -1,7 +1,8 @@
 """The dirty set in schema `mcp`: claimed with SKIP LOCKED, held by a lease, cleared by version."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from toolscript.adapters.postgres.pool import Pool, connection, transaction
 from toolscript.adapters.postgres.sql import MARK, OWN_GENERATIONS
@@ -19,14 +20,14 @@ WHERE state = 'live' AND fingerprint IS NULL
 
 _CLAIM = """
 WITH free AS (
-    SELECT item_id FROM mcp.dirty_items
+    SELECT item_id, held_by IS NOT NULL AS taken_over FROM mcp.dirty_items
     WHERE generation = %(generation)s AND free_at <= now()
     ORDER BY free_at, item_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 UPDATE mcp.dirty_items dirty
 SET held_by = %(token)s, free_at = now() + make_interval(secs => %(lease)s)
 FROM free WHERE dirty.generation = %(generation)s AND dirty.item_id = free.item_id
-RETURNING dirty.item_id, dirty.version
+RETURNING dirty.item_id, dirty.version, free.taken_over
 """
 
 # Rows are always locked in order of id, as a store does: two that meet wait for each other, and never in a ring.
@@ -51,6 +52,12 @@ RETURNING dirty.item_id
 
 _FREE = """
 UPDATE mcp.dirty_items SET held_by = NULL, free_at = '-infinity'
+WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
+RETURNING item_id
+"""
+
+_LATER = """
+UPDATE mcp.dirty_items SET held_by = NULL, free_at = now() + make_interval(secs => %(after)s)
 WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
 RETURNING item_id
 """
@@ -177,7 +184,8 @@ class PostgresDirtySet:
         values = {"generation": generation, "limit": limit, "token": token, "lease": lease_seconds}
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(_CLAIM, values)).fetchall()
-        return Claim(token, {int(str(row[0])): int(str(row[1])) for row in rows})
+        taken_over = frozenset(int(str(row[0])) for row in rows if row[2])
+        return Claim(token, {int(str(row[0])): int(str(row[1])) for row in rows}, taken_over)
 
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         values = {**_held(generation, claim), "lease": lease_seconds}
@@ -185,15 +193,19 @@ class PostgresDirtySet:
             await conn.execute(_LOCK, values)
             rows = await (await conn.execute(_RENEW, values)).fetchall()
         kept = {int(str(row[0])) for row in rows}
-        return Claim(claim.token, {id_: version for id_, version in claim.versions.items() if id_ in kept})
+        return replace(claim, versions={id_: version for id_, version in claim.versions.items() if id_ in kept})
 
-    async def clear(self, generation: int, claim: Claim) -> None:
+    async def clear(
+        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+    ) -> None:
         values = _held(generation, claim)
+        later = {**values, "ids": list(again), "after": after_seconds}
         async with transaction(self._pool) as conn:
             await conn.execute(_LOCK, values)
+            waiting = await (await conn.execute(_LATER, later)).fetchall() if again else []
             followed = await (await conn.execute(_FOLLOWED, values)).fetchall()
             freed = await (await conn.execute(_FREE, values)).fetchall()
-            lost = claim.versions.keys() - {int(str(row[0])) for row in followed + freed}
+            lost = claim.versions.keys() - {int(str(row[0])) for row in waiting + followed + freed}
             if lost:
                 await conn.execute(MARK, {"generation": generation, "ids": sorted(lost)})
 

@@ -130,7 +130,7 @@ def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) ->
         with progress() as on_progress:
             report = service().drain(on_progress)
         text = f"{report.followed:,} items followed, {report.left:,} left, {report.failing:,} of them failing"
-        show(asdict(report), text, as_json=as_json)
+        show(asdict(report), text + _spending(report), as_json=as_json)
         if report.left:
             raise typer.Exit(2)
 
@@ -184,6 +184,16 @@ def _doctor(
             healthy = all(one.ok for one in findings)
         if not healthy:
             raise typer.Exit(2)
+
+
+def _spending(report: "WorkReport") -> str:
+    if report.language_model is None:
+        return ""
+    used = report.language_model.usage
+    return (
+        f"\nlanguage model: {used.calls:,} calls, {used.failed:,} failed, {used.prompt_tokens:,} tokens asked, "
+        f"{used.completion_tokens:,} answered, cost {report.language_model.cost:.4f}"
+    )
 
 
 def _show_examination(report: "Examination", *, as_json: bool) -> None:
