@@ -1,5 +1,6 @@
 """Runs the installed command line as a person would, in an environment of the test's own."""
 
+import logging
 import os
 import signal
 import socket
@@ -8,8 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import IO
+from unittest.mock import patch
+
+from toolscript.__main__ import main
 
 WAIT_SECONDS = 60.0
 
@@ -36,6 +41,30 @@ def run(
     )
     assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
     return done
+
+
+def run_here(
+    extra: Mapping[str, str], *arguments: str, code: int = 0, standard_input: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The same in this process, where everything is loaded already: for tests that run many commands."""
+    output, errors, ended = StringIO(), StringIO(), 0
+    handlers = logging.getLogger().handlers[:]
+    with (
+        patch.dict(os.environ, environment(extra), clear=True),
+        patch.object(sys, "argv", ["toolscript", *arguments]),
+        patch.object(sys, "stdin", StringIO(standard_input)),
+        redirect_stdout(output),
+        redirect_stderr(errors),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            ended = int(end.code or 0)
+        finally:
+            logging.getLogger().handlers[:] = handlers
+    said = f"{arguments} ended with {ended}: {output.getvalue()}{errors.getvalue()}"
+    assert ended == code, said
+    return subprocess.CompletedProcess(arguments, ended, output.getvalue(), errors.getvalue())
 
 
 @contextmanager

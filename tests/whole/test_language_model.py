@@ -31,7 +31,8 @@ async def classified(settings: Settings) -> tuple[set[str], float | None]:
         items = await writer.stores.catalog.items([seen.id for seen in await writer.stores.catalog.scan(0, 10)])
         spent = writer.classifying.spent()
     assert all(stored.assignments for stored in items)
-    return {one.source.value for stored in items for one in stored.assignments}, spent and spent.cost
+    sources = {one.source.value for stored in items for one in stored.assignments}
+    return sources, None if spent is None else spent.cost
 
 
 @pytest.mark.requirement("SK-004")

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 from tests.conftest import Installation
-from tests.whole.commands import run
+from tests.whole.commands import run_here
 from toolscript.model.items import Item, ItemKind
 from toolscript.service.parts import open_stores
 
@@ -17,7 +17,7 @@ SHIPPED = json.loads((files("toolscript.model") / "default_taxonomy.json").read_
 
 
 def listed(installation: Installation) -> list[str]:
-    done = run(installation.environment, "skills", "list", "--all", "--json")
+    done = run_here(installation.environment, "skills", "list", "--all", "--json")
     return [skill["id"] for skill in json.loads(done.stdout)["skills"]]
 
 
@@ -25,13 +25,13 @@ def test_an_empty_taxonomy_gets_the_skills_that_ship_and_keeps_what_becomes_of_t
     installation: Installation,
 ) -> None:
     mine = installation.environment
-    said = run(mine, "migrate").stderr
+    said = run_here(mine, "migrate").stderr
     assert f"{len(SHIPPED)} skills loaded" in said
     assert "reclassify" not in said
     assert listed(installation) == sorted(row["id"] for row in SHIPPED)
-    run(mine, "skills", "edit", SHIPPED[0]["id"], "--name", "Renamed")
-    assert "loaded" not in run(mine, "migrate").stderr
-    shown = run(mine, "skills", "show", SHIPPED[0]["id"], "--json").stdout
+    run_here(mine, "skills", "edit", SHIPPED[0]["id"], "--name", "Renamed")
+    assert "loaded" not in run_here(mine, "migrate").stderr
+    shown = run_here(mine, "skills", "show", SHIPPED[0]["id"], "--json").stdout
     assert json.loads(shown)["name"] == "Renamed"
 
 
@@ -41,17 +41,17 @@ def test_items_that_were_there_before_are_hinted_at(installation: Installation) 
             await stores.catalog.store("file", [Item("a", ItemKind.TOOL, "files", "read")])
 
     asyncio.run(store())
-    assert "toolscript skills reclassify" in run(installation.environment, "migrate").stderr
+    assert "toolscript skills reclassify" in run_here(installation.environment, "migrate").stderr
 
 
 def test_whoever_wants_no_skills_gets_none(installation: Installation) -> None:
-    run(installation.environment, "migrate", "--no-skills")
+    run_here(installation.environment, "migrate", "--no-skills")
     assert listed(installation) == []
 
 
 def test_a_taxonomy_of_ones_own_is_left_alone(installation: Installation) -> None:
-    run(installation.environment, "skills", "add", "mine", "--name", "Mine")
-    assert "loaded" not in run(installation.environment, "migrate").stderr
+    run_here(installation.environment, "skills", "add", "mine", "--name", "Mine")
+    assert "loaded" not in run_here(installation.environment, "migrate").stderr
     assert listed(installation) == ["mine"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.surfaces.skills.scenes import suggest
-from tests.whole.commands import run
+from tests.whole.commands import run_here
 from toolscript.service.parts import open_stores
 
 pytestmark = pytest.mark.requirement("SK-001")
@@ -28,11 +28,11 @@ class CommandLine:
 
     def __call__(self, *arguments: str, code: int = 0, extra: dict[str, str] | None = None) -> Any:
         """What it prints as JSON."""
-        done = run({**self.environment, **(extra or {})}, "skills", *arguments, "--json", code=code)
+        done = run_here({**self.environment, **(extra or {})}, "skills", *arguments, "--json", code=code)
         return json.loads(done.stderr.splitlines()[-1] if code else done.stdout)
 
     def text(self, *arguments: str, code: int = 0, standard_input: str = "") -> tuple[str, str]:
-        done = run(self.environment, "skills", *arguments, code=code, standard_input=standard_input)
+        done = run_here(self.environment, "skills", *arguments, code=code, standard_input=standard_input)
         return done.stdout, done.stderr
 
     def suggest(self, name: str, *items: str, description: str = "") -> int:
@@ -142,7 +142,7 @@ def test_a_person_puts_an_item_into_skills_and_gives_it_back(skills: CommandLine
     given = skills("assign", item, "hand", "--by", "ann")
     assert [(one["skill_id"], one["source"]) for one in given["skills"]] == [("hand", "human")]
     marked = skills("reclassify")["marked"]
-    run(skills.environment, "worker", "--drain")
+    run_here(skills.environment, "worker", "--drain")
     assert skills("of", item) == given
     tools = skills("show", "hand", "--tools", "5")["tools"]
     assert (item, "human") in [(tool["id"], tool["source"]) for tool in tools]
@@ -169,7 +169,7 @@ def test_a_rebuild_finds_the_sums_as_they_should_be(skills: CommandLine) -> None
 @pytest.mark.requirement("SK-006")
 def test_suggestions_are_listed_looked_at_and_decided_without_a_terminal(skills: CommandLine) -> None:
     skills("add", "post", "--name", "Post", "--description", "Send and read email messages")
-    asked = (("Mail rooms", "create_event"), ("Nonsense", "readFile"), ("Email", "send_mail"))
+    asked = (("Mail rooms", "create_event"), ("Nonsense", "write_file"), ("Email", "send_mail"))
     first, second, third = (skills.suggest(name, item, description="Messages") for name, item in asked)
     listed = skills("suggestions")
     assert {first, second, third} <= {one["id"] for one in listed["suggestions"]}
