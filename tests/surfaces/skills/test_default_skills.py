@@ -57,4 +57,4 @@ def test_a_taxonomy_of_ones_own_is_left_alone(installation: Installation) -> Non
 
 def test_a_schema_can_be_made_while_qdrant_is_not_there(installation: Installation) -> None:
     nowhere = {"TOOLSCRIPT_QDRANT_GRPC_PORT": "1", "TOOLSCRIPT_QDRANT_URL": "http://127.0.0.1:1"}
-    assert "skills loaded" in run({**installation.environment, **nowhere}, "migrate").stderr
+    assert "skills loaded" in run_here({**installation.environment, **nowhere}, "migrate").stderr
