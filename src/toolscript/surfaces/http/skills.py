@@ -90,7 +90,7 @@ def _write(router: APIRouter, skills: SkillManagement) -> None:
     @router.put(
         "/{skill_id}",
         response_model=SkillWritten,
-        responses=documented(401, 403, 404, 422, 503),
+        responses=documented(401, 403, 404, 409, 422, 503),
         summary="Replace a skill",
     )
     async def replace_skill(skill_id: SkillIdInPath, request: SkillFields) -> Json:
@@ -100,7 +100,7 @@ def _write(router: APIRouter, skills: SkillManagement) -> None:
     @router.patch(
         "/{skill_id}",
         response_model=SkillWritten,
-        responses=documented(401, 403, 404, 422, 503),
+        responses=documented(401, 403, 404, 409, 422, 503),
         summary="Change some of a skill",
     )
     async def change_skill(skill_id: SkillIdInPath, request: SkillChanges) -> Json:
@@ -112,7 +112,7 @@ def _switch(router: APIRouter, skills: SkillManagement) -> None:
     @router.delete(
         "/{skill_id}",
         response_model=SkillWritten,
-        responses=documented(401, 403, 404, 422, 503),
+        responses=documented(401, 403, 404, 409, 422, 503),
         summary="Deactivate a skill: searches are no longer routed by it, and nothing is lost",
     )
     async def deactivate_skill(skill_id: SkillIdInPath, by: By = "api") -> Json:
@@ -121,7 +121,7 @@ def _switch(router: APIRouter, skills: SkillManagement) -> None:
     @router.post(
         "/{skill_id}/activate",
         response_model=SkillWritten,
-        responses=documented(401, 403, 404, 422, 503),
+        responses=documented(401, 403, 404, 409, 422, 503),
         summary="Activate a skill",
     )
     async def activate_skill(skill_id: SkillIdInPath, by: By = "api") -> Json:
