@@ -15,7 +15,14 @@ from tests.contracts.scenes import FIRST, sure, tools
 from toolscript.adapters.postgres import PostgresAssignments
 from toolscript.adapters.postgres.suggestions import CALLED_AT_ONCE
 from toolscript.model.dirty import GenerationState
-from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill, SuggestionState
+from toolscript.model.skills import (
+    MOST_COUNTED,
+    Classification,
+    Classified,
+    Skill,
+    SuggestedSkill,
+    SuggestionState,
+)
 
 
 @pytest.fixture
@@ -91,7 +98,7 @@ async def test_of_many_who_asked_the_first_are_called_by_the_decision_and_the_ot
     await parts.catalog.store("file", tools(count))
     await parts.assignments.record(await parts.words(random.Random(0), "Post"))
     (pending,) = await parts.suggestions.page(0, 10)
-    assert pending.asked_by == count
+    assert pending.asked_by == MOST_COUNTED
     await parts.suggestions.approve(pending.id, Skill("post", "Post"), "ann")
     assert [await parts.suggestions.call_more() for _ in range(3)] == [CALLED_AT_ONCE, 50, 0]
     (waiting,) = await parts.rows(

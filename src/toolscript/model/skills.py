@@ -119,9 +119,16 @@ class SuggestionState(StrEnum):
     MERGED = "merged"
 
 
+# Beyond this it does not matter to a reviewer how many more there are, and counting them all would take its time.
+MOST_COUNTED = 1_000
+
+
 @dataclass(frozen=True)
 class Suggestion:
-    """A skill that items asked for. A decided one is a rule: `skill_id` is what those who ask for it get."""
+    """A skill that items asked for. A decided one is a rule: `skill_id` is what those who ask for it get.
+
+    `asked_by` is how many items ask, MOST_COUNTED where they are more.
+    """
 
     id: int
     suggested: SuggestedSkill

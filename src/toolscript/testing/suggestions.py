@@ -12,7 +12,7 @@ from toolscript.model.decisions import (
     unknown_suggestion,
     valid_actor,
 )
-from toolscript.model.skills import Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.model.skills import MOST_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
 from toolscript.testing.catalog import MemoryCatalog
 from toolscript.testing.taxonomy import MemoryTaxonomy
 
@@ -41,7 +41,7 @@ class MemorySuggestions:
 
     async def find(self, suggestion_id: int) -> Suggestion:
         asked = self._asked(suggestion_id)
-        return replace(asked.suggestion, asked_by=len(self._asking(asked)))
+        return replace(asked.suggestion, asked_by=min(len(self._asking(asked)), MOST_COUNTED))
 
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         return [id_ for id_ in self._asking(self._asked(suggestion_id)) if id_ > after][:limit]

@@ -19,14 +19,15 @@ from toolscript.model.decisions import (
     valid_actor,
     valid_skill,
 )
-from toolscript.model.skills import Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.model.skills import MOST_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
 
 CALLED_AT_ONCE = 1_000
 
-_COLUMNS = """
+_COLUMNS = f"""
 SELECT id, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at, skill_id,
-       (SELECT count(*) FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id) AS asked_by
-"""
+       (SELECT count(*) FROM (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id
+                              LIMIT {MOST_COUNTED}) AS asking) AS asked_by
+"""  # noqa: S608 - built from constants only
 
 _ALL = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id > %(after)s"
 _IN_STATE = " AND status = %(state)s"
