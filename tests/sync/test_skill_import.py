@@ -6,8 +6,9 @@ from tests.sync.scenes import Scene, tools
 from toolscript.errors import InvalidRequest
 from toolscript.model.progress import Progress
 from toolscript.model.skills import Skill
-from toolscript.sync import skill_import
-from toolscript.sync.skill_import import all_skills, import_skills, load_defaults, reclassify_all
+from toolscript.sync import active_skills, skill_import
+from toolscript.sync.active_skills import all_skills
+from toolscript.sync.skill_import import import_skills, load_defaults, reclassify_all
 
 pytestmark = pytest.mark.requirement("SK-001")
 
@@ -32,7 +33,7 @@ async def test_an_import_adds_what_is_new_changes_what_differs_and_leaves_the_re
 
 
 async def test_an_import_that_replaces_deactivates_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_import, "PAGE", 2)
+    monkeypatch.setattr(active_skills, "PAGE", 2)
     scene = Scene()
     others = [Skill(f"other_{number}", "Other") for number in range(5)]
     await import_skills(scene.taxonomy, [*DEFAULTS, *others], "ann")

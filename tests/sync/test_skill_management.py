@@ -110,7 +110,7 @@ async def test_a_skill_is_embedded_once_and_again_only_when_it_changes() -> None
 
 
 async def test_skills_on_every_page_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolscript.sync.nearest_skills.PAGE", 2)
+    monkeypatch.setattr("toolscript.sync.active_skills.PAGE", 2)
     scene = Managed()
     for name in ("alpha", "beta", "gamma", "zeta"):
         await scene.taxonomy.add(Skill(name, name), "ann")

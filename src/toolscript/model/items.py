@@ -11,6 +11,9 @@ from toolscript.model.assignments import Assignment
 
 JsonObject = Mapping[str, object]
 
+# Numbers of items, and of whatever else has one, have 64 bits.
+LARGEST_ID = 2**63 - 1
+
 
 class ItemKind(StrEnum):
     TOOL = "tool"

@@ -18,11 +18,13 @@ from toolscript.model.progress import OnProgress
 from toolscript.model.skill_json import skills_from_text
 from toolscript.model.skill_vectors import Rebuilt
 from toolscript.ports import Embedder
+from toolscript.service.catalog_alone import open_pool
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.settings import Settings, load_settings
 from toolscript.sync import generations, skill_import
+from toolscript.sync.active_skills import all_skills
 from toolscript.sync.nearest_skills import NearestSkills, OpenEmbedder
-from toolscript.sync.skill_import import LoadedSkills, SkillImport, all_skills
+from toolscript.sync.skill_import import LoadedSkills, SkillImport
 from toolscript.sync.skill_management import Follow, Routing, SkillManagement
 from toolscript.sync.skill_points import SkillPoints
 
@@ -118,7 +120,7 @@ def load_default_skills(settings: Settings) -> LoadedSkills:
     text = resources.files("toolscript.model").joinpath("default_taxonomy.json").read_text("utf-8")
 
     async def run() -> LoadedSkills:
-        async with postgres.open_pool(settings.postgres_url.get_secret_value(), size=1) as pool:
+        async with open_pool(settings) as pool:
             count = await skill_import.load_defaults(postgres.PostgresTaxonomy(pool), skills_from_text(text))
             return LoadedSkills(count, bool(await postgres.PostgresCatalog(pool).scan(after=0, limit=1)))
 
@@ -141,9 +143,9 @@ def _following(stores: Stores, open_model: OpenEmbedder) -> Follow:
         if await stores.indexes.live() is None:
             raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
         embedder = await open_model()
-        opened = await generations.open_for_examination(stores.indexes, stores.dirty, IndexCard(embedder.model))
-        points = SkillPoints(stores.skill_vectors, embedder, opened.skills, opened.generation.id)
-        return await points.follow(only)
+        card = IndexCard(embedder.model)
+        generation, index = await generations.open_skills(stores.indexes, stores.dirty, card)
+        return await SkillPoints(stores.skill_vectors, embedder, index, generation.id).follow(only)
 
     return follow
 

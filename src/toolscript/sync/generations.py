@@ -57,22 +57,25 @@ async def open_for_writing(indexes: IndexPair, dirty: DirtySet, card: IndexCard)
 
 async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Index:
     """The live index, when it was made with this card; it is held on to when another becomes live."""
-    live = await indexes.live()
-    if live is None:
-        raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
-    if live != card.fingerprint:
-        raise _mismatch(live, card)
+    await _require_live(indexes, card)
     return await indexes.items.open(card)
 
 
 async def open_for_examination(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
     """The live index and the generation that follows it, which is the one of the same fingerprint."""
-    await open_for_reading(indexes, card)
+    followed, skills = await open_skills(indexes, dirty, card)
+    return Opened(followed, await indexes.items.open(card), skills)
+
+
+async def open_skills(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> tuple[Generation, Index]:
+    """The same for who writes skills only."""
+    await _require_live(indexes, card)
     followed = await _generation_of(dirty, card)
     if followed is None:
         raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-    await indexes.create(card)
-    return await _opened(indexes, followed, card)
+    # An index of items can be older than skills are.
+    await indexes.skills.create(card)
+    return followed, await _opened_skills(indexes, followed, card)
 
 
 async def begin_reindex(
@@ -116,12 +119,25 @@ async def drop_previous(indexes: IndexPair, dirty: DirtySet) -> list[str]:
     return [generation.fingerprint or "" for generation in ended]
 
 
+async def _require_live(indexes: IndexPair, card: IndexCard) -> None:
+    live = await indexes.live()
+    if live is None:
+        raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
+    if live != card.fingerprint:
+        raise _mismatch(live, card)
+
+
 async def _opened(indexes: IndexPair, generation: Generation, card: IndexCard) -> Opened:
+    skills = await _opened_skills(indexes, generation, card)
+    return Opened(generation, await indexes.items.open(card), skills)
+
+
+async def _opened_skills(indexes: IndexPair, generation: Generation, card: IndexCard) -> Index:
     skills = await indexes.skills.open(card)
     if not await skills.count():
         # A collection that was made anew knows nothing of what was written to the one before.
         await indexes.sums.all_behind(generation.id)
-    return Opened(generation, await indexes.items.open(card), skills)
+    return skills
 
 
 async def _generation_of(dirty: DirtySet, card: IndexCard) -> Generation | None:

@@ -6,7 +6,7 @@ the same: what is written is always the item's current state, and the index keep
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -17,7 +17,7 @@ from toolscript.errors import Rejected, ToolscriptError, Unavailable
 from toolscript.model.dirty import Claim
 from toolscript.model.index import PointVersion
 from toolscript.model.items import StoredItem
-from toolscript.model.models import Matrix, Vector
+from toolscript.model.models import Matrix
 from toolscript.model.skill_vectors import Counted
 from toolscript.ports import Catalog, DirtySet, Embedder, Index, SkillVectors
 from toolscript.sync.item_skills import ItemSkills
@@ -108,15 +108,16 @@ class Indexer:
     async def _follow(self, claim: Claim) -> None:
         items = [stored for stored in await self._catalog.items(list(claim.versions)) if stored.is_active]
         self._at_step(Step.READ)
+        hashes = {stored.id: vector_hash(stored.item) for stored in items}
         async with self._kept(claim):
-            vectors = await self._vectors(items)
+            vectors = await self._vectors(items, hashes)
             self._at_step(Step.EMBEDDED)
             settled = await self._item_skills.settled(items, vectors)
         claim = _with_our_changes(claim, items, settled)
         self._at_step(Step.CLASSIFIED)
         claim = await self._dirty.renew(self._generation, claim, self._lease_seconds)
         self._at_step(Step.RENEWED)
-        await self._skill_vectors.count(self._generation, claim, _counted(settled, vectors))
+        await self._skill_vectors.count(self._generation, claim, _counted(settled, hashes, vectors))
         self._at_step(Step.COUNTED)
         points = [point_of(stored, vector) for stored, vector in zip(settled, vectors, strict=True)]
         await self._index.put([point for point in points if point.id in claim.versions])
@@ -147,9 +148,8 @@ class Indexer:
             # A renewal that failed is found out before anything is written.
             await asyncio.gather(renewing, return_exceptions=True)
 
-    async def _vectors(self, items: Sequence[StoredItem]) -> Matrix:
+    async def _vectors(self, items: Sequence[StoredItem], hashes: Mapping[int, str]) -> Matrix:
         """An item that only changed its skills is not embedded again."""
-        hashes = {stored.id: vector_hash(stored.item) for stored in items}
         known = dict(await self._skill_vectors.recall(self._generation, hashes))
         new = [stored for stored in items if stored.id not in known]
         embedded = await embed_items(self._embedder, [stored.item for stored in new])
@@ -163,13 +163,11 @@ def _with_our_changes(claim: Claim, before: Sequence[StoredItem], after: Sequenc
     return replace(claim, versions=claim.versions | ours)
 
 
-def _counted(items: Sequence[StoredItem], vectors: Matrix) -> list[Counted]:
-    return [_as_counted(stored, vector) for stored, vector in zip(items, vectors, strict=True)]
-
-
-def _as_counted(stored: StoredItem, vector: Vector) -> Counted:
-    weights = {one.skill_id: one.weight for one in stored.assignments}
-    return Counted(stored.id, vector_hash(stored.item), vector, weights)
+def _counted(items: Sequence[StoredItem], hashes: Mapping[int, str], vectors: Matrix) -> list[Counted]:
+    return [
+        Counted(one.id, hashes[one.id], vector, {its.skill_id: its.weight for its in one.assignments})
+        for one, vector in zip(items, vectors, strict=True)
+    ]
 
 
 def _gone(claim: Claim, items: Sequence[StoredItem]) -> list[PointVersion]:

@@ -6,19 +6,16 @@ from dataclasses import replace
 from toolscript.model.assignments import Assignment
 from toolscript.model.items import StoredItem
 from toolscript.model.models import Matrix
-from toolscript.model.skills import Classified, Skill, Unclassified
+from toolscript.model.skills import Classified, Unclassified
 from toolscript.ports import Assignments, Classifier, Taxonomy
-
-PAGE = 1_000
+from toolscript.sync.active_skills import ActiveSkills
 
 
 class ItemSkills:
     def __init__(self, taxonomy: Taxonomy, assignments: Assignments, classifier: Classifier) -> None:
-        self._taxonomy = taxonomy
+        self._active_skills = ActiveSkills(taxonomy)
         self._assignments = assignments
         self._classifier = classifier
-        self._revision = 0
-        self._skills: tuple[Skill, ...] = ()
 
     async def settled(self, items: Sequence[StoredItem], vectors: Matrix) -> list[StoredItem]:
         """The items with the skills they have now, and the version that gave them those.
@@ -26,7 +23,7 @@ class ItemSkills:
         Where there are no skills at all, items wait for the first: `toolscript skills reclassify` calls them.
         """
         waiting = [(stored, vector) for stored, vector in zip(items, vectors, strict=True) if stored.needs_skills]
-        skills = await self._active_skills() if waiting else ()
+        skills = await self._active_skills.now() if waiting else ()
         if not skills:
             return list(items)
         said = await self._classifier.classify([Unclassified(one.item, vector) for one, vector in waiting], skills)
@@ -34,15 +31,6 @@ class ItemSkills:
             [Classified(one.id, one.version, answer) for (one, _), answer in zip(waiting, said, strict=True)]
         )
         return [_now(stored, taken[stored.id]) if stored.id in taken else stored for stored in items]
-
-    async def _active_skills(self) -> tuple[Skill, ...]:
-        revision = await self._taxonomy.revision()
-        if revision != self._revision:
-            skills: list[Skill] = []
-            while page := await self._taxonomy.page(skills[-1].id if skills else "", PAGE, active_only=True):
-                skills += [entry.skill for entry in page]
-            self._skills, self._revision = tuple(skills), revision
-        return self._skills
 
 
 def _now(stored: StoredItem, taken: tuple[int, tuple[Assignment, ...]]) -> StoredItem:

@@ -9,8 +9,8 @@ from toolscript.model.models import Vector
 from toolscript.model.skill_evidence import NearSkill
 from toolscript.model.skills import Skill
 from toolscript.ports import Embedder, Taxonomy
+from toolscript.sync.active_skills import ActiveSkills
 
-PAGE = 200
 BATCH = 64
 # More skills than a person can oversee; those after it in order of id are not compared.
 MOST_COMPARED = 10_000
@@ -22,10 +22,9 @@ class NearestSkills:
     """Makes the vector of each skill's text once, with a model that is opened when it is first asked."""
 
     def __init__(self, taxonomy: Taxonomy, open_embedder: OpenEmbedder) -> None:
-        self._taxonomy = taxonomy
+        self._active_skills = ActiveSkills(taxonomy, MOST_COMPARED)
         self._open_embedder = open_embedder
         self._catching_up = asyncio.Lock()
-        self._revision = -1
         self._skills: Sequence[Skill] = ()
         self._vectors: dict[str, Vector] = {}
 
@@ -43,23 +42,13 @@ class NearestSkills:
 
     async def _catch_up(self, embedder: Embedder) -> None:
         """What was embedded before somebody lost patience is not embedded again."""
-        revision = await self._taxonomy.revision()
-        if revision == self._revision:
+        skills = await self._active_skills.now()
+        if skills is self._skills:
             return
-        skills = await self._active_skills()
         new = [text for text in dict.fromkeys(skill.text for skill in skills) if text not in self._vectors]
         for first in range(0, len(new), BATCH):
             batch = new[first : first + BATCH]
             self._vectors.update(zip(batch, await embedder.embed_passages(batch), strict=True))
         wanted = {skill.text for skill in skills}
         self._vectors = {text: vector for text, vector in self._vectors.items() if text in wanted}
-        self._skills, self._revision = skills, revision
-
-    async def _active_skills(self) -> list[Skill]:
-        skills: list[Skill] = []
-        while len(skills) < MOST_COMPARED:
-            page = await self._taxonomy.page(skills[-1].id if skills else "", PAGE, active_only=True)
-            skills += [entry.skill for entry in page]
-            if len(page) < PAGE:
-                break
-        return skills
+        self._skills = skills

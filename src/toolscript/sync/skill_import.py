@@ -1,15 +1,15 @@
 """Many skills at once: from a file, from the taxonomy that ships, and all of their items to be classified anew."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolscript.errors import Conflict, InvalidRequest, NotFound
 from toolscript.model.assignments import AssignedBy
 from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.skills import Skill, SkillEntry
+from toolscript.model.skills import Skill
 from toolscript.ports import Assignments, Taxonomy
+from toolscript.sync.active_skills import all_skills
 
-PAGE = 200
 RECLASSIFIED_AT_ONCE = 1_000
 
 # Who the audit says has loaded the taxonomy that ships.
@@ -72,14 +72,6 @@ async def load_defaults(taxonomy: Taxonomy, skills: Sequence[Skill]) -> int:
             continue
         added += 1
     return added
-
-
-async def all_skills(taxonomy: Taxonomy, *, active_only: bool = False) -> AsyncIterator[SkillEntry]:
-    after = ""
-    while page := await taxonomy.page(after, PAGE, active_only=active_only):
-        for entry in page:
-            yield entry
-        after = page[-1].skill.id
 
 
 async def reclassify_all(

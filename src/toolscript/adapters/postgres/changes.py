@@ -20,13 +20,13 @@ from toolscript.model.changes import (
     unknown_change,
 )
 from toolscript.model.decisions import valid_actor
+from toolscript.model.items import LARGEST_ID
 
 _COLUMNS = """
 changes.id, item_id, changes.source, changes.key, items.server, items.name, old_fingerprint, new_fingerprint,
 changed_fields, state, seen_at, reviewed_by, reviewed_at
 """
 
-_LATEST = 2**63 - 1
 _PAGE = f"""
 SELECT {_COLUMNS} FROM mcp.item_changes changes JOIN mcp.items ON items.id = item_id
 WHERE changes.id < %(before)s ORDER BY changes.id DESC LIMIT %(limit)s
@@ -57,7 +57,7 @@ class PostgresItemChanges:
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            values = {"before": _LATEST if before is None else before, "limit": limit, "state": state}
+            values = {"before": LARGEST_ID if before is None else before, "limit": limit, "state": state}
             await cursor.execute(_PAGE if state is None else _PAGE_OF_STATE, values)
             return [_change(row) for row in await cursor.fetchall()]
 

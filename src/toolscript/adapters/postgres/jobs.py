@@ -7,7 +7,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from toolscript.adapters.postgres.pool import Pool, connection, transaction
-from toolscript.model.items import JsonObject
+from toolscript.model.items import LARGEST_ID, JsonObject
 from toolscript.model.jobs import (
     MOST_JOBS_KEPT,
     SILENT_SECONDS,
@@ -17,7 +17,6 @@ from toolscript.model.jobs import (
     unknown_job,
 )
 
-_LATEST = 2**63 - 1
 _OPEN = "state IN ('queued', 'running')"
 _SILENT = f"{_OPEN} AND heartbeat_at < now() - make_interval(secs => {SILENT_SECONDS})"
 
@@ -97,7 +96,7 @@ class PostgresSyncJobs:
 
     async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_PAGE, (_LATEST if before is None else before, limit))
+            await cursor.execute(_PAGE, (LARGEST_ID if before is None else before, limit))
             return [_job(row) for row in await cursor.fetchall()]
 
     async def _write(self, statement: str, values: Any) -> None:

@@ -8,11 +8,12 @@ import typer
 
 from toolscript.model.change_json import change_to_json, details_to_json
 from toolscript.model.changes import ChangeState, ItemChange
+from toolscript.model.items import LARGEST_ID
 from toolscript.model.tool_ids import tool_id
 from toolscript.surfaces.cli.diffs import field_diff
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import colour_wanted, json_text, say, show
-from toolscript.surfaces.cli.skills_commands import LARGEST_ID, By, Limit, person
+from toolscript.surfaces.cli.skills_commands import By, Limit, person
 from toolscript.surfaces.cli.tables import printable, table
 
 if TYPE_CHECKING:

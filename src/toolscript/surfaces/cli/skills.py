@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolscript.model.items import LARGEST_ID
 from toolscript.model.skill_json import assigned_to_json, audit_to_json, entry_to_json, member_to_json
 from toolscript.model.skills import Member, SkillEntry
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import say, show
-from toolscript.surfaces.cli.skills_commands import LARGEST_ID, ItemId, Limit, Service, SkillId
+from toolscript.surfaces.cli.skills_commands import ItemId, Limit, Service, SkillId
 from toolscript.surfaces.cli.skills_suggested import suggestion_commands
 from toolscript.surfaces.cli.skills_text import assigned_text, audit_table, skill_card, skills_table
 from toolscript.surfaces.cli.skills_write import write_commands
@@ -103,7 +104,7 @@ def _history(group: typer.Typer, service: Service) -> None:
 
 
 async def _all(skills: "SkillManagement", *, active_only: bool) -> list[SkillEntry]:
-    found: list[SkillEntry] = []
-    while page := await skills.taxonomy.page(found[-1].skill.id if found else "", PAGE, active_only=active_only):
-        found += page
-    return found
+    # Imported here: help must not wait for what reads skills.
+    from toolscript.sync.active_skills import all_skills
+
+    return [entry async for entry in all_skills(skills.taxonomy, active_only=active_only)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 import typer
 
 from toolscript.errors import InvalidRequest
+from toolscript.model.items import LARGEST_ID
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.output import say
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from toolscript.sync.skill_management import Routing, SkillManagement
 
 T = TypeVar("T")
-LARGEST_ID = 2**63 - 1
 WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
 
 

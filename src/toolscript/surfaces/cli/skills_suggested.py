@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.errors import InvalidRequest
+from toolscript.model.items import LARGEST_ID
 from toolscript.model.skill_json import evidence_to_json, suggestion_to_json
 from toolscript.model.skills import Suggestion, SuggestionState
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import say, show
 from toolscript.surfaces.cli.skills_commands import (
-    LARGEST_ID,
     WORKER_HINT,
     By,
     Description,

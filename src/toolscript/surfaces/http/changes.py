@@ -7,16 +7,11 @@ from pydantic import BaseModel, Field
 
 from toolscript.model.change_json import change_to_json, details_to_json
 from toolscript.model.changes import ChangeState
+from toolscript.model.items import LARGEST_ID
 from toolscript.ports import ItemChanges
 from toolscript.surfaces.http.errors import documented
-from toolscript.surfaces.http.skill_models import (
-    LARGEST_ID,
-    USUAL,
-    Limit,
-    NumberInPath,
-    ReviewRequest,
-    Time,
-)
+from toolscript.surfaces.http.pages import USUAL, Limit, NumberInPath, Time
+from toolscript.surfaces.http.skill_models import ReviewRequest
 
 Json = dict[str, object]
 Before = Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="`next` of the page before.")]

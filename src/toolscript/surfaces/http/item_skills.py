@@ -4,7 +4,8 @@ from fastapi import APIRouter
 
 from toolscript.model.skill_json import assigned_to_json
 from toolscript.surfaces.http.errors import documented
-from toolscript.surfaces.http.skill_models import AssignRequest, ItemSkills, NumberInPath, ReviewRequest
+from toolscript.surfaces.http.pages import NumberInPath
+from toolscript.surfaces.http.skill_models import AssignRequest, ItemSkills, ReviewRequest
 from toolscript.sync.skill_management import SkillManagement
 
 Json = dict[str, object]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolscript.model.assignments import MOST_BY_HAND, SKILL_ID, AssignedBy
@@ -10,21 +10,15 @@ from toolscript.model.decisions import MAX_ACTOR
 from toolscript.model.items import ItemKind
 from toolscript.model.skill_json import MAX_DESCRIPTION, MAX_NAME, MAX_WORD, MOST_WORDS
 from toolscript.model.skills import SuggestionState
+from toolscript.surfaces.http.pages import Time
 
-MOST = 200
-USUAL = 50
-LARGEST_ID = 2**63 - 1
 ID_PATTERN = f"^{SKILL_ID.pattern}$"
 
 StatusAsked = Literal["pending", "approved", "rejected", "merged", "all"]
-Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Person = Annotated[str, Field(min_length=1, max_length=MAX_ACTOR, description="Who decides; it is recorded.")]
 Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]], Field(max_length=MOST_WORDS)]
 SkillId = Annotated[str, Field(pattern=ID_PATTERN)]
 SkillIdInPath = Annotated[str, Path(pattern=ID_PATTERN, description="Id of a skill.")]
-NumberInPath = Annotated[int, Path(ge=1, le=LARGEST_ID, description="Its number.")]
-AfterNumber = Annotated[int, Query(ge=0, le=LARGEST_ID, description="`next` of the page before.")]
-Limit = Annotated[int, Query(ge=1, le=MOST, description="Most entries of the page.")]
 Routing = Annotated[
     Literal["done", "pending"],
     Field(description="`done`: searches follow this already. `pending`: they will once a worker has run."),

@@ -4,14 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from toolscript.model.items import LARGEST_ID
 from toolscript.model.skill_json import audit_to_json, entry_to_json, member_to_json, skill_from_json
 from toolscript.surfaces.http.errors import documented
+from toolscript.surfaces.http.pages import USUAL, AfterNumber, Limit
 from toolscript.surfaces.http.skill_models import (
-    LARGEST_ID,
-    USUAL,
-    AfterNumber,
     AuditPage,
-    Limit,
     MemberPage,
     NewSkill,
     Person,

@@ -7,13 +7,10 @@ from fastapi import APIRouter, Query
 from toolscript.model.skill_json import evidence_to_json, suggestion_to_json
 from toolscript.model.skills import SuggestionState
 from toolscript.surfaces.http.errors import documented
+from toolscript.surfaces.http.pages import USUAL, AfterNumber, Limit, NumberInPath
 from toolscript.surfaces.http.skill_models import (
-    USUAL,
-    AfterNumber,
     ApproveRequest,
-    Limit,
     MergeRequest,
-    NumberInPath,
     ReviewRequest,
     StatusAsked,
     SuggestionDecided,

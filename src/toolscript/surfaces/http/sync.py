@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, RefusedItem
+from toolscript.model.items import LARGEST_ID, Item, RefusedItem
 from toolscript.model.jobs import JobState, SyncJob
 from toolscript.model.text import readable
 from toolscript.surfaces.http.errors import documented
-from toolscript.surfaces.http.skill_models import LARGEST_ID, USUAL, Limit, NumberInPath, Time
+from toolscript.surfaces.http.pages import USUAL, Limit, NumberInPath, Time
 
 SYNC_PATH = "/api/v1/sync"
 MOST_ITEMS = 10_000
