@@ -1,36 +1,47 @@
 """Broad conditions are checked on what comes back, narrow ones are sent along."""
 
-from toolscript.adapters.qdrant.dense_plan import DensePlanner, Found
-from toolscript.model.index import Candidate, Condition
+import pytest
+
+from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner
+from toolscript.adapters.qdrant.filter_split import Sizes
+from toolscript.model.index import Candidate, Condition, Where
 
 ACTIVE, TOOL = Condition("is_active", (True,)), Condition("type", ("tool",))
 SKILLS = Condition("skill_ids", ("a", "b"))
 
 
-def planner() -> DensePlanner:
-    return DensePlanner(frozenset({ACTIVE, TOOL}))
+UNKNOWN = Sizes()
 
 
-def candidates(active: int, inactive: int) -> list[Found]:
-    return [(Candidate(at, 1.0), {"is_active": at < active}) for at in range(active + inactive)]
+class Planner(DensePlanner):
+    def of(self, where: Where, limit: int, sizes: Sizes = UNKNOWN) -> DensePlan:
+        return self.plan(where, limit, sizes)
+
+
+def planner() -> Planner:
+    return Planner(frozenset({ACTIVE, TOOL}))
+
+
+def candidates(active: int, inactive: int) -> list[list[Candidate]]:
+    return [[Candidate(at, 1.0, {"is_active": at < active}) for at in range(active + inactive)]]
 
 
 def test_only_narrow_conditions_are_sent_and_more_is_asked_for() -> None:
-    plan = planner().plan((ACTIVE, TOOL, SKILLS), 100)
-    assert plan.sent == (SKILLS,)
+    plan = planner().of((ACTIVE, TOOL, SKILLS), 100)
+    assert plan.sent == ((SKILLS,),)
     assert plan.checked == (ACTIVE, TOOL)
     assert plan.limit > 100
 
 
 def test_a_rare_kind_is_sent_as_it_is() -> None:
     rare = Condition("type", ("prompt",))
-    assert planner().plan((rare,), 100).sent == (rare,)
-    assert planner().plan((rare,), 100).limit == 100
+    assert planner().of((rare,), 100).sent == ((rare,),)
+    assert planner().of((rare,), 100).limit == 100
 
 
 def test_what_does_not_pass_is_left_out_and_no_more_than_asked_for_is_returned() -> None:
     planning = planner()
-    plan = planning.plan((ACTIVE,), 10)
+    plan = planning.of((ACTIVE,), 10)
     passed = planning.checked(plan, candidates(active=12, inactive=plan.limit - 12), 10)
     assert passed is not None
     assert [hit.id for hit in passed] == list(range(10))
@@ -38,7 +49,7 @@ def test_what_does_not_pass_is_left_out_and_no_more_than_asked_for_is_returned()
 
 def test_too_few_that_pass_means_asking_again_unless_there_are_no_more() -> None:
     planning = planner()
-    plan = planning.plan((ACTIVE,), 10)
+    plan = planning.of((ACTIVE,), 10)
     assert planning.checked(plan, candidates(active=3, inactive=plan.limit - 3), 10) is None
     everything = planning.checked(plan, candidates(active=3, inactive=2), 10)
     assert everything is not None
@@ -49,17 +60,79 @@ def test_a_condition_that_turns_out_to_be_narrow_is_sent_from_then_on() -> None:
     planning = planner()
     sent = []
     for _ in range(60):
-        plan = planning.plan((ACTIVE,), 10)
+        plan = planning.of((ACTIVE,), 10)
         sent.append(plan.sent)
         if plan.checked:
             planning.checked(plan, candidates(active=1, inactive=plan.limit - 1), 10)
-    assert sent[0] == ()
-    assert sent[-10:].count((ACTIVE,)) >= 5
+    assert sent[0] == ((),)
+    assert sent[-10:].count(((ACTIVE,),)) >= 5
 
 
 def test_what_was_narrow_once_is_tried_again_after_a_while() -> None:
     planning = planner()
     for _ in range(40):
-        plan = planning.plan((ACTIVE,), 10)
+        plan = planning.of((ACTIVE,), 10)
         planning.checked(plan, candidates(active=0, inactive=plan.limit), 10)
-    assert any(planning.plan((ACTIVE,), 10).checked for _ in range(60))
+    assert any(planning.of((ACTIVE,), 10).checked for _ in range(60))
+
+
+def skills(*sizes: int, points: int = 1_000_000, segments: int = 2) -> tuple[Condition, Sizes]:
+    by_value: dict[str | int | bool, int] = {f"skill_{at}": size for at, size in enumerate(sizes)}
+    everything = {"skill_ids": {**by_value, "another": points}}
+    return Condition("skill_ids", tuple(by_value)), Sizes(points, segments, 10_000, everything)
+
+
+def groups(plan: DensePlan) -> list[set[object]]:
+    return [set(where[0].any_of) for where in plan.sent]
+
+
+def test_small_values_are_asked_for_in_groups_that_are_scanned_and_large_ones_together() -> None:
+    condition, sizes = skills(9_000, 7_000, 3_000, 50_000, 60_000)
+    plan = planner().of((condition,), 100, sizes)
+    assert groups(plan) == [{"skill_2", "skill_1"}, {"skill_0"}, {"skill_3", "skill_4"}]
+    assert (plan.checked, plan.limit) == ((), 100)
+
+
+def test_values_that_are_scanned_together_stay_together() -> None:
+    condition, sizes = skills(3_000, 3_000, 3_000)
+    assert planner().of((condition,), 100, sizes).sent == ((condition,),)
+
+
+def test_more_segments_mean_less_in_each() -> None:
+    condition, sizes = skills(9_000, 9_000, 9_000, 9_000, segments=8)
+    assert planner().of((condition,), 100, sizes).sent == ((condition,),)
+
+
+def test_other_conditions_go_along_with_every_group() -> None:
+    rare = Condition("type", ("prompt",))
+    condition, sizes = skills(15_000, 15_000)
+    plan = planner().of((rare, condition), 100, sizes)
+    assert [where[0] for where in plan.sent] == [rare, rare]
+    assert [where[1].any_of for where in plan.sent] == [("skill_0",), ("skill_1",)]
+
+
+@pytest.mark.parametrize(("points", "is_checked"), [(1_000_000, True), (10_000, False)])
+def test_values_that_most_points_have_are_checked_where_a_graph_is_walked(points: int, is_checked: bool) -> None:
+    condition = Condition("skill_ids", ("most", "some"))
+    sizes = Sizes(points, 2, 10_000, {"skill_ids": {"most": points * 7 // 10, "some": points // 10}})
+    plan = planner().of((condition,), 100, sizes)
+    assert bool(plan.checked) is is_checked
+    assert (plan.limit > 100) is is_checked
+
+
+def test_a_point_of_two_groups_is_one_candidate_and_the_best_come_first() -> None:
+    plan = DensePlan((), (), 3)
+    first, second = (
+        [Candidate(1, 0.9), Candidate(2, 0.2)],
+        [Candidate(3, 0.5), Candidate(1, 0.9), Candidate(4, 0.1)],
+    )
+    best = planner().checked(plan, [first, second], 3)
+    assert best is not None
+    assert [hit.id for hit in best] == [1, 3, 2]
+
+
+def test_a_list_passes_a_check_when_one_of_its_values_does() -> None:
+    plan = DensePlan(((),), (SKILLS,), 2)
+    found = [[Candidate(1, 0.9, {"skill_ids": ["x", "a"]}), Candidate(2, 0.8, {"skill_ids": ["x"]})]]
+    assert planner().checked(DensePlan(((),), (SKILLS,), 5), found, 2) == [found[0][0]]
+    assert planner().checked(plan, found, 2) is None

@@ -187,11 +187,11 @@ async def test_a_sample_that_cannot_be_taken_leaves_the_old_one(
     index = await indexes.open(CARD)
     await index.put([point(1, 7)])
     await index.search(Ask(terms={7: 1.0}))
-    known = sampled(index)._common
+    known = sampled(index)._sample
     await indexes.drop(CARD.fingerprint)
     with caplog.at_level(logging.WARNING):
         await sampled(index)._sample_again()
-    assert sampled(index)._common is known
+    assert sampled(index)._sample is known
     assert [line.message for line in caplog.records] == ["no new sample of the index"]
 
 

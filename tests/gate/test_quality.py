@@ -52,7 +52,7 @@ async def search(installation: Installation) -> AsyncIterator[ToolSearch]:
     async with open_writer(installation.settings) as writer:
         await import_items(writer.stores.catalog, "examples", read_items(EXAMPLES))
         await writer.worker(silent).drain()
-        yield ToolSearch(writer.embedder, writer.opened.index, writer.stores.catalog)
+        yield ToolSearch(writer.embedder, writer.opened.index, writer.opened.skills, writer.stores.catalog)
 
 
 async def found_first(search: ToolSearch, search_type: SearchType) -> set[str]:

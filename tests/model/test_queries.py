@@ -13,7 +13,7 @@ from toolscript.model.queries import SearchType, Strategy, ToolQuery
 def test_a_query_in_plain_words_needs_nothing_else() -> None:
     query = ToolQuery("read a file")
     assert (query.limit, query.threshold, query.kind) == (5, 0.3, None)
-    assert (query.search_type, query.strategy) == (SearchType.HYBRID, Strategy.DIRECT)
+    assert (query.search_type, query.strategy) == (SearchType.HYBRID, Strategy.HIERARCHICAL)
 
 
 @pytest.mark.requirement("API-002")

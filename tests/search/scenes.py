@@ -115,6 +115,7 @@ async def _fail(failure: Exception | None) -> None:
 class Scene:
     embedder: HashEmbedder = field(default_factory=HashEmbedder)
     index: MemoryIndex = field(default_factory=WatchedIndex)
+    skills: MemoryIndex = field(default_factory=WatchedIndex)
     catalog: MemoryCatalog = field(default_factory=WatchedCatalog)
     deadline_seconds: float = 10.0
 
@@ -125,6 +126,7 @@ class Scene:
         return await ToolSearch(
             self.embedder,
             self.index,
+            self.skills,
             self.catalog,
             deadline_seconds=self.deadline_seconds,
             recipe=self.recipe,

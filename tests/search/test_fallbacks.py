@@ -17,10 +17,10 @@ from toolscript.errors import (
     ToolscriptError,
 )
 from toolscript.model.items import Schemas
-from toolscript.model.queries import SearchType, ToolQuery
+from toolscript.model.queries import SearchType, Strategy, ToolQuery
 from toolscript.search.deadline import Deadline
 
-QUERY = ToolQuery("read a file", threshold=0.0)
+QUERY = ToolQuery("read a file", threshold=0.0, strategy=Strategy.DIRECT)
 SHORT = 0.05
 HANGS = pytest.param(None, id="hangs")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.search.scenes import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
 from toolscript.model.items import ItemKind, Schemas
 from toolscript.model.models import IndexCard
-from toolscript.model.queries import SearchType, ToolQuery
+from toolscript.model.queries import SearchType, Strategy, ToolQuery
 from toolscript.search.ranking import CANDIDATES_PER_ARM, Calibration, Recipe, read_request
 from toolscript.search.ranking.traits import TRAIT_FIELDS
 from toolscript.search.tools import NEAR_MISSES
@@ -17,7 +17,8 @@ ALL_ACTIVE = {item.name for item in ITEMS} - {"read_file_old"}
 
 
 def query(text: str = "read a file", **more: object) -> ToolQuery:
-    return ToolQuery(text, **{"threshold": 0.0, "limit": 100} | more)  # type: ignore[arg-type]
+    usual = {"threshold": 0.0, "limit": 100, "strategy": Strategy.DIRECT}
+    return ToolQuery(text, **usual | more)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("BR-001")

@@ -127,7 +127,7 @@ async def test_without_qdrant_the_answer_is_empty_and_says_so_in_bounded_time(ap
     answer = await api.search("create pull request")
     assert answer.status_code == 200
     assert answer.json()["tools"] == []
-    assert answer.json()["metadata"]["degraded"] == ["index"]
+    assert answer.json()["metadata"]["degraded"] == ["skills", "index"]
     assert answer.json()["metadata"]["total_time_ms"] < 5000
     assert answer.headers["x-toolscript-degraded"] == "index"
     assert (await api.client.get("/readyz")).status_code == 503

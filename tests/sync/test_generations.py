@@ -27,7 +27,7 @@ async def test_the_first_worker_chooses_the_model_and_makes_its_index_live() -> 
     opened = await scene.open()
     assert opened.generation == Generation(1, GenerationState.LIVE, scene.card.fingerprint)
     assert await scene.indexes.live() == scene.card.fingerprint
-    assert (await open_for_reading(scene.indexes, scene.card)).card == scene.card
+    assert (await open_for_reading(scene.indexes, scene.card)).items.card == scene.card
 
 
 async def test_a_second_worker_of_the_same_model_joins_the_first() -> None:
@@ -92,7 +92,7 @@ async def test_after_the_switch_the_new_model_reads_and_the_old_one_is_refused()
     scene = Scene()
     await scene.open()
     await switch_to(scene.indexes, scene.dirty, await reindexed(scene))
-    assert (await open_for_reading(scene.indexes, NEW)).card == NEW
+    assert (await open_for_reading(scene.indexes, NEW)).skills.card == NEW
     with pytest.raises(ModelMismatch):
         await open_for_reading(scene.indexes, scene.card)
     assert [found.state.value for found in await scene.dirty.generations()] == ["previous", "live"]

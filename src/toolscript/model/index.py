@@ -51,6 +51,7 @@ def type_skills(kind: ItemKind, skill_ids: Sequence[str]) -> tuple[str, ...]:
 class Ask:
     """One question to the arms of an index. An arm that is not given is not asked.
 
+    `only` are the points to choose from, none means all of them; `fields` come with each candidate.
     `exact` looks at every point: the truth that a faster way is measured against.
     """
 
@@ -59,25 +60,29 @@ class Ask:
     where: Where = ()
     limit: int = 100
     exact: bool = False
+    only: tuple[int, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Candidate:
     id: int
     score: float
+    fields: Fields = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
 class Candidates:
     """The best of each arm, best first (None: that arm was not asked), among about so many points.
 
-    `shares` tells of common terms which share of the points has them.
+    About so many of the points are in no skill; `shares` tells of common terms which share of the points has them.
     """
 
     dense: Sequence[Candidate] | None = None
     words: Sequence[Candidate] | None = None
     points: int = 0
     shares: Mapping[int, float] = field(default_factory=dict)
+    unskilled: int = 0
 
     @property
     def ids(self) -> frozenset[int]:

@@ -49,6 +49,9 @@ class Index(Protocol):
     @property
     def card(self) -> IndexCard: ...
     async def search(self, ask: Ask) -> Candidates: ...
+    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
+        """Several questions in one go, answered in order: all of them or none."""
+
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         """What the points carry, all of it or only some fields, for those that are still there."""
 

@@ -2,8 +2,10 @@
 
 | part      | what it may use of the time left | when it fails or is late                          |
 |-----------|----------------------------------|---------------------------------------------------|
-| embedding | half                             | the word arm answers alone                        |
-| index     | nine tenths                      | no results (its fields are part of it)            |
+| embedding | half                             | the word arm answers alone, skills match by words |
+| skills    | a quarter                        | the skills that are known; with none, all items   |
+| index     | nine tenths                      | no results (its fields are part of it); `hybrid`: |
+|           |                                  | what the other route found                        |
 | schemas   | all of it                        | results without schemas                           |
 
 The answer names the part in `degraded`, whatever the reason; the reason goes to the log. A fault of our own
@@ -26,11 +28,12 @@ logger = logging.getLogger(__name__)
 
 class Part(StrEnum):
     EMBEDDING = "embedding"
+    SKILLS = "skills"
     INDEX = "index"
     SCHEMAS = "schemas"
 
 
-SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.INDEX: 0.9, Part.SCHEMAS: 1.0}
+SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.SKILLS: 0.25, Part.INDEX: 0.9, Part.SCHEMAS: 1.0}
 
 
 @dataclass
@@ -39,6 +42,11 @@ class Attempt:
 
     deadline: Deadline
     failed: list[Part] = field(default_factory=list)
+
+    @property
+    def parts_failed(self) -> tuple[str, ...]:
+        """In the order of the table."""
+        return tuple(part.value for part in Part if part in self.failed)
 
     async def or_else(self, part: Part, work: Coroutine[Any, Any, T], fallback: T) -> T:
         try:

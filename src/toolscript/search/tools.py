@@ -1,51 +1,30 @@
-"""Tool search: embed, ask both arms, rank, cut, and load the fields and schemas of what is returned."""
+"""Tool search: embed, match skills, ask both arms, rank, cut, load what is returned; one deadline for all."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Sequence
 
 import numpy as np
 
-from toolscript.model.index import Ask, Candidates, Condition, Fields, Where, type_skills
-from toolscript.model.items import ItemKind, Schemas
+from toolscript.model.index import Candidates
 from toolscript.model.models import Vector
-from toolscript.model.queries import SearchType, ToolQuery
-from toolscript.model.results import Timings, ToolAnswer, ToolHit
+from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery
+from toolscript.model.results import MatchedSkill, SkillAnswer, Timings, ToolAnswer
 from toolscript.ports import Catalog, Embedder, Index
-from toolscript.search.deadline import Deadline
-from toolscript.search.fallbacks import Attempt, Part
-from toolscript.search.ranking import (
-    CANDIDATES_PER_ARM,
-    DEFAULT_RECIPE,
-    LOOKED_AT,
-    Recipe,
-    Request,
-    rank,
-    read_request,
-    unmatched_words,
-)
-from toolscript.search.ranking.first_look import FirstLook, first_look
-from toolscript.search.ranking.traits import TRAIT_FIELDS, TraitsById, traits_of_fields
-from toolscript.search.score_scale import arm_scores, scores_of
+from toolscript.search.asked import Asked, begun
+from toolscript.search.detail_stage import DetailStage
+from toolscript.search.explaining import Explaining, Outcome
+from toolscript.search.fallbacks import Part
+from toolscript.search.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
+from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
+from toolscript.search.skill_matching import SkillMatching, SkillsOfItems
 from toolscript.search.stages import Stages
 
 NEAR_MISSES = 3
 
+Vectors = list[Vector] | None
 
-@dataclass(frozen=True)
-class _Scored:
-    id: int
-    score: float
-    confidence: float | None = None
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """What is said of the whole: None where one arm alone was asked for, which knows no verdict."""
-
-    scored: Sequence[_Scored]
-    good_match: bool | None = None
-    unmatched: tuple[str, ...] = ()
+logger = logging.getLogger(__name__)
 
 
 class ToolSearch:
@@ -53,6 +32,7 @@ class ToolSearch:
         self,
         embedder: Embedder,
         index: Index,
+        skills: Index,
         catalog: Catalog,
         *,
         deadline_seconds: float = 10.0,
@@ -60,120 +40,119 @@ class ToolSearch:
     ) -> None:
         self._embedder = embedder
         self._index = index
-        self._catalog = catalog
+        self._matching = SkillMatching(skills, index)
+        self._items = ItemStage(index, recipe)
+        self._details = DetailStage(index, catalog)
+        self._explaining = Explaining(index)
         self._deadline_seconds = deadline_seconds
-        self._recipe = recipe
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        stages = Stages()
-        attempt = Attempt(Deadline(self._deadline_seconds))
-        request = read_request(query.text)
-        stages.end("ranking")
-        vectors = await self._embed(query, request, attempt)
-        stages.end("embedding")
-        found = await self._retrieve(query, request, vectors, attempt)
-        stages.end("engine")
-        verdict = await self._rank(query, request, found, attempt, stages)
+        asked = Asked.now(query, self._deadline_seconds)
+        with begun(self._skills_by_words(asked)) as worded:
+            vectors = await self._embed(asked)
+            asked.stages.end("embedding")
+            searched = await self._search(asked, vectors, worded)
+        verdict = await self._items.rank(asked, searched.retrieved)
         best = [one for one in verdict.scored[: query.limit] if one.score >= query.threshold]
-        stages.end("ranking")
-        shown = query if best else replace(query, include_schemas=False)
-        hits = await self._enrich(shown, best or verdict.scored[:NEAR_MISSES], attempt)
-        stages.end("schemas")
+        asked.stages.end("ranking")
+        return await self._answer(asked, vectors, searched, verdict, best)
+
+    async def skills(self, query: SkillQuery) -> SkillAnswer:
+        """The skill stage alone."""
+        asked = Asked.now(ToolQuery(query.text, search_type=SearchType.SEMANTIC), self._deadline_seconds)
+        with begun(self._skills_by_words(asked)) as worded:
+            vectors = await self._embed(asked)
+            matched = await self._match(asked, vectors, await worded, query.limit, query.threshold)
+        return SkillAnswer(matched[: query.limit], asked.attempt.parts_failed)
+
+    async def _embed(self, asked: Asked) -> Vectors:
+        """One arm alone is asked the text as it is; both are asked for every wish in it."""
+        search_type, request = asked.query.search_type, asked.request
+        if search_type is SearchType.KEYWORD:
+            return None
+        texts = request.texts if search_type is SearchType.HYBRID else (request.text,)
+        work = _gathered(self._embedder, texts)
+        embedded = await asked.attempt.or_else(Part.EMBEDDING, work, None)
+        if embedded is None or search_type is SearchType.SEMANTIC:
+            return embedded
+        return request.vectors(np.array(embedded))
+
+    async def _search(self, asked: Asked, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]") -> Searched:
+        """Named skills are the caller's word; else `direct` searches all items, the others by matched skills."""
+        query = asked.query
+        if query.skill_ids:
+            found = await self._items.retrieve(asked, vectors, where_of(query.kind, query.skill_ids))
+            searched = Searched(Retrieved(routed=found), filtered_by=query.skill_ids)
+        elif query.strategy is Strategy.DIRECT:
+            searched = Searched(Retrieved(direct=await self._among_all(asked, vectors)))
+        else:
+            searched = await self._search_by_skills(asked, vectors, worded)
+        asked.stages.end("engine")
+        return searched
+
+    async def _search_by_skills(
+        self, asked: Asked, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]"
+    ) -> Searched:
+        """What `hybrid` finds among all items is looked for while skills are matched."""
+        query, is_hybrid = asked.query, asked.query.strategy is Strategy.HYBRID
+        with begun(self._among_all(asked, vectors) if is_hybrid else _nothing()) as direct:
+            skills = await self._match(asked, vectors, await worded, query.skill_limit, query.skill_threshold)
+            asked.stages.end("skills")
+            if not skills:
+                logger.warning("no skill matched: all items are searched", extra={"part": Part.SKILLS.value})
+                return Searched(Retrieved(await direct if is_hybrid else await self._among_all(asked, vectors)))
+            ids = tuple(skill.id for skill in skills)
+            routed = await self._items.retrieve(asked, vectors, where_of(query.kind, ids))
+            return Searched(Retrieved(await direct, routed), skills, ids)
+
+    async def _among_all(self, asked: Asked, vectors: Vectors) -> Found | None:
+        return await self._items.retrieve(asked, vectors, where_of(asked.query.kind))
+
+    async def _skills_by_words(self, asked: Asked) -> SkillsOfItems:
+        if asked.query.skill_ids or asked.query.strategy is Strategy.DIRECT:
+            return ()
+        work = self._matching.by_words(asked.request, where_of(asked.query.kind))
+        return await asked.attempt.or_else(Part.SKILLS, work, ())
+
+    async def _match(
+        self, asked: Asked, vectors: Vectors, worded: SkillsOfItems, limit: int, threshold: float
+    ) -> tuple[MatchedSkill, ...]:
+        work = self._matching.match(vectors[0] if vectors else None, worded, limit, threshold)
+        return await asked.attempt.or_else(Part.SKILLS, work, ())
+
+    async def _answer(
+        self, asked: Asked, vectors: Vectors, searched: Searched, verdict: Verdict, best: Sequence[Scored]
+    ) -> ToolAnswer:
+        query, shown = asked.query, best or verdict.scored[:NEAR_MISSES]
+        hits = await self._details.hits(asked, shown, schemas=query.include_schemas and bool(best))
+        asked.stages.end("schemas")
+        outcome = Outcome(asked, vectors, searched, verdict, tuple(hits) if best else ())
+        absence = await self._explaining.absence(outcome) if query.about else None
+        whole = searched.retrieved.whole
         return ToolAnswer(
             query=query.text,
-            hits=tuple(hits) if best else (),
+            hits=self._explaining.hits(outcome) if query.explain else outcome.hits,
             candidate_count=sum(one.score >= query.threshold for one in verdict.scored),
-            search_type_used=_search_type(found[0]),
-            timings=_timings(stages),
-            degraded=tuple(part.value for part in attempt.failed),
+            search_type_used=_search_type(whole),
+            timings=_timings(asked.stages),
+            degraded=asked.attempt.parts_failed,
             index=self._index.card.fingerprint,
             near_misses=() if best else tuple(hits),
             good_match=verdict.good_match,
             unmatched=verdict.unmatched,
+            strategy_used=searched.strategy,
+            skills=searched.skills,
+            routed=searched.routed,
+            unskilled_count=whole.unskilled,
+            absence=absence,
         )
-
-    async def _embed(self, query: ToolQuery, request: Request, attempt: Attempt) -> list[Vector] | None:
-        """One arm alone is asked the text as it is; both are asked for every wish in it."""
-        if query.search_type is SearchType.KEYWORD:
-            return None
-        texts = request.texts if query.search_type is SearchType.HYBRID else (request.text,)
-        work = _gathered(self._embedder, texts)
-        embedded = await attempt.or_else(Part.EMBEDDING, work, None)
-        if embedded is None or query.search_type is SearchType.SEMANTIC:
-            return embedded
-        return request.vectors(np.array(embedded))
-
-    async def _retrieve(
-        self, query: ToolQuery, request: Request, vectors: list[Vector] | None, attempt: Attempt
-    ) -> list[Candidates]:
-        """What the arms say of each part of the request, the whole first."""
-        wants_words = query.search_type is not SearchType.SEMANTIC or vectors is None
-        parts = request.parts if query.search_type is SearchType.HYBRID else request.parts[:1]
-        asks = [
-            Ask(
-                vector=vectors[at] if vectors else None,
-                terms=part.terms if wants_words else None,
-                where=_where(query),
-                limit=CANDIDATES_PER_ARM,
-            )
-            for at, part in enumerate(parts)
-        ]
-        nothing = [Candidates()]
-        return await attempt.or_else(Part.INDEX, _searched(self._index, asks), nothing)
-
-    async def _rank(
-        self, query: ToolQuery, request: Request, found: list[Candidates], attempt: Attempt, stages: Stages
-    ) -> _Verdict:
-        if query.search_type is not SearchType.HYBRID:
-            return _Verdict([_Scored(*pair) for pair in arm_scores(found[0])])
-        if Part.INDEX in attempt.failed:
-            return _Verdict(())
-        look = first_look(found, CANDIDATES_PER_ARM, self._recipe)
-        stages.end("ranking")
-        traits = await self._traits(look, attempt)
-        stages.end("engine")
-        ranking = rank(request, look, traits, self._recipe)
-        scores = scores_of(ranking, found[0])
-        rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
-        scored = [_Scored(*row) for row in rows]
-        return _Verdict(scored, ranking.good_match, _unmatched(request, traits))
-
-    async def _traits(self, look: FirstLook, attempt: Attempt) -> TraitsById:
-        ids = look.ids[:LOOKED_AT].tolist()
-        nothing: Mapping[int, Fields] = {}
-        if not ids:
-            return {}
-        fields = await attempt.or_else(Part.INDEX, self._index.fields(ids, TRAIT_FIELDS), nothing)
-        return {id_: traits_of_fields(one) for id_, one in fields.items()}
-
-    async def _enrich(self, query: ToolQuery, best: Sequence[_Scored], attempt: Attempt) -> list[ToolHit]:
-        """Fields and schemas of what is returned, at the same time."""
-        if not best:
-            return []
-        ids = [one.id for one in best]
-        no_fields: Mapping[int, Fields] = {}
-        no_schemas: Mapping[int, Schemas] = {}
-        fields, schemas = await asyncio.gather(
-            attempt.or_else(Part.INDEX, self._index.fields(ids), no_fields),
-            attempt.or_else(Part.SCHEMAS, self._schemas(query, ids), no_schemas),
-        )
-        # An item that was removed a moment ago has no fields any more.
-        found = [one for one in best if one.id in fields]
-        return [_hit(one, fields[one.id], schemas.get(one.id, Schemas())) for one in found]
-
-    async def _schemas(self, query: ToolQuery, ids: Sequence[int]) -> Mapping[int, Schemas]:
-        return await self._catalog.schemas(ids) if query.include_schemas else {}
-
-
-def _unmatched(request: Request, traits: TraitsById) -> tuple[str, ...]:
-    """Of candidates that nothing is known of, nothing can be said."""
-    return unmatched_words(request, traits.values()) if traits else ()
 
 
 def _timings(stages: Stages) -> Timings:
     spent = stages.spent
     return Timings(
         query_embedding=spent["embedding"],
+        skill_search=spent["skills"],
         tool_search=spent["engine"] + spent["ranking"],
         ranking=spent["ranking"],
         schema_load=spent["schemas"],
@@ -181,38 +160,11 @@ def _timings(stages: Stages) -> Timings:
     )
 
 
+async def _nothing() -> None: ...
+
+
 async def _gathered(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     return list(await asyncio.gather(*map(embedder.embed_query, texts)))
-
-
-async def _searched(index: Index, asks: Sequence[Ask]) -> list[Candidates]:
-    return list(await asyncio.gather(*map(index.search, asks)))
-
-
-def _where(query: ToolQuery) -> Where:
-    """Only active items are in the index, so that needs no filter."""
-    if query.kind and (both := type_skills(query.kind, query.skill_ids)):
-        return (Condition("type_skill", both),)
-    kind = (Condition("type", (query.kind.value,)),) if query.kind else ()
-    skills = (Condition("skill_ids", query.skill_ids),) if query.skill_ids else ()
-    return *kind, *skills
-
-
-def _hit(scored: _Scored, fields: Fields, schemas: Schemas) -> ToolHit:
-    skills = fields.get("skill_ids")
-    primary = fields.get("primary_skill_id")
-    return ToolHit(
-        id=scored.id,
-        kind=ItemKind(str(fields["type"])),
-        server=str(fields["server"]),
-        name=str(fields["name"]),
-        description=str(fields["description"]),
-        score=min(1.0, max(0.0, scored.score)),
-        skill_ids=tuple(map(str, skills)) if isinstance(skills, Sequence) else (),
-        primary_skill_id=None if primary is None else str(primary),
-        schemas=schemas,
-        confidence=scored.confidence,
-    )
 
 
 def _search_type(candidates: Candidates) -> str:

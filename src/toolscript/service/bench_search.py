@@ -35,7 +35,7 @@ def bench_search(*, queries: Path | None, count: int, on_progress: OnProgress) -
     async def run() -> Comparison:
         settings = load_settings()
         async with open_stores(settings) as stores, open_embedder(settings, parallel=2) as embedder:
-            index = await open_for_reading(stores.indexes, IndexCard(embedder.model))
+            index = (await open_for_reading(stores.indexes, IndexCard(embedder.model))).items
             wanted = count + WARM_UP
             texts = read_queries(queries, wanted) if queries else await names_from_catalog(stores.catalog, wanted)
             async with _server() as search:

@@ -21,7 +21,7 @@ from toolscript.model.items import Item, StoredItem
 from toolscript.model.judged import EvalReport, EvalRequest, EvalResult, Given, JudgedSet
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.queries import ToolQuery
+from toolscript.model.queries import Strategy, ToolQuery
 from toolscript.model.results import ToolAnswer
 from toolscript.model.tool_ids import tool_id
 from toolscript.ports import Catalog, Embedder, Index, Indexes
@@ -165,7 +165,7 @@ class ServiceEngine:
             await self._follow(await self._indexes.open(card), items)
         # Opened when all is in it: an index looks at its points then.
         opened = await self._indexes.open(card)
-        self._search = ToolSearch(self._embedder, opened, self._catalog, recipe=self._recipe)
+        self._search = ToolSearch(self._embedder, opened, opened, self._catalog, recipe=self._recipe)
 
     async def _follow(self, index: Index, items: Sequence[Item]) -> None:
         wanted = {item.key for item in items}
@@ -188,7 +188,7 @@ class ServiceEngine:
     async def answer(self, query: str) -> Given:
         if self._search is None:
             raise SetupError("nothing is loaded yet")
-        asked = ToolQuery(query, limit=DEPTH, threshold=0.0, include_schemas=False)
+        asked = ToolQuery(query, limit=DEPTH, threshold=0.0, strategy=Strategy.DIRECT, include_schemas=False)
         answer = await self._search.search(asked)
         if answer.degraded:
             raise SetupError(

@@ -60,7 +60,13 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
 def _indexes(engine: qdrant.Qdrant, settings: Settings, pool: postgres.Pool) -> IndexPair:
     items = qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
     # A few thousand points, read by every search: one shard, as many copies as the items have.
-    skills = qdrant.Layout(keyword_fields=("id",), broad=frozenset(), replicas=settings.qdrant_replicas)
+    skills = qdrant.Layout(
+        keyword_fields=("id",),
+        broad=frozenset(),
+        counted_fields=(),
+        counted_empty="",
+        replicas=settings.qdrant_replicas,
+    )
     return IndexPair(
         qdrant.QdrantIndexes(engine, settings.qdrant_alias, items),
         qdrant.QdrantIndexes(engine, settings.qdrant_skills_alias, skills),

@@ -56,9 +56,11 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
         open_embedder(settings, parallel=cores) as embedder,
     ):
         cached = CachedEmbedder(embedder, settings.embedding_cache_size)
-        index = await open_for_reading(stores.indexes, IndexCard(embedder.model))
+        opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
         await _warm_up(embedder)
-        search = ToolSearch(cached, index, stores.catalog, deadline_seconds=settings.deadline_seconds)
+        search = ToolSearch(
+            cached, opened.items, opened.skills, stores.catalog, deadline_seconds=settings.deadline_seconds
+        )
 
         async def embedder_of_skills() -> Embedder:
             return embedder
@@ -70,7 +72,7 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
                 skill_management(stores, embedder_of_skills),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config),
-                HealthChecks(stores, embedder, index).check,
+                HealthChecks(stores, embedder, opened.items).check,
                 admin_token=settings.admin_token.get_secret_value(),
             )
 

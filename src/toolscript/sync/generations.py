@@ -55,10 +55,16 @@ async def open_for_writing(indexes: IndexPair, dirty: DirtySet, card: IndexCard)
     return await _opened(indexes, known, card)
 
 
-async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Index:
-    """The live index, when it was made with this card; it is held on to when another becomes live."""
+@dataclass(frozen=True)
+class Readable:
+    items: Index
+    skills: Index
+
+
+async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Readable:
+    """The live indexes, when they were made with this card; they are held on to when others become live."""
     await _require_live(indexes, card)
-    return await indexes.items.open(card)
+    return Readable(await indexes.items.open(card), await indexes.skills.open(card))
 
 
 async def open_for_examination(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:

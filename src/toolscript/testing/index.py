@@ -25,12 +25,15 @@ class MemoryIndex:
         dense = None if ask.vector is None else {p.id: float(p.vector @ ask.vector) for p in allowed}
         words = None if ask.terms is None else self._word_scores(allowed, ask.terms)
         shares = {term: self._having(term) / len(self._points) for term in ask.terms or () if self._points}
-        best_words = self._best(words, ask.limit)
-        return Candidates(self._best(dense, ask.limit), best_words, len(self._points), shares)
+        unskilled = sum(not point.fields.get("skill_ids") for point in self._points.values())
+        return Candidates(self._best(dense, ask), self._best(words, ask), len(self._points), shares, unskilled)
+
+    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
+        return [await self.search(ask) for ask in asks]
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
-        known = {id_: self._points[id_].fields for id_ in ids if id_ in self._points}
-        return {id_: {name: all_[name] for name in only or all_ if name in all_} for id_, all_ in known.items()}
+        known = [id_ for id_ in ids if id_ in self._points]
+        return {id_: self._some_fields(id_, only or tuple(self._points[id_].fields)) for id_ in known}
 
     async def put(self, points: Sequence[Point]) -> None:
         for point in points:
@@ -71,11 +74,15 @@ class MemoryIndex:
     def _having(self, term: int) -> int:
         return sum(term in point.terms for point in self._points.values())
 
-    def _best(self, scores: Mapping[int, float] | None, limit: int) -> list[Candidate] | None:
+    def _best(self, scores: Mapping[int, float] | None, ask: Ask) -> list[Candidate] | None:
         if scores is None:
             return None
-        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
-        return [Candidate(id_, score) for id_, score in best]
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[: ask.limit]
+        return [Candidate(id_, score, self._some_fields(id_, ask.fields)) for id_, score in best]
+
+    def _some_fields(self, id_: int, names: Sequence[str]) -> Fields:
+        there = self._points[id_].fields
+        return {name: there[name] for name in names if name in there}
 
 
 class MemoryIndexes:
@@ -112,6 +119,8 @@ class MemoryIndexes:
 
 
 def _matches(point: Point, ask: Ask) -> bool:
+    if ask.only and point.id not in ask.only:
+        return False
     return all(_holds(point, condition) for condition in ask.where)
 
 

@@ -1,13 +1,14 @@
-"""Which conditions the dense arm sends along, and which it checks on what comes back.
+"""Which conditions the dense arm sends along, in how many questions, and which it checks on what comes back.
 
 A filter that nearly all points pass makes a graph search worse: it cuts links and gains nothing. So broad
 conditions are checked afterwards, on a few more candidates. How broad they really are is learned on the way.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from toolscript.adapters.qdrant.filter_split import Sizes, split
 from toolscript.model.index import Candidate, Condition, Fields, Where
 
 MARGIN = 1.15
@@ -16,12 +17,11 @@ FIRST_GUESS = 0.8
 LEARNING = 0.02
 
 
-Found = tuple[Candidate, Fields]
-
-
 @dataclass(frozen=True)
 class DensePlan:
-    sent: Where
+    """A question for each of `sent`; what any of them finds is a candidate, if it passes what is `checked`."""
+
+    sent: tuple[Where, ...]
     checked: Where
     limit: int
 
@@ -31,32 +31,43 @@ class DensePlanner:
         self._broad = broad
         self._passing: dict[Where, float] = {}
 
-    def plan(self, where: Where, limit: int) -> DensePlan:
+    def plan(self, where: Where, limit: int, sizes: Sizes) -> DensePlan:
         checked = tuple(condition for condition in where if condition in self._broad)
-        if not checked:
-            return DensePlan(where, (), limit)
-        passing = self._passing.get(checked, FIRST_GUESS)
+        passing = self._passing.get(checked, FIRST_GUESS) if checked else 1.0
         if passing < NARROW:
             # What is not tried is not learned: it comes back little by little, and is tried again.
             self._learn(checked, FIRST_GUESS)
-            return DensePlan(where, (), limit)
-        sent = tuple(condition for condition in where if condition not in self._broad)
-        return DensePlan(sent, checked, math.ceil(limit / passing * MARGIN))
+            checked, passing = (), 1.0
+        for condition in where:
+            if condition not in checked and sizes.is_broad(condition):
+                checked, passing = (*checked, condition), passing * sizes.share(condition)
+        sent = tuple(condition for condition in where if condition not in checked)
+        most = math.ceil(limit / passing * MARGIN) if checked else limit
+        return DensePlan(tuple(split(sent, sizes)), checked, most)
 
-    def checked(self, plan: DensePlan, found: Sequence[Found], limit: int) -> list[Candidate] | None:
-        """The candidates that pass, or None when the engine may have more of them than it was asked for."""
-        if not plan.checked:
-            return [candidate for candidate, _ in found]
-        passed = [hit for hit, fields in found if all(_holds(fields, condition) for condition in plan.checked)]
-        if found:
-            self._learn(plan.checked, len(passed) / len(found))
-        short = len(passed) < limit and len(found) >= plan.limit
-        return None if short else passed[:limit]
+    def checked(self, plan: DensePlan, found: Sequence[Sequence[Candidate]], limit: int) -> list[Candidate] | None:
+        """The best that pass, or None when the engine may have more of them than it was asked for."""
+        passed = [hit for one in found for hit in one if all(_holds(hit.fields, each) for each in plan.checked)]
+        if plan.checked:
+            asked = sum(map(len, found))
+            if asked and self._broad.issuperset(plan.checked):
+                self._learn(plan.checked, len(passed) / asked)
+            if len(passed) < limit and any(len(one) >= plan.limit for one in found):
+                return None
+        return passed[:limit] if len(found) == 1 else _best(passed, limit)
 
     def _learn(self, checked: Where, share: float) -> None:
         before = self._passing.get(checked, FIRST_GUESS)
         self._passing[checked] = before + LEARNING * (share - before)
 
 
+def _best(hits: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """A point that has values of two groups was found by both."""
+    once = {hit.id: hit for hit in hits}
+    return sorted(once.values(), key=lambda hit: (-hit.score, hit.id))[:limit]
+
+
 def _holds(fields: Fields, condition: Condition) -> bool:
-    return fields.get(condition.field) in condition.any_of
+    value = fields.get(condition.field)
+    values: Collection[object] = value if isinstance(value, list) else (value,)
+    return any(one in condition.any_of for one in values)

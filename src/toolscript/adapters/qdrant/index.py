@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.common_terms import SAMPLE, CommonTerms
+from toolscript.adapters.qdrant.common_terms import CommonTerms
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner
 from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
+from toolscript.adapters.qdrant.sample import Sample, Sampler
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
 from toolscript.errors import IndexRejected, ToolscriptError
 from toolscript.model.index import Ask, Candidate, Candidates, Fields, Point, PointVersion, Terms, Where
@@ -18,6 +19,10 @@ from toolscript.model.models import IndexCard, Vector
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
 EF = 400
 SAMPLE_AGAIN_SECONDS = 60.0
+EXACTLY = wire.SearchParams(exact=True)
+BY_GRAPH = wire.SearchParams(
+    hnsw_ef=EF, quantization=wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
+)
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +33,8 @@ class QdrantIndex:
         self._name = name
         self._card = card
         self._planner = DensePlanner(layout.broad)
-        self._common = CommonTerms(0, {})
+        self._sampler = Sampler(qdrant, name, layout, card.model.dimensions)
+        self._sample = Sample()
         self._sampled_at = float("-inf")
         self._sampling: asyncio.Future[None] | None = None
 
@@ -37,17 +43,26 @@ class QdrantIndex:
         return self._card
 
     async def search(self, ask: Ask) -> Candidates:
+        (found,) = await self.search_all([ask])
+        return found
+
+    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         await self._keep_sampled()
-        plan = DensePlan(ask.where, (), ask.limit) if ask.exact else self._planner.plan(ask.where, ask.limit)
-        queries = []
-        if ask.vector is not None:
-            queries.append(self._dense_query(ask.vector, plan, exact=ask.exact))
-        if ask.terms:
-            queries.append(self._words_query(ask))
+        sample = self._sample
+        plans = [self._plan(ask, sample) for ask in asks]
+        asked = list(zip(asks, plans, strict=True))
+        queries = [query for ask, plan in asked for query in self._queries(ask, plan, sample.common)]
         answers = iter(await self._query_batch(queries))
-        dense = None if ask.vector is None else await self._checked(plan, next(answers), ask)
-        shares = self._common.shares_of(ask.terms or ())
-        return Candidates(dense, _words(ask, answers), self._common.points, shares)
+        return [
+            Candidates(
+                dense=None if ask.vector is None else await self._dense(ask, ask.vector, plan, answers),
+                words=_words(ask, answers),
+                points=sample.common.points,
+                shares=sample.common.shares_of(ask.terms or ()),
+                unskilled=sample.empty,
+            )
+            for ask, plan in asked
+        ]
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         request = wire.GetPoints(
@@ -59,14 +74,28 @@ class QdrantIndex:
             answer = await self._qdrant.points.Get(request, timeout=self._qdrant.timeout_seconds)
         return {point.id.num: Payload(point.payload) for point in answer.result}
 
-    async def _checked(self, plan: DensePlan, answer: wire.BatchResult, ask: Ask) -> Sequence[Candidate]:
-        found = [(_candidate(hit), Payload(hit.payload)) for hit in answer.result]
-        passed = self._planner.checked(plan, found, ask.limit)
-        if passed is not None or ask.vector is None:
-            return passed or []
-        everything = DensePlan(ask.where, (), ask.limit)
-        answers = await self._query_batch([self._dense_query(ask.vector, everything)])
-        return [_candidate(hit) for hit in answers[0].result]
+    def _plan(self, ask: Ask, sample: Sample) -> DensePlan:
+        if ask.exact or ask.only:
+            return DensePlan((ask.where,), (), ask.limit)
+        return self._planner.plan(ask.where, ask.limit, sample.sizes)
+
+    def _queries(self, ask: Ask, plan: DensePlan, common: CommonTerms) -> Iterator[wire.QueryPoints]:
+        if ask.vector is not None:
+            for where in plan.sent:
+                yield self._dense_query(ask, ask.vector, plan, where)
+        if ask.terms:
+            terms = _sparse(common.within_budget(ask.terms))
+            yield self._query(ask, WORDS, terms, ask.where, ask.limit, ask.fields)
+
+    async def _dense(
+        self, ask: Ask, vector: Vector, plan: DensePlan, answers: Iterator[wire.BatchResult]
+    ) -> Sequence[Candidate]:
+        passed = self._planner.checked(plan, [_candidates(next(answers)) for _ in plan.sent], ask.limit)
+        if passed is not None:
+            return passed
+        everything = DensePlan((ask.where,), (), ask.limit)
+        (answer,) = await self._query_batch([self._dense_query(ask, vector, everything, ask.where)])
+        return _candidates(answer)
 
     async def put(self, points: Sequence[Point]) -> None:
         if not points:
@@ -100,9 +129,17 @@ class QdrantIndex:
             page = await self._qdrant.points.Scroll(request, timeout=self._qdrant.timeout_seconds)
         return [PointVersion(point.id.num, point.payload["version"].integer_value) for point in page.result]
 
+    async def count(self) -> int:
+        return await self._sampler.count(exact=True)
+
+    async def sample(self) -> None:
+        """Whoever searches meanwhile goes on with what was known before."""
+        self._sampled_at = time.monotonic()
+        self._sample = await self._sampler.take()
+
     async def _keep_sampled(self) -> None:
         """Nobody waits for a newer sample where there is one."""
-        if not self._common.points:
+        if not self._sample.common.points:
             await self.sample()
         elif time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
             self._sampled_at = time.monotonic()
@@ -114,54 +151,23 @@ class QdrantIndex:
         except ToolscriptError as error:
             logger.warning("no new sample of the index", extra={"part": "index", "reason": error.message})
 
-    async def sample(self) -> None:
-        """How many points there are, and which of their words are common.
-
-        Whoever searches meanwhile goes on with what was known before.
-        """
-        self._sampled_at = time.monotonic()
-        points = await self.count(exact=False)
-        self._common = CommonTerms.of_sample(points, await self._random_terms())
-
-    async def _random_terms(self) -> list[Sequence[int]]:
-        request = wire.QueryPoints(
-            collection_name=self._name,
-            query=wire.Query(sample=wire.Sample.Random),
-            limit=SAMPLE,
-            with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[WORDS])),
-            with_payload=_only([]),
-        )
-        with translated():
-            answer = await self._qdrant.points.Query(request, timeout=self._qdrant.timeout_seconds)
-        return [hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in answer.result]
-
-    async def count(self, *, exact: bool = True) -> int:
-        request = wire.CountPoints(collection_name=self._name, exact=exact)
-        with translated():
-            answer = await self._qdrant.points.Count(request, timeout=self._qdrant.timeout_seconds)
-        return int(answer.result.count)
-
-    def _dense_query(self, vector: Vector, plan: DensePlan, *, exact: bool = False) -> wire.QueryPoints:
-        rescore = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
-        params = wire.SearchParams(exact=True) if exact else wire.SearchParams(hnsw_ef=EF, quantization=rescore)
-        query = self._query(DENSE, _dense(vector), plan.sent, plan.limit)
-        query.params.CopyFrom(params)
+    def _dense_query(self, ask: Ask, vector: Vector, plan: DensePlan, where: Where) -> wire.QueryPoints:
         # Fields cost more than the search that finds their points: only what has to be checked is asked for.
-        query.with_payload.CopyFrom(_only([condition.field for condition in plan.checked]))
+        fields = [*ask.fields, *(condition.field for condition in plan.checked)]
+        query = self._query(ask, DENSE, _dense(vector), where, plan.limit, fields)
+        query.params.CopyFrom(EXACTLY if ask.exact else BY_GRAPH)
         return query
 
-    def _words_query(self, ask: Ask) -> wire.QueryPoints:
-        terms = self._common.within_budget(ask.terms or {})
-        return self._query(WORDS, _sparse(terms), ask.where, ask.limit)
-
-    def _query(self, arm: str, nearest: wire.VectorInput, where: Where, limit: int) -> wire.QueryPoints:
+    def _query(
+        self, ask: Ask, arm: str, nearest: wire.VectorInput, where: Where, limit: int, fields: Sequence[str]
+    ) -> wire.QueryPoints:
         return wire.QueryPoints(
             collection_name=self._name,
             query=wire.Query(nearest=nearest),
             using=arm,
-            filter=where_filter(where),
+            filter=where_filter(where, ask.only),
             limit=limit,
-            with_payload=_only([]),
+            with_payload=_only(fields),
         )
 
     async def _query_batch(self, queries: Sequence[wire.QueryPoints]) -> Sequence[wire.BatchResult]:
@@ -205,12 +211,12 @@ def _sparse_vector(terms: Terms) -> wire.SparseVector:
     return wire.SparseVector(indices=terms.keys(), values=terms.values())
 
 
-def _candidate(hit: wire.ScoredPoint) -> Candidate:
-    return Candidate(hit.id.num, hit.score)
+def _candidates(answer: wire.BatchResult) -> list[Candidate]:
+    return [Candidate(hit.id.num, hit.score, Payload(hit.payload)) for hit in answer.result]
 
 
 def _words(ask: Ask, answers: Iterator[wire.BatchResult]) -> Sequence[Candidate] | None:
     if ask.terms is None:
         return None
     # A query of punctuation has no words: the arm was asked and knows nothing.
-    return [_candidate(hit) for hit in next(answers).result] if ask.terms else []
+    return _candidates(next(answers)) if ask.terms else []

@@ -25,14 +25,22 @@ class Layout:
     """The fields that are filtered on, and how the collection is spread over a cluster.
 
     Most points pass a condition in `broad`: the dense arm checks it on what it found rather than on its way,
-    where it would only cut the graph's links.
+    where it would only cut the graph's links. Of `counted_fields` it is known how many points have each value,
+    and how many have none of `counted_empty`.
     """
 
     keyword_fields: tuple[str, ...] = ("type", "skill_ids", "type_skill")
     bool_fields: tuple[str, ...] = ("is_active",)
     broad: frozenset[Condition] = frozenset({Condition("is_active", (True,)), Condition("type", ("tool",))})
+    counted_fields: tuple[str, ...] = ("skill_ids", "type_skill")
+    counted_empty: str = "skill_ids"
     shards: int = 1
     replicas: int = 1
+
+
+def scanned_vectors(dimensions: int) -> int:
+    """Fewer than this in a segment are scanned."""
+    return SCAN_BELOW_KB * 1024 // (4 * dimensions)
 
 
 def create_request(

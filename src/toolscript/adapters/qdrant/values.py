@@ -51,10 +51,12 @@ class Payload(Mapping[str, object]):
         return len(self._fields)
 
 
-def where_filter(where: Where) -> wire.Filter | None:
-    if not where:
-        return None
-    return wire.Filter(must=[_condition(condition) for condition in where])
+def where_filter(where: Where, only: Sequence[int] = ()) -> wire.Filter | None:
+    """`only` are the points to choose from; none means all."""
+    conditions = [_condition(condition) for condition in where]
+    if only:
+        conditions.append(_has_id(*only))
+    return wire.Filter(must=conditions) if conditions else None
 
 
 def unless_newer(points: Sequence[PointVersion]) -> wire.Filter:
@@ -88,8 +90,8 @@ def _matches(values: Sequence[Scalar]) -> Iterator[wire.Match]:
         yield wire.Match(keywords=wire.RepeatedStrings(strings=strings))
 
 
-def _has_id(point_id: int) -> wire.Condition:
-    return wire.Condition(has_id=wire.HasIdCondition(has_id=[wire.PointId(num=point_id)]))
+def _has_id(*point_ids: int) -> wire.Condition:
+    return wire.Condition(has_id=wire.HasIdCondition(has_id=[wire.PointId(num=one) for one in point_ids]))
 
 
 def _range(field: str, *, at_most: int) -> wire.Condition:

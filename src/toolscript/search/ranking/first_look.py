@@ -35,6 +35,24 @@ class FirstLook:
     def is_semantic(self) -> bool:
         return self.whole.dense is not None
 
+    def followed_by(self, other: "FirstLook") -> "FirstLook":
+        """Whom only the other names comes after all of these, in its order."""
+        new = ~np.isin(other.ids, self.ids)
+        gap = float(self.standing.min() - other.standing[new].max()) if len(self.ids) and new.any() else 0.0
+
+        def joined(field: str) -> Scores:
+            return np.concatenate([getattr(self, field), getattr(other, field)[new]])
+
+        return FirstLook(
+            ids=np.concatenate([self.ids, other.ids[new]]),
+            standing=np.concatenate([self.standing, other.standing[new] + min(0.0, gap)]),
+            meaning=joined("meaning"),
+            words=joined("words"),
+            wishes=joined("wishes"),
+            similarity=joined("similarity"),
+            whole=self.whole,
+        )
+
 
 def first_look(found: Sequence[Candidates], limit: int, recipe: Recipe, also: Iterable[int] = ()) -> FirstLook:
     """`found` is what the arms gave for each part of a request, the whole first; `limit` what each was asked for.

@@ -1,0 +1,155 @@
+"""The item stage: ask both arms, rank what they name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from toolscript.model.index import Ask, Candidates, Condition, Fields, Where, type_skills
+from toolscript.model.items import ItemKind
+from toolscript.model.models import Vector
+from toolscript.model.queries import SearchType, Strategy
+from toolscript.model.results import MatchedSkill
+from toolscript.ports import Index
+from toolscript.search.asked import Asked
+from toolscript.search.fallbacks import Part
+from toolscript.search.ranking import (
+    CANDIDATES_PER_ARM,
+    LOOKED_AT,
+    Ranking,
+    Recipe,
+    Request,
+    rank,
+    unmatched_words,
+)
+from toolscript.search.ranking.first_look import FirstLook, first_look
+from toolscript.search.ranking.traits import TRAIT_FIELDS, TraitsById, traits_of_fields
+from toolscript.search.score_scale import arm_scores, scores_of
+
+# What the arms gave for each part of a request, the whole first.
+Found = Sequence[Candidates]
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What was found among all items, and among those of the matched skills; None where nobody looked or could."""
+
+    direct: Found | None = None
+    routed: Found | None = None
+
+    @property
+    def whole(self) -> Candidates:
+        """What the arms said of the whole request, where they looked the furthest."""
+        found = self.direct if self.direct is not None else self.routed
+        return found[0] if found else Candidates()
+
+
+@dataclass(frozen=True)
+class Searched:
+    """`skills` are those that matched the query, `filtered_by` those that items were filtered by."""
+
+    retrieved: Retrieved
+    skills: tuple[MatchedSkill, ...] = ()
+    filtered_by: tuple[str, ...] = ()
+
+    @property
+    def strategy(self) -> Strategy:
+        """What really ran."""
+        if not self.filtered_by or (self.retrieved.routed is None and self.retrieved.direct is not None):
+            return Strategy.DIRECT
+        return Strategy.HIERARCHICAL if self.retrieved.direct is None else Strategy.HYBRID
+
+    @property
+    def routed(self) -> tuple[str, ...] | None:
+        return None if self.strategy is Strategy.DIRECT else self.filtered_by
+
+
+@dataclass(frozen=True)
+class Scored:
+    id: int
+    score: float
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of the whole: None where one arm alone was asked for, which knows no verdict."""
+
+    scored: Sequence[Scored] = ()
+    good_match: bool | None = None
+    unmatched: tuple[str, ...] = ()
+    ranking: Ranking | None = None
+
+
+class ItemStage:
+    def __init__(self, index: Index, recipe: Recipe) -> None:
+        self._index = index
+        self._recipe = recipe
+
+    async def retrieve(self, asked: Asked, vectors: Sequence[Vector] | None, where: Where) -> Found | None:
+        """None when the index fails."""
+        query = asked.query
+        wants_words = query.search_type is not SearchType.SEMANTIC or vectors is None
+        parts = asked.request.parts if query.search_type is SearchType.HYBRID else asked.request.parts[:1]
+        asks = [
+            Ask(
+                vector=vectors[at] if vectors else None,
+                terms=part.terms if wants_words else None,
+                where=where,
+                limit=CANDIDATES_PER_ARM,
+            )
+            for at, part in enumerate(parts)
+        ]
+        return await asked.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
+
+    async def rank(self, asked: Asked, retrieved: Retrieved) -> Verdict:
+        if retrieved.direct is None and retrieved.routed is None:
+            return Verdict()
+        if asked.query.search_type is not SearchType.HYBRID:
+            return Verdict(_by_one_arm(retrieved))
+        look = self._look(retrieved)
+        asked.stages.end("ranking")
+        traits = await self._traits(asked, look)
+        asked.stages.end("engine")
+        ranking = rank(asked.request, look, traits, self._recipe)
+        scores = scores_of(ranking, retrieved.whole)
+        rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
+        unmatched = _unmatched(asked.request, traits)
+        return Verdict([Scored(*row) for row in rows], ranking.good_match, unmatched, ranking)
+
+    def _look(self, retrieved: Retrieved) -> FirstLook:
+        """Who was found among all items stands as there; who was found by skills alone comes after them."""
+        looks = [
+            first_look(found, CANDIDATES_PER_ARM, self._recipe)
+            for found in (retrieved.direct, retrieved.routed)
+            if found is not None
+        ]
+        return looks[0] if len(looks) == 1 else looks[0].followed_by(looks[1])
+
+    async def _traits(self, asked: Asked, look: FirstLook) -> TraitsById:
+        ids = look.ids[:LOOKED_AT].tolist()
+        nothing: Mapping[int, Fields] = {}
+        if not ids:
+            return {}
+        fields = await asked.attempt.or_else(Part.INDEX, self._index.fields(ids, TRAIT_FIELDS), nothing)
+        return {id_: traits_of_fields(one) for id_, one in fields.items()}
+
+
+def where_of(kind: ItemKind | None, skill_ids: Sequence[str] = ()) -> Where:
+    """Only active items are in the index, so that needs no filter."""
+    if kind and (both := type_skills(kind, skill_ids)):
+        return (Condition("type_skill", both),)
+    kinds = (Condition("type", (kind.value,)),) if kind else ()
+    skills = (Condition("skill_ids", tuple(skill_ids)),) if skill_ids else ()
+    return *kinds, *skills
+
+
+def _by_one_arm(retrieved: Retrieved) -> list[Scored]:
+    """An arm gives an item the same score wherever it looks."""
+    scores: dict[int, float] = {}
+    for found in (retrieved.routed, retrieved.direct):
+        scores |= dict(arm_scores(found[0]) if found else ())
+    return [Scored(*pair) for pair in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
+
+
+def _unmatched(request: Request, traits: TraitsById) -> tuple[str, ...]:
+    """Of candidates that nothing is known of, nothing can be said."""
+    return unmatched_words(request, traits.values()) if traits else ()

@@ -1,0 +1,100 @@
+"""The skill stage: which skills a query is routed by.
+
+By the vector of their items: the nearest ones that are near enough. By the words of their items: those that
+together hold the items which share the most words with the query. Vectors alone are wrong too often: docs/why.md.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from toolscript.model.index import Ask, Candidate, Condition, Fields, Where
+from toolscript.model.models import Vector
+from toolscript.model.results import MatchedBy, MatchedSkill
+from toolscript.model.skills import skill_point_id
+from toolscript.ports import Index
+from toolscript.search.ranking import Request
+
+MOST_SKILLS = 8
+WORD_HITS = 10
+SKILL_FIELDS = ("id", "name", "description", "tool_count", "is_active")
+ACTIVE = Condition("is_active", (True,))
+
+SkillsOfItems = Sequence[tuple[str, ...]]
+
+
+class SkillMatching:
+    def __init__(self, skills: Index, items: Index) -> None:
+        self._skills = skills
+        self._items = items
+
+    async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
+        """The skills of each of the items that share the most words with the request. Needs no vector."""
+        ask = Ask(terms=request.whole.terms, where=where, limit=WORD_HITS, fields=("skill_ids",))
+        return [_skill_ids(hit.fields) for hit in (await self._items.search(ask)).words or ()]
+
+    async def match(
+        self, vector: Vector | None, worded: SkillsOfItems, limit: int, threshold: float
+    ) -> tuple[MatchedSkill, ...]:
+        """At most `limit` by vector; then by words, until there are `MOST_SKILLS`."""
+        named = tuple(dict.fromkeys(skill for skills in worded for skill in skills))
+        near, known = await self._ask(vector, named, limit)
+        matched = {hit.id: hit for hit in near if hit.score is not None and hit.score >= threshold}
+        room = max(0, MOST_SKILLS - len(matched))
+        active = [[skill for skill in skills if skill in known] for skills in worded]
+        covered = covering(active, already=matched, most=room)
+        return (*matched.values(), *(known[skill] for skill in covered))
+
+    async def _ask(
+        self, vector: Vector | None, named: Sequence[str], limit: int
+    ) -> tuple[list[MatchedSkill], dict[str, MatchedSkill]]:
+        """The nearest, and those of the named that are active, in one go."""
+        points = tuple(map(skill_point_id, named))
+        if vector is None:
+            fields = (await self._skills.fields(points, SKILL_FIELDS)).values() if points else ()
+            active = [one for one in fields if one.get("is_active")]
+            return [], {str(one["id"]): _matched(one, None, MatchedBy.WORDS) for one in active}
+        asks = [Ask(vector, where=(ACTIVE,), limit=limit, fields=SKILL_FIELDS)]
+        if points:
+            asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points, fields=SKILL_FIELDS))
+        near, *known = [_by_score(found.dense or ()) for found in await self._skills.search_all(asks)]
+        worded = [skill for hits in known for skill in _all_matched(hits, MatchedBy.WORDS)]
+        return _all_matched(near, MatchedBy.VECTOR), {skill.id: skill for skill in worded}
+
+
+def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], most: int) -> list[str]:
+    """The fewest skills that hold the items not held already, greedily: whichever holds the most of them next."""
+    missing = [skills for skills in items if skills and not any(skill in already for skill in skills)]
+    chosen: list[str] = []
+    while missing and len(chosen) < most:
+        held = dict.fromkeys((skill for skills in missing for skill in skills), 0)
+        for skills in missing:
+            for skill in skills:
+                held[skill] += 1
+        # Of equals the first: it belongs to the item that shares the most words.
+        best = max(held, key=lambda skill: held[skill])
+        chosen.append(best)
+        missing = [skills for skills in missing if best not in skills]
+    return chosen
+
+
+def _by_score(hits: Sequence[Candidate]) -> list[Candidate]:
+    return sorted(hits, key=lambda hit: (-hit.score, str(hit.fields["id"])))
+
+
+def _skill_ids(fields: Fields) -> tuple[str, ...]:
+    skills = fields.get("skill_ids")
+    return tuple(map(str, skills)) if isinstance(skills, Sequence) and not isinstance(skills, str) else ()
+
+
+def _all_matched(hits: Sequence[Candidate], by: MatchedBy) -> list[MatchedSkill]:
+    return [_matched(hit.fields, hit.score, by) for hit in hits]
+
+
+def _matched(fields: Fields, score: float | None, by: MatchedBy) -> MatchedSkill:
+    return MatchedSkill(
+        id=str(fields["id"]),
+        name=str(fields["name"]),
+        description=str(fields["description"]),
+        score=None if score is None else min(1.0, max(0.0, score)),
+        tool_count=int(str(fields["tool_count"])),
+        matched_by=by,
+    )

@@ -1,0 +1,179 @@
+"""What searches take and answer over HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from toolscript.model.items import ItemKind
+from toolscript.model.queries import (
+    MAX_LIMIT,
+    MAX_NAME,
+    MAX_SKILLS,
+    PRESETS,
+    Preset,
+    SearchType,
+    Strategy,
+    ToolQuery,
+)
+from toolscript.model.results import AbsenceReason, MatchedBy
+
+Similarity = Annotated[float, Field(ge=0, le=1)]
+Confidence = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        le=1,
+        description="How likely this is the right item; null where one arm alone was asked for.",
+    ),
+]
+
+
+class SearchRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(description="What the tool should do, in plain words; 1 to 1,000 characters.")
+    item_type: ItemKind | None = Field(None, description="Only items of this kind.")
+    limit: int = Field(5, ge=1, le=MAX_LIMIT, description="Most items returned.")
+    preset: Preset = Field(
+        Preset.BALANCED,
+        description="Both thresholds, of skill and of tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, "
+        "`recall` 0.2 and 0.1.",
+    )
+    tool_threshold: Similarity | None = Field(
+        None, description="Least similarity of an item; the preset's if null."
+    )
+    skill_limit: int = Field(
+        3, ge=1, le=MAX_SKILLS, description="Most skills matched by vector; those matched by words come on top."
+    )
+    skill_threshold: Similarity | None = Field(
+        None, description="Least similarity of a skill matched by vector; the preset's if null."
+    )
+    include_schemas: bool = Field(True, description="Load the schemas of the items returned.")
+    strategy: Strategy = Field(
+        Strategy.HIERARCHICAL,
+        description="`hierarchical` searches the items of the skills that match, `direct` all items, "
+        "`hybrid` both ways at once.",
+    )
+    search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve: meaning, words or both.")
+    explain: bool = Field(False, description="Have every item say how it came to its place.")
+    why_not: str = Field(
+        "",
+        max_length=MAX_NAME,
+        description="An item, by id or as `server__name`: `absence` says why it was not returned.",
+    )
+
+    def as_query(self) -> ToolQuery:
+        usual = PRESETS[self.preset]
+        return ToolQuery(
+            text=self.query,
+            kind=self.item_type,
+            limit=self.limit,
+            threshold=usual.tool if self.tool_threshold is None else self.tool_threshold,
+            search_type=self.search_type,
+            strategy=self.strategy,
+            include_schemas=self.include_schemas,
+            skill_limit=self.skill_limit,
+            skill_threshold=usual.skill if self.skill_threshold is None else self.skill_threshold,
+            explain=self.explain,
+            about=self.why_not,
+        )
+
+
+class SkillMatch(BaseModel):
+    id: str
+    name: str
+    description: str
+    score: float | None = Field(
+        ge=0, le=1, description="Similarity to the query; null where there was no vector to compare."
+    )
+    tool_count: int = Field(description="How many items are in it.")
+    matched_by: MatchedBy = Field(
+        description="`vector`: its items are near the query; `words`: some of its items share the query's words."
+    )
+
+
+class ExplanationModel(BaseModel):
+    place: int = Field(description="Place among all candidates, from 1; 0 for an item that no arm named.")
+    parts: dict[str, float] = Field(description="What gave the item its standing; relative, no similarities.")
+    similarity: float | None = Field(description="Cosine to the query; null where the dense arm did not name it.")
+    word_score: float | None = Field(description="What its words gave; null where the word arm did not name it.")
+    matched_skills: list[str] = Field(description="Those of its skills that the search was routed by.")
+
+
+class ToolFound(BaseModel):
+    id: str
+    db_id: int
+    type: ItemKind
+    server: str
+    name: str
+    description: str
+    score: float = Field(description="How similar it is to the query, 0 to 1; what thresholds are about.")
+    confidence: Confidence
+    skill_ids: list[str]
+    primary_skill_id: str | None
+
+
+class EnrichedTool(ToolFound):
+    input_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None
+    annotations: dict[str, Any] | None
+    explanation: ExplanationModel | None = Field(description="Null unless `explain` was asked for.")
+
+
+class NearMiss(BaseModel):
+    id: str
+    server: str
+    name: str
+    description: str
+    score: float
+    confidence: Confidence
+
+
+class AbsenceModel(BaseModel):
+    about: str
+    reason: AbsenceReason
+    message: str = Field(description="Why, and what would bring it back.")
+    id: str | None
+    score: float | None = Field(description="Its score, where it is a candidate.")
+    skill_ids: list[str]
+    explanation: ExplanationModel | None
+
+
+class Metadata(BaseModel):
+    strategy_used: Strategy = Field(description="What really ran: without a matching skill a search is direct.")
+    search_type_used: Literal["semantic", "keyword", "hybrid", "none"]
+    skill_ids_used: list[str] | None = Field(description="The skills whose items were searched; null: all items.")
+    stage1_skill_count: int
+    stage2_candidate_count: int = Field(description="Items that reach the threshold, before the limit.")
+    final_count: int
+    unskilled_count: int = Field(
+        description="About how many items are in no skill: `direct` and `hybrid` alone can find those."
+    )
+    query_embedding_time_ms: float
+    skill_search_time_ms: float
+    tool_search_time_ms: float
+    ranking_time_ms: float = Field(description="The ranking's part of `tool_search_time_ms`.")
+    schema_load_time_ms: float
+    total_time_ms: float
+    degraded: list[str]
+    index: str = Field(description="Fingerprint of the one index, and so of the one model, behind this answer.")
+    good_match: bool | None = Field(
+        description="The verdict on the best item, whatever the threshold: false, it is a guess. "
+        "Null where one arm alone was asked for."
+    )
+    unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
+    near_misses: list[NearMiss] = Field(description="The best below the threshold, when nothing reaches it.")
+
+
+class SearchResponse(BaseModel):
+    query: str
+    tools: list[EnrichedTool]
+    matched_skills: list[SkillMatch]
+    metadata: Metadata
+    absence: AbsenceModel | None = Field(description="What became of `why_not`; null when nobody asked.")
+
+
+class ToolsFound(RootModel[list[ToolFound]]): ...
+
+
+class SkillsFound(RootModel[list[SkillMatch]]): ...
