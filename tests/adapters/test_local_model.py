@@ -103,3 +103,23 @@ async def test_an_embedder_with_too_much_to_do_says_so_at_once(weights: Path) ->
     answers = await asyncio.gather(*asked, return_exceptions=True)
     embedder.close()
     assert sum(isinstance(answer, EmbedderUnavailable) for answer in answers) == 4
+
+
+async def test_texts_asked_for_at_once_have_the_vectors_they_have_alone(weights: Path) -> None:
+    embedder = LocalEmbedder(str(weights), threads=1, parallel=2)
+    texts = [f"read file number {number}" for number in range(11)]
+    together = await asyncio.gather(*map(embedder.embed_query, texts))
+    alone = [await embedder.embed_query(text) for text in texts]
+    embedder.close()
+    np.testing.assert_array_equal(np.stack(together), np.stack(alone))
+
+
+async def test_one_who_gives_up_takes_nothing_from_those_who_asked_at_the_same_moment(weights: Path) -> None:
+    embedder = LocalEmbedder(str(weights), threads=1)
+    asked = [asyncio.ensure_future(embedder.embed_query(text)) for text in ("read", "write", "send")]
+    await asyncio.sleep(0)
+    asked[1].cancel()
+    vectors = await asyncio.gather(*asked, return_exceptions=True)
+    embedder.close()
+    assert isinstance(vectors[1], asyncio.CancelledError)
+    assert all(isinstance(vectors[at], np.ndarray) for at in (0, 2))

@@ -11,7 +11,6 @@ from toolscript.model.models import IndexCard, Vector
 from toolscript.model.queries import ToolQuery
 from toolscript.model.results import ToolAnswer
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.search.ranking.traits import TRAIT_FIELDS
 from toolscript.search.tools import ToolSearch
 from toolscript.sync.item_vectors import embed_items
 from toolscript.sync.points import point_of
@@ -55,14 +54,16 @@ class FailingIndex(MemoryIndex):
 
 
 class TraitlessIndex(MemoryIndex):
-    """Finds, and hands out what is returned, but not what a second look needs."""
+    """Finds, and hands out what is returned, but not at first, when a second look needs it."""
 
     def __init__(self, failure: Exception | None) -> None:
         super().__init__(IndexCard(HashEmbedder().model))
         self._failure = failure
+        self._has_failed = False
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
-        if only == TRAIT_FIELDS:
+        if not self._has_failed:
+            self._has_failed = True
             await _fail(self._failure)
         return await super().fields(ids, only)
 

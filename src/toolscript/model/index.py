@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from toolscript.model.items import ItemKind
 from toolscript.model.models import Vector
@@ -64,11 +66,16 @@ class Ask:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Candidate:
+NO_FIELDS: Fields = MappingProxyType({})
+
+
+class Candidate(NamedTuple):
+    """`revision` is the point's own: another one once the point was written again, 0 where nobody counts."""
+
     id: int
     score: float
-    fields: Fields = field(default_factory=dict, compare=False)
+    fields: Fields = NO_FIELDS
+    revision: int = 0
 
 
 @dataclass(frozen=True)

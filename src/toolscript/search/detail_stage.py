@@ -3,44 +3,41 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from toolscript.model.index import Fields
 from toolscript.model.items import ItemKind, Schemas
 from toolscript.model.results import ToolHit
-from toolscript.ports import Catalog, Index
+from toolscript.ports import Catalog
 from toolscript.search.asked import Asked
 from toolscript.search.fallbacks import Part
 from toolscript.search.item_stage import Scored
+from toolscript.search.point_memory import PointMemory, Remembered, Revisions
 
 
 class DetailStage:
-    def __init__(self, index: Index, catalog: Catalog) -> None:
-        self._index = index
+    def __init__(self, memory: PointMemory, catalog: Catalog) -> None:
+        self._memory = memory
         self._catalog = catalog
 
-    async def hits(self, asked: Asked, best: Sequence[Scored], *, schemas: bool) -> list[ToolHit]:
+    async def hits(
+        self, asked: Asked, best: Sequence[Scored], revisions: Revisions, *, schemas: bool
+    ) -> list[ToolHit]:
         if not best:
             return []
         ids = [one.id for one in best]
-        no_fields: Mapping[int, Fields] = {}
-        fields, loaded = await asyncio.gather(
-            asked.attempt.or_else(Part.INDEX, self._index.fields(ids), no_fields),
+        read, loaded = await asyncio.gather(
+            self._memory.read_or_known(asked.attempt, {id_: revisions[id_] for id_ in ids}),
             self._schemas(asked, ids if schemas else ()),
         )
         # An item that was removed a moment ago has no fields any more.
-        found = [one for one in best if one.id in fields]
-        return [_hit(one, fields[one.id], loaded.get(one.id, Schemas())) for one in found]
+        found = [one for one in best if one.id in read]
+        return [_hit(one, read[one.id], loaded.get(one.id, Schemas())) for one in found]
 
     async def _schemas(self, asked: Asked, ids: Sequence[int]) -> Mapping[int, Schemas]:
         nothing: Mapping[int, Schemas] = {}
         return await asked.attempt.or_else(Part.SCHEMAS, self._catalog.schemas(ids), nothing) if ids else nothing
 
 
-def skills_of(fields: Fields) -> tuple[str, ...]:
-    skills = fields.get("skill_ids")
-    return tuple(map(str, skills)) if isinstance(skills, Sequence) else ()
-
-
-def _hit(scored: Scored, fields: Fields, schemas: Schemas) -> ToolHit:
+def _hit(scored: Scored, remembered: Remembered, schemas: Schemas) -> ToolHit:
+    fields = remembered.fields
     primary = fields.get("primary_skill_id")
     return ToolHit(
         id=scored.id,
@@ -49,7 +46,7 @@ def _hit(scored: Scored, fields: Fields, schemas: Schemas) -> ToolHit:
         name=str(fields["name"]),
         description=str(fields["description"]),
         score=min(1.0, max(0.0, scored.score)),
-        skill_ids=skills_of(fields),
+        skill_ids=remembered.skill_ids,
         primary_skill_id=None if primary is None else str(primary),
         schemas=schemas,
         confidence=scored.confidence,

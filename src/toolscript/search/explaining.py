@@ -11,9 +11,9 @@ from toolscript.model.tool_ids import tool_id
 from toolscript.model.words import query_terms
 from toolscript.ports import Index
 from toolscript.search.asked import Asked
-from toolscript.search.detail_stage import skills_of
 from toolscript.search.fallbacks import Part
 from toolscript.search.item_stage import Searched, Verdict
+from toolscript.search.point_memory import skills_of
 from toolscript.search.ranking import CANDIDATES_PER_ARM
 
 NAMED_FIELDS = ("server", "name", "type", "skill_ids")

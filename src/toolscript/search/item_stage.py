@@ -1,9 +1,11 @@
 """The item stage: ask both arms, rank what they name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
-from toolscript.model.index import Ask, Candidates, Condition, Fields, Where, type_skills
+from toolscript.model.index import Ask, Candidates, Condition, Where, type_skills
 from toolscript.model.items import ItemKind
 from toolscript.model.models import Vector
 from toolscript.model.queries import SearchType, Strategy
@@ -11,6 +13,7 @@ from toolscript.model.results import MatchedSkill
 from toolscript.ports import Index
 from toolscript.search.asked import Asked
 from toolscript.search.fallbacks import Part
+from toolscript.search.point_memory import PointMemory, revisions_of
 from toolscript.search.ranking import (
     CANDIDATES_PER_ARM,
     LOOKED_AT,
@@ -21,7 +24,7 @@ from toolscript.search.ranking import (
     unmatched_words,
 )
 from toolscript.search.ranking.first_look import FirstLook, first_look
-from toolscript.search.ranking.traits import TRAIT_FIELDS, TraitsById, traits_of_fields
+from toolscript.search.ranking.traits import TraitsById
 from toolscript.search.score_scale import arm_scores, scores_of
 
 # What the arms gave for each part of a request, the whole first.
@@ -34,6 +37,20 @@ class Retrieved:
 
     direct: Found | None = None
     routed: Found | None = None
+
+    @property
+    def revisions(self) -> dict[int, int]:
+        """Of every point that was found."""
+        candidates = [one for found in (self.direct, self.routed) for one in found or ()]
+        arms = (arm for one in candidates for arm in (one.dense, one.words) if arm)
+        return revisions_of(chain.from_iterable(arms))
+
+    @property
+    def directly(self) -> frozenset[int] | None:
+        """Whom a search of all items has named, where another one may have added to them."""
+        if not self.direct or self.routed is None:
+            return None
+        return self.direct[0].ids.union(*(one.ids for one in self.direct)) or None
 
     @property
     def whole(self) -> Candidates:
@@ -62,8 +79,7 @@ class Searched:
         return None if self.strategy is Strategy.DIRECT else self.filtered_by
 
 
-@dataclass(frozen=True)
-class Scored:
+class Scored(NamedTuple):
     id: int
     score: float
     confidence: float | None = None
@@ -80,9 +96,10 @@ class Verdict:
 
 
 class ItemStage:
-    def __init__(self, index: Index, recipe: Recipe) -> None:
+    def __init__(self, index: Index, memory: PointMemory, recipe: Recipe) -> None:
         self._index = index
         self._recipe = recipe
+        self._memory = memory
 
     async def retrieve(self, asked: Asked, vectors: Sequence[Vector] | None, where: Where) -> Found | None:
         """None when the index fails."""
@@ -107,13 +124,16 @@ class ItemStage:
             return Verdict(_by_one_arm(retrieved))
         look = self._look(retrieved)
         asked.stages.end("ranking")
-        traits = await self._traits(asked, look)
+        revisions = retrieved.revisions
+        wanted = {id_: revisions[id_] for id_ in look.ids[:LOOKED_AT].tolist()}
+        read = await self._memory.read_or_known(asked.attempt, wanted)
         asked.stages.end("engine")
+        traits = {id_: one.traits for id_, one in read.items()}
         ranking = rank(asked.request, look, traits, self._recipe)
-        scores = scores_of(ranking, retrieved.whole)
+        scores = scores_of(ranking, retrieved.whole, retrieved.directly)
         rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
         unmatched = _unmatched(asked.request, traits)
-        return Verdict([Scored(*row) for row in rows], ranking.good_match, unmatched, ranking)
+        return Verdict(list(map(Scored._make, rows)), ranking.good_match, unmatched, ranking)
 
     def _look(self, retrieved: Retrieved) -> FirstLook:
         """Who was found among all items stands as there; who was found by skills alone comes after them."""
@@ -123,14 +143,6 @@ class ItemStage:
             if found is not None
         ]
         return looks[0] if len(looks) == 1 else looks[0].followed_by(looks[1])
-
-    async def _traits(self, asked: Asked, look: FirstLook) -> TraitsById:
-        ids = look.ids[:LOOKED_AT].tolist()
-        nothing: Mapping[int, Fields] = {}
-        if not ids:
-            return {}
-        fields = await asked.attempt.or_else(Part.INDEX, self._index.fields(ids, TRAIT_FIELDS), nothing)
-        return {id_: traits_of_fields(one) for id_, one in fields.items()}
 
 
 def where_of(kind: ItemKind | None, skill_ids: Sequence[str] = ()) -> Where:

@@ -7,7 +7,7 @@ the same, the whole list is lifted to what the words are worth.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -26,16 +26,20 @@ WORDS_TRUST = 0.6
 ARMS = ARM_PARTS.index("wishes")
 
 
-def scores_of(ranking: Ranking, whole: Candidates) -> list[float]:
-    """One per ranked candidate, best first, 0 to 1. `whole` is what the arms said of the whole request."""
+def scores_of(ranking: Ranking, whole: Candidates, among: Collection[int] | None = None) -> list[float]:
+    """One per ranked candidate, best first, 0 to 1. `whole` is what the arms said of the whole request.
+
+    `among` are those whose spread counts, all unless told: whom a second route adds moves no score of the first.
+    """
     if not len(ranking.ids):
         return []
     by_arms = ranking.given[:, :ARMS].sum(axis=1)
     best, step = _first_and_step(whole, float(by_arms[0]))
-    spread = float(ranking.standing.std())
-    drawn_together = min(1.0, float(by_arms.std()) / spread) if spread > 0 else 1.0
+    counted = slice(None) if among is None else np.isin(ranking.ids, list(among))
+    spread = float(ranking.standing[counted].std())
+    drawn_together = min(1.0, float(by_arms[counted].std()) / spread) if spread > 0 else 1.0
     behind = (ranking.standing - ranking.standing[0]) * drawn_together
-    return [min(1.0, max(0.0, best + step * one)) for one in behind.tolist()]
+    return [float(one) for one in np.clip(best + step * behind, 0.0, 1.0).tolist()]
 
 
 def arm_scores(whole: Candidates) -> list[tuple[int, float]]:

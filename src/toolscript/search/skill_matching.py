@@ -11,6 +11,7 @@ from toolscript.model.models import Vector
 from toolscript.model.results import MatchedBy, MatchedSkill
 from toolscript.model.skills import skill_point_id
 from toolscript.ports import Index
+from toolscript.search.point_memory import PointMemory, revisions_of
 from toolscript.search.ranking import Request
 
 MOST_SKILLS = 8
@@ -22,14 +23,17 @@ SkillsOfItems = Sequence[tuple[str, ...]]
 
 
 class SkillMatching:
-    def __init__(self, skills: Index, items: Index) -> None:
+    def __init__(self, skills: Index, items: Index, memory: PointMemory) -> None:
         self._skills = skills
         self._items = items
+        self._memory = memory
 
     async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
         """The skills of each of the items that share the most words with the request. Needs no vector."""
-        ask = Ask(terms=request.whole.terms, where=where, limit=WORD_HITS, fields=("skill_ids",))
-        return [_skill_ids(hit.fields) for hit in (await self._items.search(ask)).words or ()]
+        ask = Ask(terms=request.whole.terms, where=where, limit=WORD_HITS)
+        hits = (await self._items.search(ask)).words or ()
+        read = await self._memory.read(revisions_of(hits))
+        return [read[hit.id].skill_ids for hit in hits if hit.id in read]
 
     async def match(
         self, vector: Vector | None, worded: SkillsOfItems, limit: int, threshold: float
@@ -78,11 +82,6 @@ def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], m
 
 def _by_score(hits: Sequence[Candidate]) -> list[Candidate]:
     return sorted(hits, key=lambda hit: (-hit.score, str(hit.fields["id"])))
-
-
-def _skill_ids(fields: Fields) -> tuple[str, ...]:
-    skills = fields.get("skill_ids")
-    return tuple(map(str, skills)) if isinstance(skills, Sequence) and not isinstance(skills, str) else ()
 
 
 def _all_matched(hits: Sequence[Candidate], by: MatchedBy) -> list[MatchedSkill]:

@@ -16,6 +16,7 @@ from toolscript.search.detail_stage import DetailStage
 from toolscript.search.explaining import Explaining, Outcome
 from toolscript.search.fallbacks import Part
 from toolscript.search.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
+from toolscript.search.point_memory import PointMemory
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.skill_matching import SkillMatching, SkillsOfItems
 from toolscript.search.stages import Stages
@@ -40,9 +41,10 @@ class ToolSearch:
     ) -> None:
         self._embedder = embedder
         self._index = index
-        self._matching = SkillMatching(skills, index)
-        self._items = ItemStage(index, recipe)
-        self._details = DetailStage(index, catalog)
+        memory = PointMemory(index)
+        self._matching = SkillMatching(skills, index, memory)
+        self._items = ItemStage(index, memory, recipe)
+        self._details = DetailStage(memory, catalog)
         self._explaining = Explaining(index)
         self._deadline_seconds = deadline_seconds
 
@@ -124,7 +126,8 @@ class ToolSearch:
         self, asked: Asked, vectors: Vectors, searched: Searched, verdict: Verdict, best: Sequence[Scored]
     ) -> ToolAnswer:
         query, shown = asked.query, best or verdict.scored[:NEAR_MISSES]
-        hits = await self._details.hits(asked, shown, schemas=query.include_schemas and bool(best))
+        with_schemas = query.include_schemas and bool(best)
+        hits = await self._details.hits(asked, shown, searched.retrieved.revisions, schemas=with_schemas)
         asked.stages.end("schemas")
         outcome = Outcome(asked, vectors, searched, verdict, tuple(hits) if best else ())
         absence = await self._explaining.absence(outcome) if query.about else None

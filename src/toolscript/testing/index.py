@@ -15,6 +15,8 @@ class MemoryIndex:
     def __init__(self, card: IndexCard) -> None:
         self._card = card
         self._points: dict[int, Point] = {}
+        self._revisions: dict[int, int] = {}
+        self._written = 0
 
     @property
     def card(self) -> IndexCard:
@@ -39,6 +41,8 @@ class MemoryIndex:
         for point in points:
             if not self._has_newer(point.id, point.version):
                 self._points[point.id] = replace(point, fields=dict(point.fields))
+                self._written += 1
+                self._revisions[point.id] = self._written
 
     async def remove(self, points: Sequence[PointVersion]) -> None:
         for point in points:
@@ -78,7 +82,9 @@ class MemoryIndex:
         if scores is None:
             return None
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[: ask.limit]
-        return [Candidate(id_, score, self._some_fields(id_, ask.fields)) for id_, score in best]
+        return [
+            Candidate(id_, score, self._some_fields(id_, ask.fields), self._revisions[id_]) for id_, score in best
+        ]
 
     def _some_fields(self, id_: int, names: Sequence[str]) -> Fields:
         there = self._points[id_].fields

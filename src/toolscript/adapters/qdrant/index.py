@@ -13,7 +13,7 @@ from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
 from toolscript.adapters.qdrant.sample import Sample, Sampler
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
 from toolscript.errors import IndexRejected, ToolscriptError
-from toolscript.model.index import Ask, Candidate, Candidates, Fields, Point, PointVersion, Terms, Where
+from toolscript.model.index import NO_FIELDS, Ask, Candidate, Candidates, Fields, Point, PointVersion, Terms, Where
 from toolscript.model.models import IndexCard, Vector
 
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
@@ -90,12 +90,14 @@ class QdrantIndex:
     async def _dense(
         self, ask: Ask, vector: Vector, plan: DensePlan, answers: Iterator[wire.BatchResult]
     ) -> Sequence[Candidate]:
-        passed = self._planner.checked(plan, [_candidates(next(answers)) for _ in plan.sent], ask.limit)
+        fields = _dense_fields(ask, plan)
+        found = [_candidates(next(answers), fields) for _ in plan.sent]
+        passed = self._planner.checked(plan, found, ask.limit)
         if passed is not None:
             return passed
         everything = DensePlan((ask.where,), (), ask.limit)
         (answer,) = await self._query_batch([self._dense_query(ask, vector, everything, ask.where)])
-        return _candidates(answer)
+        return _candidates(answer, ask.fields)
 
     async def put(self, points: Sequence[Point]) -> None:
         if not points:
@@ -152,9 +154,7 @@ class QdrantIndex:
             logger.warning("no new sample of the index", extra={"part": "index", "reason": error.message})
 
     def _dense_query(self, ask: Ask, vector: Vector, plan: DensePlan, where: Where) -> wire.QueryPoints:
-        # Fields cost more than the search that finds their points: only what has to be checked is asked for.
-        fields = [*ask.fields, *(condition.field for condition in plan.checked)]
-        query = self._query(ask, DENSE, _dense(vector), where, plan.limit, fields)
+        query = self._query(ask, DENSE, _dense(vector), where, plan.limit, _dense_fields(ask, plan))
         query.params.CopyFrom(EXACTLY if ask.exact else BY_GRAPH)
         return query
 
@@ -199,6 +199,11 @@ def _only(fields: Sequence[str]) -> wire.WithPayloadSelector:
     return wire.WithPayloadSelector(include=wire.PayloadIncludeSelector(fields=fields))
 
 
+def _dense_fields(ask: Ask, plan: DensePlan) -> list[str]:
+    """Fields cost more than the search that finds their points: only what has to be checked is asked for."""
+    return [*ask.fields, *(condition.field for condition in plan.checked)]
+
+
 def _dense(vector: Vector) -> wire.VectorInput:
     return wire.VectorInput(dense=wire.DenseVector(data=vector.tolist()))
 
@@ -211,12 +216,14 @@ def _sparse_vector(terms: Terms) -> wire.SparseVector:
     return wire.SparseVector(indices=terms.keys(), values=terms.values())
 
 
-def _candidates(answer: wire.BatchResult) -> list[Candidate]:
-    return [Candidate(hit.id.num, hit.score, Payload(hit.payload)) for hit in answer.result]
+def _candidates(answer: wire.BatchResult, fields: Sequence[str]) -> list[Candidate]:
+    if not fields:
+        return [Candidate(hit.id.num, hit.score, NO_FIELDS, hit.version) for hit in answer.result]
+    return [Candidate(hit.id.num, hit.score, Payload(hit.payload), hit.version) for hit in answer.result]
 
 
 def _words(ask: Ask, answers: Iterator[wire.BatchResult]) -> Sequence[Candidate] | None:
     if ask.terms is None:
         return None
     # A query of punctuation has no words: the arm was asked and knows nothing.
-    return _candidates(next(answers)) if ask.terms else []
+    return _candidates(next(answers), ask.fields) if ask.terms else []

@@ -14,6 +14,8 @@ Ids = NDArray[np.int64]
 
 CANDIDATES_PER_ARM = 100
 LEAST_SPREAD = 1e-9
+# Whoever comes after others stands at least so far behind them: of equals the lower id would come first.
+LEAST_GAP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class FirstLook:
 
         return FirstLook(
             ids=np.concatenate([self.ids, other.ids[new]]),
-            standing=np.concatenate([self.standing, other.standing[new] + min(0.0, gap)]),
+            standing=np.concatenate([self.standing, other.standing[new] + min(0.0, gap - LEAST_GAP)]),
             meaning=joined("meaning"),
             words=joined("words"),
             wishes=joined("wishes"),

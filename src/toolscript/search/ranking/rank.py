@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from toolscript.model.words import terms_of_word, words_of
 from toolscript.search.ranking.actions import without_phrases
-from toolscript.search.ranking.confidence import EVIDENCE, MOST_LEAD, Evidence, as_row
+from toolscript.search.ranking.confidence import EVIDENCE, MOST_LEAD
 from toolscript.search.ranking.first_look import FirstLook, Ids, Scores
 from toolscript.search.ranking.recipe import Recipe
 from toolscript.search.ranking.request import Request
@@ -51,7 +51,7 @@ def rank(request: Request, look: FirstLook, traits: TraitsById, recipe: Recipe) 
     is_rest = np.arange(len(standing)) >= len(fits)
     order = np.lexsort((look.ids, -standing, is_rest))
     every_fit = [*fits, *[Fit()] * (len(standing) - len(fits))]
-    evidence = _evidence(request, look, standing, every_fit)[order]
+    evidence = _evidence(request, look, standing, fits)[order]
     confidence = recipe.calibration.confidences(evidence, semantic=look.is_semantic)
     return Ranking(
         ids=look.ids[order],
@@ -88,13 +88,16 @@ def _given(look: FirstLook, added: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _evidence(request: Request, look: FirstLook, standing: Scores, fits: Sequence[Fit]) -> NDArray[np.float64]:
-    wishes = float(len(request.wishes))
-    similarities, leads = np.nan_to_num(look.similarity).tolist(), _leads(standing).tolist()
-    rows = [
-        as_row(Evidence(1.0, similarity, fit.said, fit.name, fit.subject, lead, wishes))
-        for similarity, lead, fit in zip(similarities, leads, fits, strict=True)
-    ]
-    return np.array(rows).reshape(len(standing), len(EVIDENCE))
+    """Of those that nobody looked at closely, nothing is known to fit."""
+    rows = np.zeros((len(standing), len(EVIDENCE)))
+    of = {name: rows[:, at] for at, name in enumerate(EVIDENCE)}
+    of["one"][:] = 1.0
+    of["wishes"][:] = len(request.wishes)
+    of["similarity"][:] = np.nan_to_num(look.similarity)
+    of["lead"][:] = _leads(standing)
+    for name in ("said", "name", "subject"):
+        of[name][: len(fits)] = [getattr(fit, name) for fit in fits]
+    return rows
 
 
 def _leads(standing: Scores) -> Scores:

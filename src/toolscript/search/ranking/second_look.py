@@ -37,13 +37,15 @@ class SecondLook:
 
     def __init__(self, request: Request, found: Candidates) -> None:
         self._request = request
-        self._found = found
-        self._rarities: dict[int, float] = {}
+        stems = frozenset().union(*(one.stems | one.subject for one in request.parts), request.plain_stems)
+        self._rarities = {stem: found.rarity(stem) for stem in stems}
+        self._totals: dict[frozenset[int], float] = {}
         self._letters = trigrams(request.text).union(*map(trigrams, words_of(request.text)))
         self._size = max(0.0, math.log10(max(1, found.points)) - SMALL)
 
     def fit(self, traits: Traits) -> Fit:
-        wish = max(self._request.single_wishes, key=lambda one: self._suits(one, traits))
+        wishes = self._request.single_wishes
+        wish = wishes[0] if len(wishes) == 1 else max(wishes, key=lambda one: self._suits(one, traits))
         return Fit(
             coverage=self._share(self._request.whole.stems, traits.stems),
             said=self._share(self._request.plain_stems, traits.stems),
@@ -64,10 +66,7 @@ class SecondLook:
 
     def _share(self, asked: frozenset[int], there: frozenset[int]) -> float:
         """How much of what is asked is there, the rarer a word the more of it."""
-        total = sum(map(self._rarity, asked))
-        return sum(map(self._rarity, asked & there)) / total if total else 0.0
-
-    def _rarity(self, stem: int) -> float:
-        if stem not in self._rarities:
-            self._rarities[stem] = self._found.rarity(stem)
-        return self._rarities[stem]
+        if asked not in self._totals:
+            self._totals[asked] = sum(map(self._rarities.__getitem__, asked))
+        total = self._totals[asked]
+        return sum(map(self._rarities.__getitem__, asked & there)) / total if total else 0.0

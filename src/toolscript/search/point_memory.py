@@ -1,0 +1,82 @@
+"""What points carry, remembered for as long as they stay as they are.
+
+Popular items are candidates again and again, and reading them costs as much as finding them. A candidate says
+which revision of its point was found; what is remembered of another revision is not used.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from toolscript.model.index import Candidate, Fields
+from toolscript.ports import Index
+from toolscript.search.fallbacks import Attempt, Part
+from toolscript.search.ranking.traits import Traits, traits_of_fields
+
+REMEMBERED = 10_000
+
+Revisions = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """`traits` are the part of the fields that a ranking looks at, unpacked."""
+
+    fields: Fields
+    traits: Traits
+
+    @property
+    def skill_ids(self) -> tuple[str, ...]:
+        return skills_of(self.fields)
+
+
+RememberedById = Mapping[int, Remembered]
+
+
+def skills_of(fields: Fields) -> tuple[str, ...]:
+    skills = fields.get("skill_ids")
+    return tuple(map(str, skills)) if isinstance(skills, list | tuple) else ()
+
+
+def revisions_of(hits: Iterable[Candidate]) -> dict[int, int]:
+    return {hit.id: hit.revision for hit in hits}
+
+
+class PointMemory:
+    def __init__(self, index: Index, size: int = REMEMBERED) -> None:
+        self._index = index
+        self._size = size
+        self._points: OrderedDict[int, tuple[int, Remembered]] = OrderedDict()
+
+    def known(self, wanted: Revisions) -> RememberedById:
+        """Those that need not be read."""
+        found: dict[int, Remembered] = {}
+        for id_, revision in wanted.items():
+            held = self._points.get(id_)
+            if held is not None and held[0] == revision:
+                self._points.move_to_end(id_)
+                found[id_] = held[1]
+        return found
+
+    async def read(self, wanted: Revisions) -> RememberedById:
+        """All of them that are still there."""
+        known = self.known(wanted)
+        missing = [id_ for id_ in wanted if id_ not in known]
+        if not missing:
+            return known
+        read = {id_: _remembered(fields) for id_, fields in (await self._index.fields(missing)).items()}
+        # One that changed since it was found is found with another revision next time, and read again.
+        self._points.update({id_: (wanted[id_], one) for id_, one in read.items() if wanted[id_]})
+        while len(self._points) > self._size:
+            self._points.popitem(last=False)
+        return {**known, **read}
+
+    async def read_or_known(self, attempt: Attempt, wanted: Revisions) -> RememberedById:
+        """When the index fails, those that need not be read."""
+        known = self.known(wanted)
+        return known if len(known) == len(wanted) else await attempt.or_else(Part.INDEX, self.read(wanted), known)
+
+
+def _remembered(fields: Fields) -> Remembered:
+    plain = {name: fields[name] for name in fields if name != "stems"}
+    return Remembered(plain, traits_of_fields(fields))
