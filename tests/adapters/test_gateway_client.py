@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from tests.gateway.serving import client_of, serving
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.adapters.http_clients.gateway import GatewayClient
 from toolscript.errors import (
     Forbidden,
     InvalidRequest,
@@ -124,13 +124,13 @@ async def test_the_token_opens_and_another_does_not() -> None:
         assert (await client.health()).ready
         for wrong in ("", "wrong"):
             with pytest.raises(Unauthorized):
-                await GatewayClient(client._address.geturl(), token=wrong).health()
+                await GatewayClient(f"http://{client._address.place}", token=wrong).health()
 
 
 async def test_a_gateway_may_live_below_a_path() -> None:
     async with client_of(GatewayDouble()) as client:
         with pytest.raises(ToolscriptError, match="/below/health"):
-            await GatewayClient(f"{client._address.geturl()}/below/").health()
+            await GatewayClient(f"http://{client._address.place}/below/").health()
 
 
 async def test_a_gateway_that_was_started_anew_elsewhere_is_found_again() -> None:

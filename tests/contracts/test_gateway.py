@@ -8,8 +8,8 @@ import pytest
 
 from tests.gateway.scenes import FILES, MAIL, World, open_world, tool
 from tests.gateway.serving import client_of
-from toolscript.adapters import gateway_client
-from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.adapters.http_clients import gateway as gateway_client
+from toolscript.adapters.http_clients.gateway import GatewayClient
 from toolscript.errors import (
     BlankQuery,
     InvalidRequest,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.adapters.http_clients.gateway import GatewayClient
 from toolscript.ports import Gateway
 from toolscript.surfaces.gateway_http import create_gateway_app
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from toolscript.adapters.config_files.here import files_here
-from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.adapters.http_clients.gateway import GatewayClient
 from toolscript.adapters.running_gateway import RunningFile
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import ItemKind

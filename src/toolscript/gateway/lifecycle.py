@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from subprocess import DEVNULL, Popen
 
-from toolscript.adapters.gateway_client import GatewayClient
+from toolscript.adapters.http_clients.gateway import GatewayClient
 from toolscript.adapters.running_gateway import RunningGateway
 from toolscript.errors import NotFound, SetupError, Unavailable
 from toolscript.gateway.asking import listens, running_file

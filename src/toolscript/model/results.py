@@ -73,15 +73,20 @@ class AbsenceReason(StrEnum):
 
 @dataclass(frozen=True)
 class Absence:
-    """What became of one item that the caller asked about, and in `message` what would bring it back."""
+    """What became of one item that the caller asked about, and in `message` what would bring it back.
+
+    `others` are items that may have been meant.
+    """
 
     about: str
     reason: AbsenceReason
     message: str
     id: int | None = None
+    name: str = ""
     score: float | None = None
     explanation: Explanation | None = None
     skill_ids: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ class Retrieved:
     routed: Found | None = None
 
     @property
+    def anything(self) -> bool:
+        """Whether anybody could look."""
+        return self.direct is not None or self.routed is not None
+
+    @property
     def revisions(self) -> dict[int, int]:
         """Of every point that was found."""
         candidates = [one for found in (self.direct, self.routed) for one in found or ()]
@@ -118,7 +123,7 @@ class ItemStage:
         return await asked.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
 
     async def rank(self, asked: Asked, retrieved: Retrieved) -> Verdict:
-        if retrieved.direct is None and retrieved.routed is None:
+        if not retrieved.anything:
             return Verdict()
         if asked.query.search_type is not SearchType.HYBRID:
             return Verdict(_by_one_arm(retrieved))

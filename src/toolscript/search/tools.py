@@ -11,9 +11,10 @@ from toolscript.model.models import Vector
 from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery
 from toolscript.model.results import MatchedSkill, SkillAnswer, Timings, ToolAnswer
 from toolscript.ports import Catalog, Embedder, Index
+from toolscript.search.absences import Absences
 from toolscript.search.asked import Asked, begun
 from toolscript.search.detail_stage import DetailStage
-from toolscript.search.explaining import Explaining, Outcome
+from toolscript.search.explaining import Outcome
 from toolscript.search.fallbacks import Part
 from toolscript.search.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
 from toolscript.search.point_memory import PointMemory
@@ -45,7 +46,7 @@ class ToolSearch:
         self._matching = SkillMatching(skills, index, memory)
         self._items = ItemStage(index, memory, recipe)
         self._details = DetailStage(memory, catalog)
-        self._explaining = Explaining(index)
+        self._absences = Absences(index)
         self._deadline_seconds = deadline_seconds
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
@@ -130,11 +131,11 @@ class ToolSearch:
         hits = await self._details.hits(asked, shown, searched.retrieved.revisions, schemas=with_schemas)
         asked.stages.end("schemas")
         outcome = Outcome(asked, vectors, searched, verdict, tuple(hits) if best else ())
-        absence = await self._explaining.absence(outcome) if query.about else None
+        absence = await self._absences.of(outcome) if query.about else None
         whole = searched.retrieved.whole
         return ToolAnswer(
             query=query.text,
-            hits=self._explaining.hits(outcome) if query.explain else outcome.hits,
+            hits=outcome.explained_hits() if query.explain else outcome.hits,
             candidate_count=sum(one.score >= query.threshold for one in verdict.scored),
             search_type_used=_search_type(whole),
             timings=_timings(asked.stages),

@@ -5,26 +5,31 @@ from typing import TYPE_CHECKING
 from toolscript.late_names import late_names
 
 if TYPE_CHECKING:
+    from toolscript.settings.client import ClientSettings, load_client_settings
     from toolscript.settings.gateway import GatewaySettings, environment, load_gateway_settings
     from toolscript.settings.service import Settings, load_settings
     from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
 
 __all__ = [
+    "ClientSettings",
     "GatewaySettings",
     "Settings",
     "colour_is_unwanted",
     "environment",
     "keep_libraries_quiet",
+    "load_client_settings",
     "load_gateway_settings",
     "load_settings",
 ]
 
 _HOMES = {
+    "ClientSettings": "client",
     "GatewaySettings": "gateway",
     "Settings": "service",
     "colour_is_unwanted": "terminal",
     "environment": "gateway",
     "keep_libraries_quiet": "terminal",
+    "load_client_settings": "client",
     "load_gateway_settings": "gateway",
     "load_settings": "service",
 }

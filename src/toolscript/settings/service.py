@@ -50,9 +50,16 @@ class Settings(BaseSettings):
     )
     embedding_query_prefix: str = Field(default="", description="What the endpoint's model wants before a query.")
     embedding_cache_size: int = Field(default=4096, ge=1, description="How many queries' vectors are remembered.")
-    qdrant_url: str = Field(default="http://127.0.0.1:6333", description="Address of Qdrant.")
+    qdrant_url: str = Field(
+        default="http://127.0.0.1:6333",
+        description="Address of Qdrant; of a cluster, those of several nodes with commas between them: "
+        "when one is down, the next is asked.",
+    )
     qdrant_grpc_port: int = Field(
-        default=6334, ge=1, le=65535, description="Qdrant's gRPC port, the one that is used."
+        default=6334,
+        ge=1,
+        le=65535,
+        description="Qdrant's gRPC port, the one that is used; the same on every node.",
     )
     qdrant_api_key: SecretStr = Field(default=SecretStr(""), description="Key for Qdrant.")
     qdrant_alias: str = Field(

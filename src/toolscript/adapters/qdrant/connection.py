@@ -1,11 +1,13 @@
-"""The channel to Qdrant, and the one place where its errors become ours.
+"""The channels to Qdrant's nodes, and the one place where its errors become ours.
 
 The generated stubs are called directly: the vendor client turns every hit into models that nobody reads,
 which costs more than the search.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +19,7 @@ from toolscript.adapters.qdrant import wire
 from toolscript.errors import IndexRejected, IndexUnavailable, InvalidRequest, SetupError, ToolscriptError
 
 MAX_MESSAGE = 256 * 1024 * 1024
+TIMEOUT_SECONDS = 30.0
 
 _DOWN = "is Qdrant running, and are TOOLSCRIPT_QDRANT_URL and TOOLSCRIPT_QDRANT_GRPC_PORT right?"
 _KEY = "is TOOLSCRIPT_QDRANT_API_KEY right?"
@@ -37,9 +40,13 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
     StatusCode.UNIMPLEMENTED: (SetupError, "Qdrant 1.17 or newer is needed"),
     StatusCode.INTERNAL: (IndexRejected, ""),
     StatusCode.DATA_LOSS: (IndexRejected, ""),
-    StatusCode.UNKNOWN: (IndexRejected, ""),
+    # gRPC says so of a connection that it cannot read any more; Qdrant itself never does.
+    StatusCode.UNKNOWN: (IndexUnavailable, "try again"),
     StatusCode.OK: (IndexRejected, ""),
 }
+
+_ASK_ANOTHER = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
+_PASS_BY = {*_ASK_ANOTHER, StatusCode.DEADLINE_EXCEEDED}
 
 
 @dataclass(frozen=True)
@@ -53,17 +60,15 @@ class Qdrant:
 
 @asynccontextmanager
 async def connect(
-    url: str, grpc_port: int, *, api_key: str = "", timeout_seconds: float = 30.0
+    urls: str, grpc_port: int, *, api_key: str = "", timeout_seconds: float = TIMEOUT_SECONDS
 ) -> AsyncIterator[Qdrant]:
-    address = urlsplit(url)
-    if not address.hostname or address.scheme not in {"http", "https"}:
-        raise InvalidRequest(f"TOOLSCRIPT_QDRANT_URL must be like http://host:6333, not {url!r}")
-    target = f"{address.hostname}:{grpc_port}"
-    channel = _channel(target, secure=address.scheme == "https", api_key=api_key)
-    async with channel:
+    """`urls` are those of one node or of several of a cluster, with commas between them."""
+    async with AsyncExitStack() as stack:
+        channels = [_channel(url.strip(), grpc_port, api_key=api_key) for url in urls.split(",")]
+        nodes = _Nodes([await stack.enter_async_context(channel) for channel in channels])
         yield Qdrant(
-            points=wire.PointsStub(channel),  # type: ignore[no-untyped-call]
-            collections=wire.CollectionsStub(channel),  # type: ignore[no-untyped-call]
+            points=wire.PointsStub(nodes),  # type: ignore[no-untyped-call]
+            collections=wire.CollectionsStub(nodes),  # type: ignore[no-untyped-call]
             timeout_seconds=timeout_seconds,
         )
 
@@ -77,7 +82,63 @@ def translated() -> Iterator[None]:
         raise meaning(f"Qdrant: {error.details() or error.code().name}", hint=hint) from error
 
 
-def _channel(target: str, *, secure: bool, api_key: str) -> grpc.aio.Channel:
+class _Nodes:
+    """What the generated stubs take for a channel. A node that is down is passed by until its turn comes again."""
+
+    def __init__(self, channels: Sequence[grpc.aio.Channel]) -> None:
+        self._channels = channels
+        self._first = 0
+
+    def unary_unary(self, *args: Any, **kwargs: Any) -> "_Call":
+        return _Call(self, [channel.unary_unary(*args, **kwargs) for channel in self._channels])
+
+    def in_order(self) -> Sequence[int]:
+        count = len(self._channels)
+        return range(count) if self._first == 0 else [*range(self._first, count), *range(self._first)]
+
+    def pass_by(self, node: int) -> None:
+        if self._first == node:
+            self._first = (node + 1) % len(self._channels)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A method of the engine, at each node. What is sent twice does no harm: writes carry versions."""
+
+    nodes: _Nodes
+    at: Sequence[Any]
+
+    async def __call__(self, request: object, timeout: float = TIMEOUT_SECONDS) -> Any:  # noqa: ASYNC109
+        ends_at = time.monotonic() + timeout
+        nodes = iter(self.nodes.in_order())
+        node = next(nodes)
+        while True:
+            try:
+                return _readable(await self.at[node](request, timeout=ends_at - time.monotonic()))
+            except grpc.aio.AioRpcError as error:
+                if error.code() in _PASS_BY:
+                    self.nodes.pass_by(node)
+                following = next(nodes, None)
+                if error.code() not in _ASK_ANOTHER or following is None:
+                    raise
+                node = following
+            except asyncio.CancelledError:
+                # Somebody has waited long enough for a node that says nothing.
+                self.nodes.pass_by(node)
+                raise
+
+
+def _readable(answer: object) -> object:
+    """gRPC hands over None in place of an answer that it cannot read."""
+    if answer is None:
+        raise IndexRejected("Qdrant: the answer cannot be read", hint=_DOWN)
+    return answer
+
+
+def _channel(url: str, grpc_port: int, *, api_key: str) -> grpc.aio.Channel:
+    address = urlsplit(url)
+    if not address.hostname or address.scheme not in {"http", "https"}:
+        raise InvalidRequest(f"TOOLSCRIPT_QDRANT_URL must be like http://host:6333, not {url!r}")
     options = [
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.max_send_message_length", MAX_MESSAGE),
@@ -88,8 +149,9 @@ def _channel(target: str, *, secure: bool, api_key: str) -> grpc.aio.Channel:
         ("grpc.min_reconnect_backoff_ms", 3_000),
         ("grpc.max_reconnect_backoff_ms", 2_000),
     ]
+    target = f"{address.hostname}:{grpc_port}"
     key = [_ApiKey(api_key)] if api_key else []
-    if secure:
+    if address.scheme == "https":
         return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options, interceptors=key)
     return grpc.aio.insecure_channel(target, options, interceptors=key)
 

@@ -19,6 +19,8 @@ from toolscript.model.models import IndexCard, Vector
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
 EF = 400
 SAMPLE_AGAIN_SECONDS = 60.0
+# Of so many times as many as are wanted, the words are looked at in full.
+LOOKED_UP = 3
 EXACTLY = wire.SearchParams(exact=True)
 BY_GRAPH = wire.SearchParams(
     hnsw_ef=EF, quantization=wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
@@ -47,7 +49,8 @@ class QdrantIndex:
         return found
 
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
-        await self._keep_sampled()
+        if self._sampler.is_needed or any(ask.terms for ask in asks):
+            await self._keep_sampled()
         sample = self._sample
         plans = [self._plan(ask, sample) for ask in asks]
         asked = list(zip(asks, plans, strict=True))
@@ -84,8 +87,7 @@ class QdrantIndex:
             for where in plan.sent:
                 yield self._dense_query(ask, ask.vector, plan, where)
         if ask.terms:
-            terms = _sparse(common.within_budget(ask.terms))
-            yield self._query(ask, WORDS, terms, ask.where, ask.limit, ask.fields)
+            yield self._words_query(ask, ask.terms, common.within_budget(ask.terms))
 
     async def _dense(
         self, ask: Ask, vector: Vector, plan: DensePlan, answers: Iterator[wire.BatchResult]
@@ -156,6 +158,15 @@ class QdrantIndex:
     def _dense_query(self, ask: Ask, vector: Vector, plan: DensePlan, where: Where) -> wire.QueryPoints:
         query = self._query(ask, DENSE, _dense(vector), where, plan.limit, _dense_fields(ask, plan))
         query.params.CopyFrom(EXACTLY if ask.exact else BY_GRAPH)
+        return query
+
+    def _words_query(self, ask: Ask, terms: Terms, affordable: Terms) -> wire.QueryPoints:
+        """All terms count, but where they would be too many lists to read, only on what the rarer of them find."""
+        query = self._query(ask, WORDS, _sparse(terms), ask.where, ask.limit, ask.fields)
+        if len(affordable) < len(terms):
+            first = wire.Query(nearest=_sparse(affordable))
+            found = wire.PrefetchQuery(query=first, using=WORDS, filter=query.filter, limit=ask.limit * LOOKED_UP)
+            query.prefetch.append(found)
         return query
 
     def _query(

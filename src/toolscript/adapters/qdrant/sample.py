@@ -31,6 +31,11 @@ class Sampler:
         self._layout = layout
         self._scanned = scanned_vectors(dimensions)
 
+    @property
+    def is_needed(self) -> bool:
+        """By questions without words, too."""
+        return bool(self._layout.counted_fields)
+
     async def take(self) -> Sample:
         points, segments, empty = await asyncio.gather(self.count(exact=False), self._segments(), self._empty())
         values = await asyncio.gather(*map(self._values, self._layout.counted_fields))

@@ -107,6 +107,8 @@ def _absence(absence: Absence) -> AbsenceModel:
         reason=absence.reason,
         message=absence.message,
         id=None if absence.id is None else str(absence.id),
+        name=absence.name,
+        others=list(absence.others),
         score=_rounded(absence.score),
         skill_ids=list(absence.skill_ids),
         explanation=_explanation(absence.explanation),

@@ -122,6 +122,7 @@ class EnrichedTool(ToolFound):
 
 class NearMiss(BaseModel):
     id: str
+    type: ItemKind
     server: str
     name: str
     description: str
@@ -134,6 +135,8 @@ class AbsenceModel(BaseModel):
     reason: AbsenceReason
     message: str = Field(description="Why, and what would bring it back.")
     id: str | None
+    name: str = Field(description="The item that was meant, as `server__name`; empty when there is none.")
+    others: list[str] = Field(description="Items that may have been meant instead.")
     score: float | None = Field(description="Its score, where it is a candidate.")
     skill_ids: list[str]
     explanation: ExplanationModel | None

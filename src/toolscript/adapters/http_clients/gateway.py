@@ -1,13 +1,13 @@
-"""A gateway in another process, over HTTP, with the standard library's client: others take longer to import."""
+"""A gateway in another process."""
 
-import http.client
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from toolscript import errors
+from toolscript.adapters.http_clients.exchange import Answer, Peer, address_of, exchange, not_one, refusal_in
 from toolscript.errors import InvalidRequest, ServerUnavailable, ToolscriptError, Unavailable
 from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.model.gateway_json import (
@@ -24,6 +24,7 @@ from toolscript.search.abandonable import abandonable
 
 T = TypeVar("T")
 
+GATEWAY = Peer("gateway", "http://127.0.0.1:7355", "`toolscript gateway status` shows what is known of it")
 PAGE = 1_000
 MOST_PAGES = 1_000
 
@@ -54,15 +55,11 @@ class GatewayClient:
         call_seconds: float = 600.0,
         find_again: Callable[[], str | None] = lambda: None,
     ) -> None:
-        self._use(url)
+        self._address = address_of(url, GATEWAY)
         self._token = token
         self._seconds = seconds
         self._call_seconds = call_seconds
         self._find_again = find_again
-
-    def _use(self, url: str) -> None:
-        self._address, self._host, self._port = _address(url)
-        self._place = self._address.netloc.rpartition("@")[2]
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
@@ -107,10 +104,7 @@ class GatewayClient:
         try:
             return read(json.loads(answer))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidRequest) as error:
-            raise Unavailable(
-                f"what answers at {self._place} is no gateway, or one of another version",
-                hint="`toolscript gateway status` shows what is known of it",
-            ) from error
+            raise not_one(GATEWAY, self._address) from error
 
     async def _ask(self, method: str, path: str, body: object = None, *, seconds: float | None = None) -> bytes:
         # Whoever gives up while a tool is at work need not wait for it.
@@ -121,45 +115,14 @@ class GatewayClient:
             # Nobody was there to hear it: it can be said again.
             if not isinstance(error.__cause__, ConnectionRefusedError) or not (url := self._find_again()):
                 raise
-        self._use(url)
+        self._address = address_of(url, GATEWAY)
         return await abandonable(request)
 
     def _request(self, method: str, path: str, body: object, seconds: float) -> bytes:
-        connection = self._connection(seconds)
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        try:
-            sent = None if body is None else json.dumps(body).encode()
-            connection.request(method, self._address.path.rstrip("/") + path, sent, headers)
-            response = connection.getresponse()
-            answer = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(
-                f"the gateway at {self._place} does not answer: {error}",
-                hint="`toolscript gateway status` shows what is known of it",
-            ) from error
-        finally:
-            connection.close()
-        if response.status >= 400:
-            raise _error(response.status, answer)
-        return answer
-
-    def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
-        return kind(self._host, self._port, timeout=seconds)
-
-
-def _address(url: str) -> tuple[SplitResult, str, int | None]:
-    """The address, its host and its port. It stays out of the message: a password may stand in it."""
-    try:
-        address = urlsplit(url)
-        host, port = address.hostname, address.port
-    except ValueError:
-        address, host, port = urlsplit(""), None, None
-    if not host or address.scheme not in ("http", "https"):
-        raise InvalidRequest("this is not the address of a gateway", hint="write http://127.0.0.1:7355")
-    return address, host, port
+        answer = exchange(GATEWAY, self._address, method, path, body, token=self._token, seconds=seconds)
+        if answer.status >= 400:
+            raise _error(answer)
+        return answer.body
 
 
 def _filter(wanted: Sequence[str]) -> str:
@@ -170,14 +133,9 @@ def _page(data: Mapping[str, Any]) -> tuple[list[Item], int]:
     return [item_of_json(one) for one in data["tools"]], int(data["total"])
 
 
-def _error(status: int, answer: bytes) -> ToolscriptError:
-    try:
-        body = json.loads(answer)["error"]
-        details = dict(body["details"])
-        message, hint = str(body["message"]), str(details.pop("hint", ""))
-    except (ValueError, KeyError, TypeError):
-        details, message, hint = {}, f"the gateway answered {status}", ""
-    kind = _BY_STATUS.get(status, Unavailable)
-    if kind is errors.NotReady and "server" in details:
+def _error(answer: Answer) -> ToolscriptError:
+    told = refusal_in(answer)
+    kind = _BY_STATUS.get(answer.status, Unavailable)
+    if kind is errors.NotReady and "server" in told.details:
         kind = ServerUnavailable
-    return kind(message, hint=hint, details=details)
+    return kind(told.message or f"the gateway answered {answer.status}", hint=told.hint, details=told.details)

@@ -1,0 +1,92 @@
+"""One request and its answer. What is no answer is an error of ours, that names whom it was sent to."""
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from toolscript.errors import InvalidRequest, Unavailable
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Whom a client talks to: `address` as an example of one, `hint` for when nobody answers there."""
+
+    name: str
+    address: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Address:
+    """`place` is what messages say of it: a password may stand in an address."""
+
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The one shape of errors, read; all of it empty where something else came."""
+
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+def address_of(url: str, peer: Peer) -> Address:
+    try:
+        split = urlsplit(url)
+        host, port = split.hostname, split.port
+    except ValueError:
+        split, host, port = urlsplit(""), None, None
+    if not host or split.scheme not in ("http", "https"):
+        raise InvalidRequest(f"this is not the address of a {peer.name}", hint=f"write {peer.address}")
+    return Address(split.scheme, host, port, split.path.rstrip("/"), split.netloc.rpartition("@")[2])
+
+
+def exchange(
+    peer: Peer, to: Address, method: str, path: str, body: object = None, *, token: str = "", seconds: float
+) -> Answer:
+    """`seconds` bounds every wait for the other side."""
+    headers = {"Content-Type": "application/json"} if body is not None else {}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    sent = None if body is None else json.dumps(body).encode()
+    kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
+    connection = kind(to.host, to.port, timeout=seconds)
+    try:
+        connection.request(method, to.path + path, sent, headers)
+        response = connection.getresponse()
+        named = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, response.read(), named)
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        raise Unavailable(f"the {peer.name} at {to.place} does not answer: {error}", hint=peer.hint) from error
+    finally:
+        connection.close()
+
+
+def refusal_in(answer: Answer) -> Refusal:
+    try:
+        body = json.loads(answer.body)["error"]
+        details = dict(body["details"])
+        return Refusal(str(body["code"]), str(body["message"]), str(details.pop("hint", "")), details)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Refusal()
+
+
+def not_one(peer: Peer, to: Address) -> Unavailable:
+    """Somebody answers, and not as this peer would."""
+    return Unavailable(f"what answers at {to.place} is no {peer.name}, or one of another version", hint=peer.hint)

@@ -1,0 +1,82 @@
+"""A service in another process, asked as any program would ask it."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from toolscript import errors
+from toolscript.adapters.http_clients.exchange import Answer, Peer, address_of, exchange, not_one, refusal_in
+from toolscript.errors import ToolscriptError, Unavailable
+from toolscript.model.results import SkillAnswer, ToolAnswer
+from toolscript.model.search_json import answer_from_json, skills_from_json
+from toolscript.model.text import readable
+
+T = TypeVar("T")
+
+SERVICE = Peer(
+    "service",
+    "http://127.0.0.1:8080",
+    "`toolscript serve` starts one; --url or TOOLSCRIPT_SERVICE_URL says where one runs",
+)
+SEARCH = "/api/v1/search"
+DEGRADED_HEADER = "x-toolscript-degraded"
+REQUEST_ID_HEADER = "x-request-id"
+
+_BY_STATUS: Mapping[int, type[ToolscriptError]] = {
+    400: errors.InvalidRequest,
+    401: errors.Unauthorized,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    413: errors.InvalidRequest,
+    422: errors.InvalidRequest,
+}
+
+
+class ServiceClient:
+    """What is asked has the API's names. Answers come read, and as the JSON they were read from."""
+
+    def __init__(self, url: str, *, seconds: float = 30.0) -> None:
+        self._address = address_of(url, SERVICE)
+        self._seconds = seconds
+
+    def search(self, asked: Mapping[str, object]) -> tuple[ToolAnswer, Any]:
+        return self._read(self._ask("POST", SEARCH, _readable(asked)), lambda data, _: answer_from_json(data))
+
+    def skills(self, asked: Mapping[str, object]) -> tuple[SkillAnswer, Any]:
+        answer = self._ask("GET", f"{SEARCH}/skills?{urlencode(_readable(asked))}")
+        return self._read(answer, lambda data, degraded: SkillAnswer(skills_from_json(data), degraded))
+
+    def _ask(self, method: str, path: str, body: object = None) -> Answer:
+        try:
+            answer = exchange(SERVICE, self._address, method, path, body, seconds=self._seconds)
+        except Unavailable as error:
+            if isinstance(error.__cause__, TimeoutError):
+                error.hint = "--timeout gives it longer"
+            raise
+        if answer.status >= 400:
+            raise self._error(answer)
+        return answer
+
+    def _read(self, answer: Answer, read: Callable[[Any, tuple[str, ...]], T]) -> tuple[T, Any]:
+        degraded = tuple(part for part in answer.headers.get(DEGRADED_HEADER, "").split(",") if part)
+        try:
+            data = json.loads(answer.body)
+            return read(data, degraded), data
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise not_one(SERVICE, self._address) from error
+
+    def _error(self, answer: Answer) -> ToolscriptError:
+        told = refusal_in(answer)
+        if not told.code:
+            return not_one(SERVICE, self._address)
+        kind = _BY_STATUS.get(answer.status, Unavailable)
+        request = answer.headers.get(REQUEST_ID_HEADER, "")
+        logged = f"the service's log has it as request {request}" if answer.status >= 500 and request else ""
+        message = f"the service answered {answer.status} {told.code}: {told.message}"
+        return kind(message, hint=told.hint or logged, details=told.details)
+
+
+def _readable(asked: Mapping[str, object]) -> dict[str, object]:
+    """A command line can hold what no text can."""
+    return {name: readable(value) if isinstance(value, str) else value for name, value in asked.items()}

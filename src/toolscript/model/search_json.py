@@ -1,0 +1,142 @@
+"""Answers of the service as they come over HTTP, read by whoever asked. What is no answer raises."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolscript.model.items import ItemKind, Schemas
+from toolscript.model.queries import Strategy
+from toolscript.model.results import (
+    Absence,
+    AbsenceReason,
+    Explanation,
+    MatchedBy,
+    MatchedSkill,
+    Timings,
+    ToolAnswer,
+    ToolHit,
+)
+
+Json = Mapping[str, Any]
+
+
+def answer_from_json(data: Json) -> ToolAnswer:
+    said: Json = data["metadata"]
+    routed = said["skill_ids_used"]
+    return ToolAnswer(
+        query=_text(data["query"]),
+        hits=tuple(map(_hit, _list(data["tools"]))),
+        candidate_count=int(said["stage2_candidate_count"]),
+        search_type_used=_text(said["search_type_used"]),
+        timings=_timings(said),
+        degraded=_texts(said["degraded"]),
+        index=_text(said["index"]),
+        near_misses=tuple(map(_near_miss, _list(said["near_misses"]))),
+        good_match=said["good_match"],
+        unmatched=_texts(said["unmatched_words"]),
+        strategy_used=Strategy(said["strategy_used"]),
+        skills=skills_from_json(data["matched_skills"]),
+        routed=None if routed is None else _texts(routed),
+        unskilled_count=int(said["unskilled_count"]),
+        absence=None if data["absence"] is None else _absence(data["absence"]),
+    )
+
+
+def skills_from_json(data: Sequence[Json]) -> tuple[MatchedSkill, ...]:
+    return tuple(
+        MatchedSkill(
+            id=_text(one["id"]),
+            name=_text(one["name"]),
+            description=_text(one["description"]),
+            score=_number(one["score"]),
+            tool_count=int(one["tool_count"]),
+            matched_by=MatchedBy(one["matched_by"]),
+        )
+        for one in _list(data)
+    )
+
+
+def _hit(data: Json) -> ToolHit:
+    primary = data["primary_skill_id"]
+    return ToolHit(
+        id=int(data["db_id"]),
+        kind=ItemKind(data["type"]),
+        server=_text(data["server"]),
+        name=_text(data["name"]),
+        description=_text(data["description"]),
+        score=float(data["score"]),
+        skill_ids=_texts(data["skill_ids"]),
+        primary_skill_id=None if primary is None else _text(primary),
+        schemas=Schemas(data["input_schema"], data["output_schema"], data["annotations"]),
+        confidence=_number(data["confidence"]),
+        explanation=_explanation(data["explanation"]),
+    )
+
+
+def _near_miss(data: Json) -> ToolHit:
+    """It comes without its skills."""
+    return ToolHit(
+        id=int(data["id"]),
+        kind=ItemKind(data["type"]),
+        server=_text(data["server"]),
+        name=_text(data["name"]),
+        description=_text(data["description"]),
+        score=float(data["score"]),
+        confidence=_number(data["confidence"]),
+    )
+
+
+def _absence(data: Json) -> Absence:
+    return Absence(
+        about=_text(data["about"]),
+        reason=AbsenceReason(data["reason"]),
+        message=_text(data["message"]),
+        id=None if data["id"] is None else int(data["id"]),
+        name=_text(data["name"]),
+        others=_texts(data["others"]),
+        score=_number(data["score"]),
+        explanation=_explanation(data["explanation"]),
+        skill_ids=_texts(data["skill_ids"]),
+    )
+
+
+def _explanation(data: Json | None) -> Explanation | None:
+    if data is None:
+        return None
+    return Explanation(
+        place=int(data["place"]),
+        parts={_text(name): float(value) for name, value in data["parts"].items()},
+        similarity=_number(data["similarity"]),
+        word_score=_number(data["word_score"]),
+        matched_skills=_texts(data["matched_skills"]),
+    )
+
+
+def _timings(said: Json) -> Timings:
+    return Timings(
+        query_embedding=float(said["query_embedding_time_ms"]),
+        skill_search=float(said["skill_search_time_ms"]),
+        tool_search=float(said["tool_search_time_ms"]),
+        ranking=float(said["ranking_time_ms"]),
+        schema_load=float(said["schema_load_time_ms"]),
+        total=float(said["total_time_ms"]),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it is no text")
+    return value
+
+
+def _list(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise TypeError("it is no list")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(_text, _list(value)))
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)

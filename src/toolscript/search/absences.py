@@ -1,0 +1,140 @@
+"""Says of an item that was not returned why it was not, and what would bring it back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolscript.model.index import Ask, Candidates, Fields
+from toolscript.model.items import ItemKind
+from toolscript.model.queries import Strategy
+from toolscript.model.results import Absence, AbsenceReason, Explanation
+from toolscript.model.tool_ids import tool_id
+from toolscript.model.words import query_terms
+from toolscript.ports import Index
+from toolscript.search.explaining import Outcome
+from toolscript.search.fallbacks import Part
+from toolscript.search.point_memory import skills_of
+from toolscript.search.ranking import CANDIDATES_PER_ARM
+
+NAMED_FIELDS = ("server", "name", "type", "skill_ids")
+NEAREST = 3
+
+NOT_KNOWN = "no such item is in the index: give its id, or its name as `server__name`"
+NOT_SEARCHED = "the index did not answer: see `degraded`, and try again"
+
+
+@dataclass(frozen=True)
+class _Named:
+    """The item that is meant, None where none is called so; and others that may be."""
+
+    item: tuple[int, Fields] | None = None
+    others: tuple[str, ...] = ()
+
+
+class Absences:
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    async def of(self, outcome: Outcome) -> Absence:
+        query, attempt = outcome.asked.query, outcome.asked.attempt
+        named = await attempt.or_else(Part.INDEX, self._named(query.about, query.kind), None)
+        if named is None or not outcome.searched.retrieved.anything:
+            return Absence(query.about, AbsenceReason.NOTHING_SEARCHED, NOT_SEARCHED)
+        if named.item is None:
+            return Absence(query.about, AbsenceReason.UNKNOWN, NOT_KNOWN, others=named.others)
+        id_, fields = named.item
+        explained = await self._explained(outcome, id_, skills_of(fields))
+        reason, message = _why(outcome, id_, fields, explained)
+        return Absence(
+            query.about,
+            reason,
+            message,
+            id=id_,
+            name=_name(fields),
+            score=_score(outcome, explained),
+            explanation=explained,
+            skill_ids=skills_of(fields),
+            others=named.others,
+        )
+
+    async def _named(self, about: str, kind: ItemKind | None) -> _Named:
+        """By id, or by name as it is shown; a name is looked for among the items that share its words.
+
+        Of those that are called the same, one of the kind that is asked for is meant.
+        """
+        if about.isascii() and about.isdigit() and len(about) < 19:
+            found = await self._index.fields([int(about)], NAMED_FIELDS)
+            return _Named(next(iter(found.items()), None))
+        ask = Ask(terms=query_terms(about.replace("__", " ")), limit=CANDIDATES_PER_ARM, fields=NAMED_FIELDS)
+        hits = (await self._index.search(ask)).words or ()
+        same = [hit for hit in hits if about in {_name(hit.fields), str(hit.fields["name"])}]
+        meant = min(same, key=lambda hit: kind is not None and hit.fields["type"] != kind.value, default=None)
+        others = tuple(_name(hit.fields) for hit in same or hits if hit is not meant)[:NEAREST]
+        return _Named(None if meant is None else (meant.id, meant.fields), others)
+
+    async def _explained(self, outcome: Outcome, id_: int, skill_ids: Sequence[str]) -> Explanation:
+        """Of an item that no arm has named, what the arms would have said of it."""
+        if known := outcome.explanation(id_, skill_ids):
+            return known
+        request, vectors = outcome.asked.request, outcome.vectors
+        ask = Ask(vectors[0] if vectors else None, request.whole.terms, only=(id_,), limit=1)
+        said = await outcome.asked.attempt.or_else(Part.INDEX, self._index.search(ask), Candidates())
+        return outcome.said_of(id_, skill_ids, [said])
+
+
+def _why(outcome: Outcome, id_: int, fields: Fields, explained: Explanation) -> tuple[AbsenceReason, str]:
+    query, searched = outcome.asked.query, outcome.searched
+    if any(hit.id == id_ for hit in outcome.hits):
+        return AbsenceReason.RETURNED, f"it is returned, at place {explained.place}"
+    if query.kind is not None and fields["type"] != query.kind.value:
+        return AbsenceReason.OTHER_KIND, f"it is a {fields['type']}; the search asks for {query.kind.value}s only"
+    if explained.place:
+        return _behind(outcome, explained.place)
+    if searched.strategy is Strategy.HIERARCHICAL and not explained.matched_skills:
+        return _not_routed(outcome, skills_of(fields), explained)
+    return AbsenceReason.NOT_A_CANDIDATE, _not_named(explained)
+
+
+def _behind(outcome: Outcome, place: int) -> tuple[AbsenceReason, str]:
+    query, score = outcome.asked.query, outcome.verdict.scored[place - 1].score
+    beyond = f"it is at place {place}, beyond the limit of {query.limit}: raise `limit`"
+    if score >= query.threshold:
+        return AbsenceReason.BEYOND_LIMIT, beyond
+    low = f"its score is {score:.3f}, below the threshold of {query.threshold}: lower `tool_threshold`"
+    return AbsenceReason.BELOW_THRESHOLD, f"{low}; and {beyond}" if place > query.limit else low
+
+
+def _not_routed(outcome: Outcome, skills: Sequence[str], explained: Explanation) -> tuple[AbsenceReason, str]:
+    also = _too_far(outcome, explained)
+    if not skills:
+        text = "it is in no skill: `direct` and `hybrid` search it too; or assign it one"
+        return AbsenceReason.NO_SKILL, text + also
+    routed = ", ".join(outcome.searched.routed or ())
+    text = (
+        f"it is in {', '.join(skills)}; the search was routed to {routed}: "
+        "lower `skill_threshold`, raise `skill_limit`, or use `hybrid`"
+    )
+    return AbsenceReason.SKILLS_NOT_MATCHED, text + also
+
+
+def _too_far(outcome: Outcome, explained: Explanation) -> str:
+    """What would still be in its way."""
+    threshold, similarity = outcome.asked.query.threshold, explained.similarity
+    if similarity is None or similarity >= threshold:
+        return ""
+    return f"; its similarity is {similarity:.3f}, below the threshold of {threshold}: lower `tool_threshold`, too"
+
+
+def _not_named(explained: Explanation) -> str:
+    if explained.similarity is None and explained.word_score is None:
+        return "it shares no word with the query, and meaning was not compared"
+    return f"{CANDIDATES_PER_ARM} items or more fit better in every way that was searched: ask in other words"
+
+
+def _score(outcome: Outcome, explained: Explanation) -> float | None:
+    if not explained.place:
+        return None
+    return min(1.0, max(0.0, outcome.verdict.scored[explained.place - 1].score))
+
+
+def _name(fields: Fields) -> str:
+    return tool_id(str(fields["server"]), str(fields["name"]))

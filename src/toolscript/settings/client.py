@@ -1,0 +1,42 @@
+"""What a person decides who asks a service. Read without the service's own settings, whose library is slow."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from toolscript.errors import SetupError
+
+ANYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - where a server listens, not where we do
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    service_url: str = field(
+        default="",
+        metadata={
+            "accepts": "text",
+            "description": "Address of a running service; empty: where `serve` listens on this machine, "
+            "by `TOOLSCRIPT_HOST` and `TOOLSCRIPT_PORT`.",
+        },
+    )
+
+    @property
+    def address(self) -> str:
+        return self.service_url or _where_serve_listens()
+
+
+def load_client_settings(overrides: Mapping[str, str | None] | None = None) -> ClientSettings:
+    """Flag beats environment beats default."""
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    named = {
+        one.name: os.environ.get(f"TOOLSCRIPT_{one.name.upper()}", "").strip() for one in fields(ClientSettings)
+    }
+    return ClientSettings(**{**named, **given})
+
+
+def _where_serve_listens() -> str:
+    host, port = os.environ.get("TOOLSCRIPT_HOST", "").strip(), os.environ.get("TOOLSCRIPT_PORT", "").strip()
+    if port and not (port.isascii() and port.isdigit() and len(port) < 6):
+        raise SetupError("TOOLSCRIPT_PORT cannot be used: expected whole number from 0 to 65535")
+    name = "127.0.0.1" if host in ANYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port or 8080}"

@@ -1,0 +1,69 @@
+"""What the service writes of an answer is read back as the same answer by whoever asked."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from toolscript.model.items import ItemKind, Schemas
+from toolscript.model.queries import Strategy
+from toolscript.model.results import (
+    Absence,
+    AbsenceReason,
+    Explanation,
+    MatchedBy,
+    MatchedSkill,
+    Timings,
+    ToolAnswer,
+    ToolHit,
+)
+from toolscript.model.search_json import answer_from_json, skills_from_json
+from toolscript.surfaces.http.search_answers import search_response, skills_found
+
+EXPLAINED = Explanation(3, {"words": 0.5, "meaning": -0.25}, 0.5, None, ("files",))
+NEAR = ToolHit(8, ItemKind.TOOL, "disk", "write", "Write\x1b[2J", 0.125, confidence=0.5)
+SKILLS = (
+    MatchedSkill("files", "Files", "About files", 0.5, 3, MatchedBy.VECTOR),
+    MatchedSkill("mail", "Mail", "About mail", None, 0, MatchedBy.WORDS),
+)
+FULL = ToolAnswer(
+    query="read 💥",
+    hits=(
+        ToolHit(7, ItemKind.PROMPT, "disk", "read", "Read", 0.75, ("files", "mail"), "files", Schemas(), 0.5),
+        replace(NEAR, id=9, schemas=Schemas({"a": 1}, {"b": 2}, {"c": 3}), confidence=None, explanation=EXPLAINED),
+    ),
+    candidate_count=12,
+    search_type_used="hybrid",
+    timings=Timings(1.5, 2.5, 3.5, 0.5, 4.5, 12.5),
+    degraded=("embedding", "schemas"),
+    index="abc",
+    near_misses=(NEAR, replace(NEAR, id=10, confidence=None)),
+    good_match=False,
+    unmatched=("xylophone",),
+    strategy_used=Strategy.HYBRID,
+    skills=SKILLS,
+    routed=("files", "mail"),
+    unskilled_count=24,
+    absence=Absence(
+        "disk__x", AbsenceReason.BELOW_THRESHOLD, "it is", 11, "disk__x", 0.25, EXPLAINED, ("files",), ("disk__y",)
+    ),
+)
+EMPTY = ToolAnswer("x", (), 0, "none", Timings(), good_match=None)
+
+
+@pytest.mark.requirement("API-001")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FULL,
+        EMPTY,
+        *(replace(FULL, absence=Absence("a", reason, "why")) for reason in AbsenceReason),
+        *(replace(FULL, strategy_used=strategy, routed=None) for strategy in Strategy),
+    ],
+)
+def test_an_answer_survives_its_way(answer: ToolAnswer) -> None:
+    assert answer_from_json(json.loads(search_response(answer).model_dump_json())) == answer
+
+
+def test_matched_skills_survive_their_way() -> None:
+    assert skills_from_json(json.loads(skills_found(SKILLS).model_dump_json())) == SKILLS
