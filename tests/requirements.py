@@ -17,7 +17,6 @@ class Requirement:
     missing: str = ""
 
 
-SKILLS = "searches are not routed by skills yet; every search is direct"
 DOCUMENTS = "document search is not built yet"
 KNOWLEDGE = "knowledge search is not built yet"
 
@@ -25,45 +24,33 @@ ALL = (
     # Tool search
     Requirement(
         "BR-001",
-        "A search embeds the query once, finds items, then loads schemas; best score first, ties by id",
-        missing="the skill stage before the items",
+        "A search embeds the query once, matches skills, finds items, then loads schemas; best first, ties by id",
     ),
-    Requirement("BR-002", "Skills are matched by vector and by the words of their members", deferred=SKILLS),
+    Requirement("BR-002", "Skills are matched by vector and by the words of their members"),
     Requirement(
         "BR-003",
-        "Items are active, reach the threshold, and are at most `limit`; their skills come with them",
-        missing="filtering by the skills that the query matched; a caller can name skills",
+        "Items are active, in a matched skill, reach the threshold, and are at most `limit`; "
+        "their skills come with them",
     ),
     Requirement("BR-004", "Schemas are read in one query, only for what is returned, and null when that fails"),
     Requirement("BR-005", "A search can ask for tools, prompts or resources only"),
-    Requirement(
-        "BR-006", "When no skill matches or the skill stage fails, all items are searched", deferred=SKILLS
-    ),
-    Requirement(
-        "BR-007",
-        "An answer carries five timings, three counts, what really ran and what failed",
-        missing="counts and ids of matched skills",
-    ),
+    Requirement("BR-006", "When no skill matches or the skill stage fails, all items are searched"),
+    Requirement("BR-007", "An answer carries five timings, three counts, what really ran and what failed"),
     Requirement("BR-008", "The direct strategy skips the skill stage"),
     Requirement("BR-009", "Scores are 0 to 1; thresholds apply to the cosine before negatives become 0"),
-    Requirement(
-        "BR-010", "The hybrid strategy runs both routes and loses no item of the direct one", deferred=SKILLS
-    ),
-    Requirement("EC-001", "With no skills in the index a search is direct", deferred=SKILLS),
-    Requirement("EC-002", "When every skill matches, the best `skill_limit` are used", deferred=SKILLS),
-    Requirement("EC-003", "A matched skill without items gives an empty answer", deferred=SKILLS),
+    Requirement("BR-010", "The hybrid strategy runs both routes and loses no item of the direct one"),
+    Requirement("EC-001", "With no skills in the index a search is direct"),
+    Requirement("EC-002", "When every skill matches, the best `skill_limit` are used"),
+    Requirement("EC-003", "A matched skill without items gives an empty answer"),
     Requirement("EC-004", "A query longer than 1,000 characters is refused"),
     Requirement("EC-005", "Special characters in a query are text and nothing else"),
     Requirement("EC-006", "The same query asked many times at once gets the same answer"),
-    Requirement("EC-007", "A stale skill vector makes a search worse, not wrong", deferred=SKILLS),
-    Requirement(
-        "EC-008", "An item without skills is left out of hierarchical search, and counted", deferred=SKILLS
-    ),
+    Requirement("EC-007", "A stale skill vector makes a search worse, not wrong"),
+    Requirement("EC-008", "An item without skills is left out of hierarchical search, and counted"),
     Requirement("EC-009", "One deadline holds for the whole request, however slow the embedding is"),
     Requirement(
         "API-001",
-        "Search over HTTP: POST /api/v1/search and GET /api/v1/search/tools",
-        missing="GET /api/v1/search/skills, and the strategies other than direct",
+        "Search over HTTP: POST /api/v1/search, GET /api/v1/search/skills and GET /api/v1/search/tools",
     ),
     Requirement("API-002", "Blank is 400, out of range is 422, and a failing part gives a flagged answer"),
     Requirement("API-003", "One error shape everywhere, and a request id on every answer and log line"),

@@ -1,6 +1,5 @@
-"""What goes wrong, over HTTP: one shape, honest answers, and recovery without a restart."""
+"""What goes wrong, over HTTP: one shape and honest answers. Engines that fail: tests/surfaces/faults."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -61,9 +60,27 @@ async def test_the_frameworks_own_refusals_have_the_same_shape(
     assert error_of(answer)["code"] == code
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/v1/skills", {"GET", "POST"}),
+        ("/api/v1/skills/mail", {"GET", "PUT", "PATCH", "DELETE"}),
+        ("/api/v1/skills/audit", {"GET"}),
+        ("/openapi.json", {"GET", "HEAD"}),
+    ],
+)
+async def test_a_method_that_is_not_there_is_answered_with_those_that_are(
+    api: Api, path: str, methods: set[str]
+) -> None:
+    answer = await api.client.request("TRACE", path)
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == methods
+
+
 @pytest.mark.requirement("API-003")
-async def test_a_body_that_is_not_json_has_the_same_shape(api: Api) -> None:
-    answer = await api.client.post("/api/v1/search", content="{", headers={"content-type": "application/json"})
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 50_000, b'{"query": 1' + b"0" * 5_000 + b"}"])
+async def test_a_body_that_is_not_json_has_the_same_shape(api: Api, content: bytes) -> None:
+    answer = await api.client.post("/api/v1/search", content=content, headers={"content-type": "application/json"})
     assert answer.status_code == 422
     assert error_of(answer)["code"] == "VALIDATION_ERROR"
 
@@ -91,24 +108,6 @@ async def test_every_answer_carries_a_request_id_and_a_sane_one_is_kept(api: Api
     assert evil.headers["x-request-id"] != "a b\tc"
 
 
-@pytest.mark.requirement("BR-004", "API-002")
-@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.RESET, Fault.HANGING])
-async def test_without_postgresql_tools_come_without_schemas_and_with_them_again_afterwards(
-    api: Api, fault: Fault
-) -> None:
-    await api.postgres.fail(fault)
-    answer = await api.search("create pull request", limit=1)
-    assert answer.json()["metadata"]["total_time_ms"] < 4000
-    if fault is not Fault.RESET:
-        assert answer.json()["metadata"]["degraded"] == ["schemas"]
-        assert answer.json()["tools"][0]["input_schema"] is None
-    assert answer.json()["tools"][0]["name"] == "create_pull_request"
-    again = await api.search("create pull request", limit=1)
-    assert again.json()["tools"][0]["name"] == "create_pull_request"
-    await api.postgres.heal()
-    await _until(api, [])
-
-
 @pytest.mark.requirement("BR-004")
 async def test_a_server_that_starts_without_postgresql_answers_without_schemas(filled: Installation) -> None:
     nowhere = {**filled.environment, "TOOLSCRIPT_POSTGRES_URL": "postgresql://x@127.0.0.1:1/x"}
@@ -120,20 +119,11 @@ async def test_a_server_that_starts_without_postgresql_answers_without_schemas(f
     assert answer["metadata"]["degraded"] == ["schemas"]
 
 
-@pytest.mark.requirement("API-002", "EC-009")
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.HANGING])
-async def test_without_qdrant_the_answer_is_empty_and_says_so_in_bounded_time(api: Api, fault: Fault) -> None:
+async def test_without_qdrant_the_server_is_alive_and_not_ready(api: Api, fault: Fault) -> None:
     await api.qdrant.fail(fault)
-    answer = await api.search("create pull request")
-    assert answer.status_code == 200
-    assert answer.json()["tools"] == []
-    assert answer.json()["metadata"]["degraded"] == ["skills", "index"]
-    assert answer.json()["metadata"]["total_time_ms"] < 5000
-    assert answer.headers["x-toolscript-degraded"] == "index"
     assert (await api.client.get("/readyz")).status_code == 503
     assert (await api.client.get("/livez")).status_code == 200
-    await api.qdrant.heal()
-    await _until(api, [])
 
 
 async def test_readiness_names_the_part_that_is_missing(api: Api) -> None:
@@ -152,10 +142,3 @@ async def test_readiness_names_the_part_that_is_missing(api: Api) -> None:
 
 async def test_readiness_is_whole_when_every_part_answers(api: Api) -> None:
     assert (await api.client.get("/readyz")).json()["status"] == "ready"
-
-
-async def _until(api: Api, degraded: list[str]) -> None:
-    """Searches until the answer is whole again, for a bounded time."""
-    async with asyncio.timeout(30):
-        while (await api.search("create pull request")).json()["metadata"]["degraded"] != degraded:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
