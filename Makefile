@@ -28,8 +28,8 @@ lint: ## format, lint, types, import direction, generated pages
 	lint-imports
 	$(PYTHON) scripts/generate-docs --check
 
-test: ## the tests alone
-	$(PYTHON) -m pytest
+test: ## the tests alone, some at once
+	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 10
 
 docs: ## write the generated pages
 	$(PYTHON) scripts/generate-docs

@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
+from tests.turns import turn
 from toolscript.adapters import postgres, qdrant
 from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.settings import Settings
@@ -22,6 +23,16 @@ ROOT = Path(__file__).parent.parent
 # A machine under load is slow, and that is no fault of what is tested.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """All workers of a parallel run have their folders in one; where there are none, nobody is waited for."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    folder = item.config._tmp_path_factory.getbasetemp().parent  # type: ignore[attr-defined]
+    with turn(folder, alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -109,7 +109,7 @@ def test_other_config_files_have_another_gateway(tmp_path: Path) -> None:
         assert file_in(tmp_path, "b.json").read() is not None
 
 
-@pytest.mark.parametrize("pid", [0, -1, -os.getpid(), "x", None, [], float("inf")])
+@pytest.mark.parametrize("pid", [0, -1, pytest.param(-os.getpid(), id="own group"), "x", None, [], float("inf")])
 def test_what_is_no_process_is_never_believed(tmp_path: Path, pid: object) -> None:
     """0 and -1 mean whole groups of processes to whoever ends them."""
     file = file_in(tmp_path)

@@ -37,6 +37,6 @@ async def test_an_exact_index_has_full_recall_and_a_forgetful_one_has_half(real:
     question = Question(await HashEmbedder().embed_query("word7"), query_terms("word7"))
     figures = await measure(small, await filled(MemoryIndex(card), real, 1_000), [question, question], real)
     assert {one.recall_at_10 for one in figures} == {1.0}
-    assert len({one.shape for one in figures}) == 12
+    assert len({one.shape for one in figures}) == 20
     poor = await measure(small, await filled(Forgetful(card), real, 1_000), [question, question], real)
     assert poor[0].recall_at_100 == pytest.approx(0.5, abs=0.02)

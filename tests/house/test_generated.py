@@ -7,11 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from tests.gateway.serving import serving
 from tests.house.sources import ROOT
 from tests.surfaces.mcp.gateway_double import GatewayDouble
+from toolscript.model.items import ItemKind
+from toolscript.model.results import Timings, ToolAnswer, ToolHit
 from toolscript.surfaces.gateway_http import create_gateway_app
+from toolscript.surfaces.http.search_answers import search_response
 
 SLOW_TO_IMPORT = {
     *("fastapi", "fastembed", "grpc", "numpy", "onnxruntime", "openai", "psycopg", "qdrant_client", "sqlalchemy"),
@@ -55,3 +62,22 @@ async def test_a_command_that_asks_a_running_gateway_imports_nothing_heavy(tmp_p
         shown, imported = await asyncio.wait_for(child.communicate(), 60)
     assert "files__read_file" in shown.decode(), imported.decode()
     assert SLOW_TO_IMPORT & set(imported.decode().splitlines()) == set()
+
+
+async def test_a_command_that_asks_a_running_service_imports_nothing_heavy() -> None:
+    hit = ToolHit(1, ItemKind.TOOL, "files", "read_file", "Read a file", 0.5)
+    body = search_response(ToolAnswer("x", (hit,), 1, "hybrid", Timings())).model_dump_json()
+
+    async def answer(_: Request) -> Response:
+        return Response(body)
+
+    async with serving(Starlette(routes=[Route("/api/v1/search", answer, methods=["POST"])])) as url:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", RUN, "tools", "search", "read a file", "--explain"),
+            env={**os.environ, "TOOLSCRIPT_SERVICE_URL": url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        shown, imported = await asyncio.wait_for(child.communicate(), 60)
+    assert "files__read_file" in shown.decode(), imported.decode()
+    assert (SLOW_TO_IMPORT | {"asyncio"}) & set(imported.decode().splitlines()) == set()

@@ -13,7 +13,7 @@ from tests.house.sources import ROOT
 from toolscript import errors
 from toolscript.__main__ import app
 from toolscript.errors import ToolscriptError
-from toolscript.settings import GatewaySettings, Settings
+from toolscript.settings import ClientSettings, GatewaySettings, Settings
 from toolscript.surfaces.error_table import ERROR_TABLE
 
 CODES = {
@@ -94,7 +94,8 @@ def _drawn(drawing: str) -> dict[str, str | None]:
 def test_every_setting_is_described_and_documented() -> None:
     page = (ROOT / "docs" / "settings.md").read_text("utf-8")
     described = {name: field.description for name, field in Settings.model_fields.items()}
-    described |= {one.name: one.metadata.get("description") for one in fields(GatewaySettings)}
+    plain = [*fields(GatewaySettings), *fields(ClientSettings)]
+    described |= {one.name: one.metadata.get("description") for one in plain}
     assert [name for name, description in described.items() if not description] == []
     assert [name for name in described if f"`TOOLSCRIPT_{name.upper()}`" not in page] == []
 

@@ -5,14 +5,15 @@ import json
 import os
 import re
 import signal
-import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Installation
+from tests.kept_ports import kept_port
 from tests.npm_servers_installed import entry_point
 from toolscript.adapters.config_files import read_config
 from toolscript.adapters.config_files.connect import ENTRY
@@ -50,10 +51,10 @@ def first_search(language: str) -> list[str]:
     return blocks("### A first search", "### Your own catalog", language)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@pytest.fixture
+def port() -> Iterator[str]:
+    with kept_port() as kept:
+        yield str(kept)
 
 
 async def run(script: str, environment: dict[str, str], output: Path, cwd: Path = ROOT) -> int:
@@ -108,12 +109,12 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-async def test_the_gateway_works_as_written(home: Path, model_folder: str, tmp_path: Path) -> None:
+async def test_the_gateway_works_as_written(home: Path, port: str, model_folder: str, tmp_path: Path) -> None:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("TOOLSCRIPT_", "XDG_"))},
         "HOME": str(home),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "TOOLSCRIPT_GATEWAY_PORT": str(free_port()),
+        "TOOLSCRIPT_GATEWAY_PORT": port,
         "TOOLSCRIPT_SEARCH_MODEL": model_folder,
     }
     code = await run(GATEWAY_PRELUDE + "\n".join(gateway_part("sh")), environment, tmp_path / "readme.out", home)
@@ -146,11 +147,11 @@ def test_the_entry_of_the_readme_is_the_one_that_connect_writes() -> None:
     assert json.loads(gateway_part("json")[0]) == {"mcpServers": {"toolscript": dict(ENTRY)}}
 
 
-async def test_the_first_search_works_as_written(installation: Installation, tmp_path: Path) -> None:
+async def test_the_first_search_works_as_written(installation: Installation, port: str, tmp_path: Path) -> None:
     environment = {
         **os.environ,
         **installation.environment,
-        "TOOLSCRIPT_PORT": str(free_port()),
+        "TOOLSCRIPT_PORT": port,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     script = PRELUDE + "\n".join(first_search("sh"))

@@ -16,7 +16,8 @@ from toolscript.model.models import IndexCard, Vector
 from toolscript.ports import Embedder, Indexes
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.ranking.recipe import PARTS
-from toolscript.service.evaluating import ServiceEngine, service_engine
+from toolscript.service.judged_engine import ServiceEngine, service_engine
+from toolscript.service.judged_points import Collections
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
 
 ITEMS = [
@@ -29,7 +30,7 @@ READ = "read the contents of a file"
 
 
 def opened(indexes: Indexes, embedder: Embedder) -> AbstractAsyncContextManager[ServiceEngine]:
-    return service_engine(indexes, embedder, MemoryCatalog(MemoryDirtySet()))
+    return service_engine(Collections(indexes), embedder, MemoryCatalog(MemoryDirtySet()))
 
 
 @pytest.fixture

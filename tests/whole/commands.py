@@ -9,11 +9,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import IO
 from unittest.mock import patch
 
+from tests.kept_ports import kept_port
 from toolscript.__main__ import main
 
 WAIT_SECONDS = 60.0
@@ -47,10 +49,17 @@ def run_here(
     extra: Mapping[str, str], *arguments: str, code: int = 0, standard_input: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """The same in this process, where everything is loaded already: for tests that run many commands."""
+    return run_in(environment(extra), Path.cwd(), *arguments, code=code, standard_input=standard_input)
+
+
+def run_in(
+    whole_environment: Mapping[str, str], folder: Path, *arguments: str, code: int = 0, standard_input: str = ""
+) -> subprocess.CompletedProcess[str]:
     output, errors, ended = StringIO(), StringIO(), 0
     handlers = logging.getLogger().handlers[:]
     with (
-        patch.dict(os.environ, environment(extra), clear=True),
+        chdir(folder),
+        patch.dict(os.environ, whole_environment, clear=True),
         patch.object(sys, "argv", ["toolscript", *arguments]),
         patch.object(sys, "stdin", StringIO(standard_input)),
         redirect_stdout(output),
@@ -70,11 +79,8 @@ def run_here(
 @contextmanager
 def serving(extra: Mapping[str, str]) -> Iterator[str]:
     """`toolscript serve` as a process; answers its address, ends it by its process id."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     # A file, not a pipe: a server whose log nobody reads would stop at a full pipe.
-    with tempfile.TemporaryFile("w+") as log:
+    with kept_port() as port, tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command("serve", "--port", str(port)), env=environment(extra), stderr=log)
         try:
             _until_listening(process, port, log)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.whole import catalog_files
-from tests.whole.commands import run
+from tests.whole.commands import run_here
 from tests.whole.kill_worker import examine, kill_at_random, kill_at_step
 from toolscript.sync.indexer import Step
 
@@ -24,13 +24,15 @@ def test_a_worker_killed_at_every_step_and_at_random_leaves_catalog_and_index_eq
     fragile: dict[str, str], tmp_path: Path
 ) -> None:
     rows = catalog_files.rows(320)
-    run(fragile, "sync", str(catalog_files.write(tmp_path / "all.jsonl", rows)))
+    run_here(fragile, "sync", str(catalog_files.write(tmp_path / "all.jsonl", rows)))
     for step in Step:
         kill_at_step(fragile, step)
     changed = [{**row, "description": f"{row['description']} Really."} for row in rows[:40]]
-    run(fragile, "sync", "--prune", str(catalog_files.write(tmp_path / "fewer.jsonl", changed + rows[40:250])))
+    run_here(
+        fragile, "sync", "--prune", str(catalog_files.write(tmp_path / "fewer.jsonl", changed + rows[40:250]))
+    )
     for step in (Step.PUT, Step.REMOVED):
         kill_at_step(fragile, step)
     kill_at_random(fragile, kills=4, longest=2.5, seed=7)
-    run(fragile, "worker", "--drain")
+    run_here(fragile, "worker", "--drain")
     assert examine(fragile).items() >= {**HEALTHY, "items": 250, "points": 250}.items()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.whole import catalog_files
-from tests.whole.commands import run, serving
+from tests.whole.commands import run, run_here, serving
 
 QUERIES = ("make a new invoice", "throw away the playlist", "share photos", "look for a flight", "list servers")
 
@@ -68,10 +68,10 @@ def test_reindexing_to_another_model_fails_no_search_and_mixes_no_answer(
     with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)
-    run(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(240))))
-    run(old, "worker", "--drain")
+    run_here(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(240))))
+    run_here(old, "worker", "--drain")
     assert "toolscript reindex" in run(new, "serve", code=2).stderr
-    assert "toolscript reindex" in run(new, "worker", "--drain", code=2).stderr
+    assert "toolscript reindex" in run_here(new, "worker", "--drain", code=2).stderr
 
     seen: list[tuple[str, str, list[str]]] = []
     with serving(old) as old_address:
@@ -87,8 +87,8 @@ def test_reindexing_to_another_model_fails_no_search_and_mixes_no_answer(
     assert [found for _, found in new_answers.values()] != [found for _, found in old_answers.values()]
 
     assert "toolscript reindex" in run(old, "serve", code=2).stderr
-    assert run(new, "doctor", "--index", "--json").returncode == 0
-    assert len(json.loads(run(new, "reindex", "--drop-previous", "--json").stdout)["dropped"]) == 1
+    assert run_here(new, "doctor", "--index", "--json").returncode == 0
+    assert len(json.loads(run_here(new, "reindex", "--drop-previous", "--json").stdout)["dropped"]) == 1
 
 
 @pytest.mark.requirement("SK-003", "SK-009")
@@ -97,11 +97,11 @@ def test_both_generations_follow_what_changes_until_the_old_one_is_dropped(
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)
     rows = catalog_files.rows(60)
-    run(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
-    run(old, "worker", "--drain")
-    run(new, "reindex")
+    run_here(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
+    run_here(old, "worker", "--drain")
+    run_here(new, "reindex")
     rows[0] = {**rows[0], "description": "Waters the plants on the balcony."}
-    run(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
-    assert json.loads(run(old, "worker", "--drain", "--json").stdout)["followed"] == 1
-    assert json.loads(run(new, "worker", "--drain", "--json").stdout)["followed"] == 1
-    assert json.loads(run(new, "doctor", "--index", "--json").stdout)["healthy"]
+    run_here(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
+    assert json.loads(run_here(old, "worker", "--drain", "--json").stdout)["followed"] == 1
+    assert json.loads(run_here(new, "worker", "--drain", "--json").stdout)["followed"] == 1
+    assert json.loads(run_here(new, "doctor", "--index", "--json").stdout)["healthy"]

@@ -57,7 +57,7 @@ class Person:
 
 @pytest.fixture
 def person(installation: Installation, tmp_path: Path) -> Person:
-    machine = Machine(tmp_path / "machine", installation.environment)
+    machine = Machine(tmp_path / "machine", installation.environment).here()
     machine.home.mkdir(parents=True)
     machine.project.mkdir()
     return Person(machine)

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toolscript.evaluation.lookalikes import SKILLS, RealPoints, skill_name
-from toolscript.model.index import Ask, Candidate, Condition, Where, type_skills
+from toolscript.model.index import Ask, Candidate, Where
 from toolscript.model.items import ItemKind
 from toolscript.model.measurements import Latency
 from toolscript.model.models import Vector
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import Index
+from toolscript.search.item_stage import where_of
+from toolscript.search.skill_matching import MOST_SKILLS
 
 CANDIDATES = 100
 
 Times = dict[tuple[str, str, str], list[float]]
-ACTIVE = Condition("is_active", (True,))
 
 
 @dataclass(frozen=True)
@@ -49,31 +50,21 @@ class ShapeFigures:
 
 
 def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator) -> dict[str, Where]:
-    """Every shape of filter a search can have, with skills that fit the question and with any."""
-    nearest = np.argsort(-(real.vectors @ question.vector))[:200]
-    routed = list(dict.fromkeys(real.skills[int(at)] for at in nearest))[:3]
-    fitting = Condition("skill_ids", tuple(skill_name(number) for number in routed))
-    random = Condition("skill_ids", tuple(skill_name(int(n)) for n in chance.choice(SKILLS, 3, replace=False)))
-    tool, prompt = Condition("type", ("tool",)), Condition("type", ("prompt",))
-    resource = Condition("type", ("resource",))
-    return {
-        "no filter": (),
-        "active": (ACTIVE,),
-        "tools": (tool,),
-        "active tools": (ACTIVE, tool),
-        "active prompts": (ACTIVE, prompt),
-        "active resources": (ACTIVE, resource),
-        "three fitting skills": (fitting,),
-        "three random skills": (random,),
-        "active tools of fitting skills": (ACTIVE, tool, fitting),
-        "active tools of random skills": (ACTIVE, tool, random),
-        "active prompts of random skills": (ACTIVE, _narrow(ItemKind.PROMPT, random)),
-        "active resources of fitting skills": (ACTIVE, _narrow(ItemKind.RESOURCE, fitting)),
+    """Every shape of filter a search can have: each kind, with skills that fit the question and with any."""
+    nearest = np.argsort(-(real.vectors @ question.vector))[:1_000]
+    fitting = list(dict.fromkeys(skill_name(real.skills[int(at)]) for at in nearest))
+    any_order = [skill_name(int(number)) for number in chance.permutation(SKILLS)]
+    by_skills = {
+        "": (),
+        " of one skill": any_order[:1],
+        f" of {MOST_SKILLS} fitting skills": (fitting + any_order)[:MOST_SKILLS],
+        f" of {MOST_SKILLS} random skills": any_order[:MOST_SKILLS],
+        " of most skills": any_order[: SKILLS - 2],
     }
-
-
-def _narrow(kind: ItemKind, skills: Condition) -> Condition:
-    return Condition("type_skill", type_skills(kind, [str(skill) for skill in skills.any_of]))
+    kinds: dict[str, ItemKind | None] = {"all": None, **{f"{kind}s": kind for kind in ItemKind}}
+    return {
+        f"{name}{of}": where_of(kind, skills) for name, kind in kinds.items() for of, skills in by_skills.items()
+    }
 
 
 async def measure(

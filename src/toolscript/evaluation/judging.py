@@ -104,6 +104,7 @@ def _engine_report(name: str, answered: Sequence[Answered], gone: Sequence[Answe
         measuring.ranking_measures(answered, seed)
         | measuring.confidence_measures(answered, seed)
         | (measuring.without_gold_measures(measuring.answerable(answered), gone, seed) if gone else {})
+        | measuring.routing_measures(answered, seed)
         | measuring.cost_measures(answered, seed)
     )
     return SystemReport(name, measures, measuring.ndcg_by_query(answered))

@@ -11,6 +11,7 @@ import numpy as np
 from toolscript.model.index import Point, Terms, type_skills
 from toolscript.model.items import ItemKind
 from toolscript.model.models import Matrix
+from toolscript.model.skills import skill_point_id
 
 NOISE = 0.4
 EXCHANGED = 0.2
@@ -37,6 +38,19 @@ def real_points(vectors: Matrix, terms: Sequence[Terms], seed: int = 1) -> RealP
 
 def skill_name(number: int) -> str:
     return f"skill_{number}"
+
+
+def skill_points(real: RealPoints) -> list[Point]:
+    """A point per skill, the mean of the real items in it."""
+    numbers = np.array(real.skills)
+    return [_skill_point(number, real.vectors[numbers == number]) for number in sorted(set(real.skills))]
+
+
+def _skill_point(number: int, vectors: Matrix) -> Point:
+    mean = vectors.mean(axis=0)
+    name = skill_name(number)
+    fields = {"id": name, "name": name, "description": "", "tool_count": len(vectors), "is_active": True}
+    return Point(skill_point_id(name), 1, np.asarray(mean / np.linalg.norm(mean)), {}, fields)
 
 
 def lookalikes(real: RealPoints, count: int, batch: int, seed: int = 2) -> Iterator[list[Point]]:

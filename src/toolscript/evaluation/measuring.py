@@ -8,7 +8,7 @@ import numpy as np
 from toolscript.evaluation import metrics
 from toolscript.evaluation.bootstrap import of_mean, of_statistic
 from toolscript.evaluation.metrics import Numbers
-from toolscript.model.judged import CalibrationBin, CurvePoint, Given, JudgedQuery, Measure
+from toolscript.model.judged import CalibrationBin, CurvePoint, Given, JudgedQuery, Measure, Route
 
 THRESHOLDS = tuple(step / 20 for step in range(20))
 
@@ -63,6 +63,26 @@ def cost_measures(answered: Sequence[Answered], seed: int) -> dict[str, Measure]
             measures[f"p{percent}_ms:{stage}"] = of_statistic(spent, _percentile(percent), seed)
     tokens = [one.given.tokens for one in answered if one.given.tokens is not None]
     return measures | ({"tokens": of_mean(tokens, seed)} if tokens else {})
+
+
+def routing_measures(answered: Sequence[Answered], seed: int) -> dict[str, Measure]:
+    """How far skills narrowed the search, and what that lost; nothing where no query could be routed."""
+    routes = [one.given.route for one in answered if one.given.route is not None]
+    if not routes:
+        return {}
+    used = [len(route.skills) for route in routes if route.is_routed]
+    gold = np.array([_gold_lost(one, one.given.route) for one in answerable(answered) if one.given.route])
+    return {
+        "routed": of_mean([float(route.is_routed) for route in routes], seed),
+        **({"skills_used": of_mean(used, seed)} if used else {}),
+        "catalog_searched": of_mean([route.share for route in routes], seed),
+        "gold_lost": of_statistic(gold, lambda rows: float(rows[:, 0].sum() / rows[:, 1].sum()), seed),
+    }
+
+
+def _gold_lost(one: Answered, route: Route) -> tuple[int, int]:
+    """How many of the right items were not searched, and how many there are."""
+    return sum(not route.reaches(key) for key in one.query.relevant), len(one.query.relevant)
 
 
 def _percentile(percent: int) -> Callable[[Numbers], float]:

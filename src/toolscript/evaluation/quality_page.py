@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from toolscript.evaluation.markdown import UNKNOWN, code, plain, table
-from toolscript.evaluation.quality_rows import BASELINES, ENGINES, NDCG, QualityRow, measured, rows_of
+from toolscript.evaluation.quality_rows import BASELINES, ENGINES, NDCG, SERVICE, QualityRow, measured, rows_of
 from toolscript.evaluation.report_json import paired
-from toolscript.evaluation.report_text import CONFIDENCE, CURVE_AT
+from toolscript.evaluation.report_text import CONFIDENCE, CURVE_AT, ROUTING
 from toolscript.model.judged import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
 
 RANKING = {
@@ -23,6 +23,12 @@ SURENESS = {
     "false_answers": "false answers",
     "false_refusals": "false refusals",
     "refused_without_gold": "refused without gold",
+}
+ROUTED = {
+    "routed": "routed",
+    "skills_used": "skills",
+    "catalog_searched": "catalog searched",
+    "gold_lost": "gold lost",
 }
 REFUSED: Mapping[str, Callable[[CurvePoint], float | None]] = {
     "answer there": lambda point: point.false_refusals,
@@ -50,6 +56,7 @@ def quality_page(reports: Sequence[EvalReport], *, command: str, plot: str) -> s
         _sets(rows),
         _ndcg(rows),
         _ranking(rows),
+        _routing(rows),
         _confidence(rows),
         _trade_off(rows),
         _latency(rows),
@@ -134,8 +141,31 @@ def _ranking(rows: Rows) -> str:
     return _section("What is found", "Of each set the engines, then its best baseline.", entries, RANKING)
 
 
+def _routing(rows: Rows) -> str:
+    """Beside the search without skills of the same run where there is one: two runs differ by a little chance."""
+    cells = [
+        [
+            plain(row.name),
+            strategy.value,
+            _of(direct := _off(report).get("skills", row.engines[SERVICE]), NDCG),
+            _of(report.systems[0], NDCG),
+            _difference(direct, report.systems[0], report.seed),
+            *(_of(report.systems[0], name) for name in ROUTED),
+        ]
+        for row in rows
+        for strategy, report in row.routed.items()
+    ]
+    head = ("Set", "Strategy", "direct nDCG@10", "nDCG@10", "difference", *ROUTED.values())
+    told = _told(ROUTED, ROUTING)
+    return f"## Routed by skills\n\n{told}\n\n{table(head, cells, words=2)}" if cells else ""
+
+
+def _told(titles: Mapping[str, str], meanings: Mapping[str, str]) -> str:
+    return "\n".join(f"- {title}: {meanings[name]}" for name, title in titles.items())
+
+
 def _confidence(rows: Rows) -> str:
-    told = "\n".join(f"- {title}: {CONFIDENCE[name]}" for name, title in SURENESS.items())
+    told = _told(SURENESS, CONFIDENCE)
     return _section("Confidence", told, list(_engine_entries(rows)), SURENESS)
 
 

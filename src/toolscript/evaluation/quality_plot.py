@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from toolscript.evaluation import svg
 from toolscript.evaluation.quality_rows import BASELINES, ENGINES, NDCG, QualityRow, measured, rows_of
+from toolscript.evaluation.svg import MARGIN, SMALL_LETTER, WIDTH, text_at
 from toolscript.model.judged import EvalReport, Measure, SystemReport
 
-WIDTH, MARGIN = 900, 20
 HEAD, FOOT = 96, 56
 LANE, ROW_GAP = 19, 16
-LETTER, SMALL_LETTER = 7.6, 6.8
+LETTER = 7.6
 LEAST_NAME, MOST_NAME, FIGURES = 90, 300, 124
 BASELINE = "baseline"
 FOOTNOTE = "nDCG@10, higher is better. At the right: the engines, and in grey the best baseline."
@@ -28,22 +29,14 @@ SHAPES: Mapping[str, str] = {
 
 # What is painted how, on a light page and on a dark one.
 PAINT = (
-    (".back", "fill", "#ffffff", "#0d1117"),
-    (".band", "fill", "#f3f5f8", "#161b22"),
-    (".grid", "stroke", "#d1d9e0", "#30363d"),
-    ("text", "fill", "#1f2328", "#f0f6fc"),
-    (".quiet", "fill", "#59636e", "#9198a1"),
+    *svg.PAGE_PAINT,
     (".gateway", "fill", "#0757ba", "#58a6ff"),
     ("line.gateway", "stroke", "#0757ba", "#58a6ff"),
     (".service", "fill", "#b83d00", "#f0883e"),
     ("line.service", "stroke", "#b83d00", "#f0883e"),
     ("path.baseline", "stroke", "#59636e", "#9198a1"),
 )
-FIXED = (
-    "text{font:13px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif}"
-    ".small{font-size:12px}.head{font-size:16px;font-weight:600}.figure{font-variant-numeric:tabular-nums}"
-    "path.baseline{fill:none;stroke-width:1.6}.interval{stroke-width:7;stroke-opacity:.42}"
-)
+FIXED = f"{svg.LETTERS}path.baseline{{fill:none;stroke-width:1.6}}.interval{{stroke-width:7;stroke-opacity:.42}}"
 TITLE = "nDCG@10 on every set"
 
 
@@ -90,20 +83,12 @@ def quality_plot(reports: Sequence[EvalReport]) -> str:
     """SVG that needs nothing from elsewhere."""
     picture = _picture(rows_of(reports))
     height = picture.bottom + FOOT
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="quality-title quality-desc">',
-        f'<title id="quality-title">{TITLE}</title>',
-        f'<desc id="quality-desc">{escape(_description(picture))}</desc>',
-        f"<style>{_style()}</style>",
-        f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>',
-        _text(MARGIN, 30, TITLE, "head"),
+    drawn = [
         *_legend(picture),
         *_grid(picture),
         *(line for at, row in enumerate(picture.rows) for line in _row(picture, at, row)),
-        "</svg>",
     ]
-    return "\n".join(lines) + "\n"
+    return svg.picture("quality", TITLE, _description(picture), svg.style_of(FIXED, PAINT), height, drawn)
 
 
 def _picture(rows: Sequence[QualityRow]) -> Picture:
@@ -149,11 +134,11 @@ def _legend(picture: Picture) -> Iterable[str]:
     x = float(MARGIN)
     for name in (*picture.engines, *picture.baselines):
         yield _mark(name, x + 6, 54)
-        yield _text(x + 18, 58, name, "small")
+        yield text_at(x + 18, 58, name, "small")
         x += 18 + len(name) * SMALL_LETTER + 18
     if picture.engines:
         yield f'<line class="interval {picture.engines[0]}" x1="{x:.1f}" y1="54" x2="{x + 26:.1f}" y2="54"/>'
-        yield _text(x + 32, 58, "95 % interval", "small")
+        yield text_at(x + 32, 58, "95 % interval", "small")
 
 
 def _grid(picture: Picture) -> Iterable[str]:
@@ -164,17 +149,17 @@ def _grid(picture: Picture) -> Iterable[str]:
         x = picture.scale.x(value)
         yield f'<line class="grid" x1="{x:.1f}" y1="{HEAD - 6}" x2="{x:.1f}" y2="{picture.bottom + 6}"/>'
         yield from (
-            _text(x, y, f"{value:g}", "small quiet tick", anchor="middle")
+            text_at(x, y, f"{value:g}", "small quiet tick", anchor="middle")
             for y in (HEAD - 11, picture.bottom + 21)
         )
     middle = (picture.scale.left + picture.scale.right) / 2
-    yield _text(middle, picture.bottom + 43, FOOTNOTE, "small quiet", anchor="middle")
+    yield text_at(middle, picture.bottom + 43, FOOTNOTE, "small quiet", anchor="middle")
 
 
 def _row(picture: Picture, at: int, row: QualityRow) -> Iterable[str]:
     middle = HEAD + picture.row_height * (at + 0.5) + 4.5
     most = round((picture.scale.left - MARGIN - 16) / LETTER)
-    yield _text(picture.scale.left - 16, middle, _shortened(row.name, most), anchor="end", title=row.name)
+    yield text_at(picture.scale.left - 16, middle, _shortened(row.name, most), anchor="end", title=row.name)
     for lane, name in enumerate(picture.engines):
         if found := _drawable(row.engines.get(name)):
             yield from _engine(picture, row, name, found, picture.lane(at, lane))
@@ -184,7 +169,7 @@ def _row(picture: Picture, at: int, row: QualityRow) -> Iterable[str]:
             yield _mark(name, picture.scale.x(found.value), y, _told(row, name, found))
     best = row.best_baseline
     if best and (found := _drawable(best)):
-        yield _text(
+        yield text_at(
             WIDTH - MARGIN, y + 4.5, f"{best.system} {found.value:.3f}", "small quiet figure", anchor="end"
         )
 
@@ -193,19 +178,13 @@ def _engine(picture: Picture, row: QualityRow, name: str, found: Measure, y: flo
     low, x, high = (picture.scale.x(value) for value in (found.low, found.value, found.high))
     yield f'<line class="interval {name}" x1="{low:.1f}" y1="{y:.1f}" x2="{high:.1f}" y2="{y:.1f}"/>'
     yield _mark(name, x, y, _told(row, name, found))
-    yield _text(WIDTH - MARGIN, y + 4.5, f"{found.value:.3f}", f"small figure {name}", anchor="end")
+    yield text_at(WIDTH - MARGIN, y + 4.5, f"{found.value:.3f}", f"small figure {name}", anchor="end")
 
 
 def _mark(name: str, x: float, y: float, title: str = "") -> str:
     kind = name if name in ENGINES else BASELINE
     inner = f"><title>{escape(title)}</title></path>" if title else "/>"
     return f'<path class="{kind}" transform="translate({x:.1f} {y:.1f})" d="{SHAPES[name]}"{inner}'
-
-
-def _text(x: float, y: float, text: str, kind: str = "", *, anchor: str = "start", title: str = "") -> str:
-    inner = f"<title>{escape(title)}</title>" if title else ""
-    styled = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{inner}{escape(text)}</text>'
 
 
 def _told(row: QualityRow, name: str, found: Measure) -> str:
@@ -234,9 +213,3 @@ def _shortened(name: str, most: int) -> str:
 def _length(text: str) -> int:
     """In letters of this alphabet; those of many others are twice as wide."""
     return sum(1 if ord(char) < 0x1100 else 2 for char in text)
-
-
-def _style() -> str:
-    light = "".join(f"{who}{{{what}:{colour}}}" for who, what, colour, _ in PAINT)
-    dark = "".join(f"{who}{{{what}:{colour}}}" for who, what, _, colour in PAINT)
-    return f"{FIXED}{light}@media (prefers-color-scheme:dark){{{dark}}}"

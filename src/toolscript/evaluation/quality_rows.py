@@ -3,13 +3,15 @@
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.judged import EvalReport, Measure, SystemReport, SystemRole
+from toolscript.model.queries import Strategy
 
-ENGINES = ("gateway", "service")
+SERVICE = "service"
+ENGINES = ("gateway", SERVICE)
 BASELINES = ("BM25", "dense", "RRF", "z-score")
 NDCG = "ndcg@10"
 UNNAMED = "unnamed"
@@ -26,11 +28,12 @@ class Setup(NamedTuple):
 
 @dataclass(frozen=True)
 class QualityRow:
-    """One set, and the report of each engine that was asked."""
+    """One set, and the report of each engine that was asked; `routed` are those of the service going by skills."""
 
     name: str
     setup: Setup
     reports: Mapping[str, EvalReport]
+    routed: Mapping[Strategy, EvalReport] = field(default_factory=dict)
 
     @property
     def engines(self) -> dict[str, SystemReport]:
@@ -58,11 +61,41 @@ def rows_of(reports: Sequence[EvalReport]) -> list[QualityRow]:
     """In the order given; an engine that was judged twice in the same way is refused."""
     found: dict[Setup, dict[str, EvalReport]] = {}
     for report in reports:
-        setup = Setup(_set_name(report), one_line(report.model), report.items, report.queries)
+        if report.strategy is Strategy.DIRECT:
+            setup = _setup(report)
+            of_set = found.setdefault(setup, {})
+            _check(report, setup, of_set)
+            of_set[report.engine] = report
+    routed = _routed(reports, found)
+    return [
+        QualityRow(_label(setup, list(found)), setup, of_set, routed.get(setup, {}))
+        for setup, of_set in found.items()
+    ]
+
+
+def _setup(report: EvalReport) -> Setup:
+    return Setup(_set_name(report), one_line(report.model), report.items, report.queries)
+
+
+def _routed(
+    reports: Sequence[EvalReport], direct: Mapping[Setup, Mapping[str, EvalReport]]
+) -> dict[Setup, dict[Strategy, EvalReport]]:
+    """What skills do to a search is seen beside the same search without them."""
+    found: dict[Setup, dict[Strategy, EvalReport]] = {}
+    for report in reports:
+        if report.strategy is Strategy.DIRECT:
+            continue
+        setup, how = _setup(report), f"the {report.strategy} search of the service"
+        if report.engine != SERVICE or SERVICE not in direct.get(setup, {}):
+            raise InvalidRequest(
+                f"there is nothing to compare {how} on {setup.name} with",
+                hint="also give the report of `toolscript eval --engine service --strategy direct` on the same",
+            )
         of_set = found.setdefault(setup, {})
-        _check(report, setup, of_set)
-        of_set[report.engine] = report
-    return [QualityRow(_label(setup, list(found)), setup, of_set) for setup, of_set in found.items()]
+        if report.strategy in of_set:
+            raise InvalidRequest(f"two reports are about {how} on {setup.name}", hint="give one of them")
+        of_set[report.strategy] = report
+    return found
 
 
 def measured(system: SystemReport, name: str) -> Measure | None:

@@ -14,6 +14,7 @@ from toolscript.model.judged import (
     SystemReport,
     SystemRole,
 )
+from toolscript.model.queries import Strategy
 
 FORMAT = 1
 DIGITS = 6
@@ -78,7 +79,7 @@ def paired(before: SystemReport, after: SystemReport, seed: int) -> Measure | No
 
 def differences_of_setup(before: EvalReport, after: EvalReport) -> list[str]:
     """What else is not as it was, so that nobody takes its work for the engine's."""
-    told = ("dataset", "distractors", "engine", "model", "items", "queries")
+    told = ("dataset", "distractors", "engine", "strategy", "model", "items", "queries")
     pairs = [(name, getattr(before, name), getattr(after, name)) for name in told]
     return [f"{name} was {old or 'none'}, is {new or 'none'}" for name, old, new in pairs if old != new]
 
@@ -103,6 +104,7 @@ def _report(data: Mapping[str, Any]) -> EvalReport:
         curve=_each(data["curve"], lambda one: CurvePoint(**one)),
         seed=int(data["seed"]),
         held_out=str(data.get("held_out", "")),
+        strategy=Strategy(data.get("strategy", Strategy.DIRECT)),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from toolscript.evaluation.report_json import Change, differences_of_setup, paired
 from toolscript.model.judged import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
+from toolscript.model.queries import Strategy
 
 MAIN = ("ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall")
 CONFIDENCE = {
@@ -13,6 +14,12 @@ CONFIDENCE = {
     "nothing_fits_auroc": "how often confidence tells a query with an answer from one that nothing fits",
     "refused_without_gold": "queries called no good match once the right items were gone",
     "without_gold_auroc": "how often confidence tells whether the right items are there",
+}
+ROUTING = {
+    "routed": "queries that were routed by skills; the others searched all items",
+    "skills_used": "skills a routed query went by, on average",
+    "catalog_searched": "share of the items that were searched, on average",
+    "gold_lost": "right items that were not searched, of all right items",
 }
 CURVE_AT = (0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7)
 NAMES, COLUMN = 16, 13
@@ -24,7 +31,8 @@ def report_text(report: EvalReport) -> str:
         _head(report),
         _table(report),
         _ablations(report),
-        _confidences(engine),
+        _explained(engine, ROUTING),
+        _explained(engine, CONFIDENCE),
         _curve(report.curve),
         _costs(engine),
     ]
@@ -43,9 +51,10 @@ def comparison_text(before: EvalReport, after: EvalReport, changes: Sequence[Cha
 def _head(report: EvalReport) -> str:
     mixed = f" with {report.distractors}" if report.distractors else ""
     nothing = f", {report.unanswerable:,} of them with no answer" if report.unanswerable else ""
+    asked = "" if report.strategy is Strategy.DIRECT else f", {report.strategy} search"
     return (
         f"{report.dataset}{mixed}: {report.items:,} items, {report.queries:,} queries{nothing}\n"
-        f"{report.engine}, model {report.model}; ± is half the 95 % interval over the queries"
+        f"{report.engine}{asked}, model {report.model}; ± is half the 95 % interval over the queries"
     )
 
 
@@ -84,8 +93,8 @@ def _signed(difference: Measure) -> str:
     return f"{difference.value:+.4f}  ({difference.low:+.4f} to {difference.high:+.4f})"
 
 
-def _confidences(engine: SystemReport) -> str:
-    told = [(name, meaning) for name, meaning in CONFIDENCE.items() if name in engine.measures]
+def _explained(engine: SystemReport, meanings: Mapping[str, str]) -> str:
+    told = [(name, meaning) for name, meaning in meanings.items() if name in engine.measures]
     return "\n".join(f"{name:22}{_cell(engine.measures[name]):>{COLUMN}}   {meaning}" for name, meaning in told)
 
 

@@ -1,11 +1,12 @@
 """A judged set: a catalog, queries, and which items answer which; and what a judge says of an engine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from toolscript.model.items import Item
+from toolscript.model.queries import Strategy
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,34 @@ class JudgedSet:
 
 
 @dataclass(frozen=True)
+class Route:
+    """Which way a query went: by what it really used, through these skills, to this share of the items.
+
+    `skills_of` has the skills of each item by its key, the same for all queries of a catalog.
+    """
+
+    strategy: Strategy
+    skills: tuple[str, ...] = ()
+    share: float = 1.0
+    skills_of: Mapping[str, Collection[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_routed(self) -> bool:
+        return self.strategy is not Strategy.DIRECT
+
+    def reaches(self, key: str) -> bool:
+        """Whether an item was searched at all."""
+        if self.strategy is not Strategy.HIERARCHICAL:
+            return True
+        return not frozenset(self.skills).isdisjoint(self.skills_of.get(key, ()))
+
+
+@dataclass(frozen=True)
 class Given:
     """One answer: keys best first, how sure of the first, whether the engine calls it a good match.
 
-    `stages` are milliseconds by name; `tokens` is what a model reads of the answer, None when nobody counted.
+    `stages` are milliseconds by name; `tokens` is what a model reads of the answer, None when nobody counted;
+    `route` is None where there are no skills to go by.
     """
 
     keys: tuple[str, ...]
@@ -48,6 +73,7 @@ class Given:
     good_match: bool | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     tokens: int | None = None
+    route: Route | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +128,8 @@ class CalibrationBin:
 class EvalReport:
     """The engine first, then the plain baselines on the same catalog, then what is left when a part is off.
 
-    `held_out` says how the weights were fitted without this set; empty when nobody says so.
+    `held_out` says how the weights were fitted without this set; empty when nobody says so. `strategy` is what
+    the engine was asked for.
     """
 
     dataset: str
@@ -117,6 +144,7 @@ class EvalReport:
     curve: tuple[CurvePoint, ...] = ()
     seed: int = 0
     held_out: str = ""
+    strategy: Strategy = Strategy.DIRECT
 
 
 @dataclass(frozen=True)
@@ -135,6 +163,7 @@ class EvalRequest:
     seed: int = 0
     before: Mapping[str, object] | None = None
     recipe: Mapping[str, object] | None = None
+    strategy: Strategy = Strategy.DIRECT
 
 
 @dataclass(frozen=True)

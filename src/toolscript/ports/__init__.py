@@ -11,7 +11,7 @@ from toolscript.model.items import Item, JsonObject, Schemas, StoredItem, StoreR
 from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
 from toolscript.model.text_usage import TextUsage
-from toolscript.ports.skills import Assignments, Classifier, SkillVectors, Suggestions, Taxonomy
+from toolscript.ports.skills import Assignments, Classifier, SkillsBehind, SkillVectors, Suggestions, Taxonomy
 from toolscript.ports.sources import ItemChanges, SyncJobs
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Indexes",
     "ItemChanges",
     "SkillVectors",
+    "SkillsBehind",
     "Suggestions",
     "SyncJobs",
     "Taxonomy",

@@ -114,7 +114,17 @@ class Suggestions(Protocol):
         """Where many asked, a decision calls the first of them; this calls the next. 0 when all are called."""
 
 
-class SkillVectors(Protocol):
+class SkillsBehind(Protocol):
+    """Per index generation: skills whose points have yet to follow."""
+
+    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
+        """Skills, all or only some, whose points have yet to follow, the longest waiting first."""
+
+    async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
+        """The points of these skills are at these versions."""
+
+
+class SkillVectors(SkillsBehind, Protocol):
     """Per index generation: what each item counts as, what each skill's items sum up to, and who has to follow."""
 
     async def recall(self, generation: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
@@ -126,12 +136,6 @@ class SkillVectors(Protocol):
         In one transaction, and only for what is still claimed at the claimed version: what another worker has, or
         what changed since, is left alone.
         """
-
-    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
-        """Skills, all or only some, whose points have yet to follow, the longest waiting first."""
-
-    async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
-        """The points of these skills are at these versions."""
 
     async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
         """By point id, the versions that the point of each skill has at the least and at the most."""

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from toolscript.late_names import late_names
 
 if TYPE_CHECKING:
+    from toolscript.service.asking import find_skills, find_tools
     from toolscript.service.bench_index import bench_index
+    from toolscript.service.bench_load import bench_load, bench_sustained
     from toolscript.service.bench_search import bench_search
     from toolscript.service.changing import decide_change, find_change, list_changes
     from toolscript.service.evaluating import evaluate
@@ -16,13 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bench_index",
+    "bench_load",
     "bench_search",
+    "bench_sustained",
     "decide_change",
     "doctor",
     "drain",
     "evaluate",
     "export_skills",
     "find_change",
+    "find_skills",
+    "find_tools",
     "import_skills",
     "list_changes",
     "migrate",
@@ -39,13 +45,17 @@ __all__ = [
 
 _HOMES = {
     "bench_index": "bench_index",
+    "bench_load": "bench_load",
     "bench_search": "bench_search",
+    "bench_sustained": "bench_load",
     "decide_change": "changing",
     "doctor": "writing",
     "drain": "writing",
     "evaluate": "evaluating",
     "export_skills": "skills",
     "find_change": "changing",
+    "find_skills": "asking",
+    "find_tools": "asking",
     "import_skills": "skills",
     "list_changes": "changing",
     "migrate": "writing",

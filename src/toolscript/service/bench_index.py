@@ -1,4 +1,4 @@
-"""bench index: the same questions to a large and to a small collection, made for it and dropped after it."""
+"""bench index: the same questions to a large and to a small collection, made for it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,14 +10,16 @@ import numpy as np
 from toolscript.adapters import qdrant
 from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import SetupError
-from toolscript.evaluation.index_at_scale import Question, ShapeFigures, measure
-from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points
+from toolscript.evaluation.index_at_scale import Question, ShapeFigures, SmallAndLarge, measure
+from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points, skill_points
+from toolscript.evaluation.stages_at_scale import WARM_UP, measure_stages
 from toolscript.model.item_text import item_terms
 from toolscript.model.items import StoredItem
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
+from toolscript.search.tools import ToolSearch
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog
 from toolscript.settings import Settings, load_settings
@@ -27,25 +29,33 @@ PAGE = 500
 BATCH = 1_000
 
 
+Rows = list[dict[str, object]]
+
+
 def bench_index(
-    *, items: int, few: int, questions: int, real: int, queries: Path | None, on_progress: OnProgress
-) -> list[dict[str, object]]:
-    async def run() -> list[dict[str, object]]:
+    *, items: int, few: int, questions: int, real: int, queries: Path | None, keep: bool, on_progress: OnProgress
+) -> dict[str, Rows]:
+    """By shape of filter, and by stage of a search that is routed by skills."""
+
+    async def run() -> dict[str, Rows]:
         settings = load_settings()
         async with open_stores(settings) as stores, open_embedder(settings) as embedder:
             points = await _real_points(stores.catalog, embedder, real, on_progress)
-            texts = (
-                read_queries(queries, questions)
-                if queries
-                else await names_from_catalog(stores.catalog, questions)
-            )
-            asked = [Question(await embedder.embed_query(text), query_terms(text)) for text in texts]
+            wanted = questions + WARM_UP
+            texts = read_queries(queries, wanted) if queries else await names_from_catalog(stores.catalog, wanted)
             card = IndexCard(embedder.model)
             async with (
-                _collection(settings, card, points, few, on_progress) as small,
-                _collection(settings, card, points, items, on_progress) as large,
+                _collection(settings, card, points, few, on_progress, keep=keep) as small,
+                _collection(settings, card, points, items, on_progress, keep=keep) as large,
+                _skills(settings, card, points) as skills,
             ):
-                return [_row(figures) for figures in await measure(small, large, asked, points, on_progress)]
+                searches = [ToolSearch(embedder, index, skills, stores.catalog) for index in (small, large)]
+                stages = await measure_stages(searches[0], searches[1], texts, on_progress)
+                asked = [
+                    Question(await embedder.embed_query(text), query_terms(text)) for text in texts[:questions]
+                ]
+                shapes = await measure(small, large, asked, points, on_progress)
+        return {"stages": [_stage(*one) for one in stages.items()], "shapes": [_row(one) for one in shapes]}
 
     return asyncio.run(run())
 
@@ -67,22 +77,40 @@ async def _real_points(catalog: Catalog, embedder: Embedder, count: int, on_prog
 
 @asynccontextmanager
 async def _collection(
-    settings: Settings, card: IndexCard, real: RealPoints, count: int, on_progress: OnProgress
+    settings: Settings, card: IndexCard, real: RealPoints, count: int, on_progress: OnProgress, *, keep: bool
 ) -> AsyncIterator[Index]:
+    """One that was kept by an earlier run and is whole is used again."""
+    async with _made(settings, f"bench_{count}", card, keep=keep) as indexes:
+        if await (await indexes.open(card)).count() != count:
+            async with indexes.loading(card):
+                await _fill(await indexes.open(card), real, count, on_progress)
+        yield await indexes.open(card)
+
+
+@asynccontextmanager
+async def _skills(settings: Settings, card: IndexCard, real: RealPoints) -> AsyncIterator[Index]:
+    async with _made(settings, "bench_skills", card, keep=False) as indexes:
+        await (await indexes.open(card)).put(skill_points(real))
+        yield await indexes.open(card)
+
+
+@asynccontextmanager
+async def _made(
+    settings: Settings, name: str, card: IndexCard, *, keep: bool
+) -> AsyncIterator[qdrant.QdrantIndexes]:
     async with qdrant.connect(
         settings.qdrant_url,
         settings.qdrant_grpc_port,
         api_key=settings.qdrant_api_key.get_secret_value(),
         timeout_seconds=300,
     ) as connected:
-        indexes = qdrant.QdrantIndexes(connected, f"bench_{count}", qdrant.Layout())
+        indexes = qdrant.QdrantIndexes(connected, name, qdrant.Layout())
         await indexes.create(card)
         try:
-            async with indexes.loading(card):
-                await _fill(await indexes.open(card), real, count, on_progress)
-            yield await indexes.open(card)
+            yield indexes
         finally:
-            await indexes.drop(card.fingerprint)
+            if not keep:
+                await indexes.drop(card.fingerprint)
 
 
 async def _fill(index: Index, real: RealPoints, count: int, on_progress: OnProgress) -> None:
@@ -98,6 +126,17 @@ async def _fill(index: Index, real: RealPoints, count: int, on_progress: OnProgr
         on_progress(Progress(f"fill {count:,}", done, count))
     if writing is not None:
         await writing
+
+
+def _stage(name: str, spent: SmallAndLarge) -> dict[str, object]:
+    return {
+        "stage": name,
+        "small p50": round(spent.small.p50_ms, 1),
+        "small p95": round(spent.small.p95_ms, 1),
+        "large p50": round(spent.large.p50_ms, 1),
+        "large p95": round(spent.large.p95_ms, 1),
+        "p95 ratio": spent.p95_ratio,
+    }
 
 
 def _row(figures: ShapeFigures) -> dict[str, object]:

@@ -57,19 +57,25 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
         )
 
 
-def _indexes(engine: qdrant.Qdrant, settings: Settings, pool: postgres.Pool) -> IndexPair:
-    items = qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
-    # A few thousand points, read by every search: one shard, as many copies as the items have.
-    skills = qdrant.Layout(
+def item_layout(settings: Settings) -> qdrant.Layout:
+    return qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
+
+
+def skill_layout(settings: Settings) -> qdrant.Layout:
+    """A few thousand points, read by every search: one shard, as many copies as the items have."""
+    return qdrant.Layout(
         keyword_fields=("id",),
         broad=frozenset(),
         counted_fields=(),
         counted_empty="",
         replicas=settings.qdrant_replicas,
     )
+
+
+def _indexes(engine: qdrant.Qdrant, settings: Settings, pool: postgres.Pool) -> IndexPair:
     return IndexPair(
-        qdrant.QdrantIndexes(engine, settings.qdrant_alias, items),
-        qdrant.QdrantIndexes(engine, settings.qdrant_skills_alias, skills),
+        qdrant.QdrantIndexes(engine, settings.qdrant_alias, item_layout(settings)),
+        qdrant.QdrantIndexes(engine, settings.qdrant_skills_alias, skill_layout(settings)),
         postgres.PostgresSkillVectors(pool),
     )
 

@@ -17,6 +17,7 @@ from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress
 from toolscript.model.skill_json import skills_from_text
 from toolscript.model.skill_vectors import Rebuilt
+from toolscript.model.skills import Skill
 from toolscript.ports import Embedder
 from toolscript.service.catalog_alone import open_pool
 from toolscript.service.parts import Stores, open_embedder, open_stores
@@ -115,13 +116,19 @@ def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt
     return asyncio.run(run())
 
 
+def default_skills() -> list[Skill]:
+    """Those that come with the package."""
+    return skills_from_text(
+        resources.files("toolscript.model").joinpath("default_taxonomy.json").read_text("utf-8")
+    )
+
+
 def load_default_skills(settings: Settings) -> LoadedSkills:
     """Asks nothing but PostgreSQL: a schema can be made before the other engine is there."""
-    text = resources.files("toolscript.model").joinpath("default_taxonomy.json").read_text("utf-8")
 
     async def run() -> LoadedSkills:
         async with open_pool(settings) as pool:
-            count = await skill_import.load_defaults(postgres.PostgresTaxonomy(pool), skills_from_text(text))
+            count = await skill_import.load_defaults(postgres.PostgresTaxonomy(pool), default_skills())
             return LoadedSkills(count, bool(await postgres.PostgresCatalog(pool).scan(after=0, limit=1)))
 
     return asyncio.run(run())

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from toolscript.errors import Rejected
 from toolscript.model.models import Vector
 from toolscript.model.skill_vectors import SkillState
-from toolscript.ports import Embedder, Index, SkillVectors
+from toolscript.ports import Embedder, Index, SkillsBehind
 from toolscript.sync.points import skill_point_of
 
 BATCH = 200
@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 class SkillPoints:
     """Any number of processes can do this at once: a point is written with its version, and the newest stays."""
 
-    def __init__(self, vectors: SkillVectors, embedder: Embedder, index: Index, generation: int) -> None:
-        self._vectors = vectors
+    def __init__(self, behind: SkillsBehind, embedder: Embedder, index: Index, generation: int) -> None:
+        self._behind = behind
         self._embedder = embedder
         self._index = index
         self._generation = generation
@@ -27,7 +27,7 @@ class SkillPoints:
 
     async def follow(self, only: Collection[str] = ()) -> int:
         """Writes the next points that are behind, all skills' or only some; answers how many."""
-        states = await self._vectors.behind(self._generation, BATCH, only)
+        states = await self._behind.behind(self._generation, BATCH, only)
         try:
             await self._write(states)
         except Rejected:
@@ -47,7 +47,7 @@ class SkillPoints:
         if states:
             vectors = await self._vectors_of(states)
             await self._index.put([skill_point_of(one, vectors[one.skill.id]) for one in states])
-            await self._vectors.followed(self._generation, {one.skill.id: one.version for one in states})
+            await self._behind.followed(self._generation, {one.skill.id: one.version for one in states})
 
     async def _vectors_of(self, states: Sequence[SkillState]) -> dict[str, Vector]:
         """The mean of a skill's items; that of its own text while it has none."""

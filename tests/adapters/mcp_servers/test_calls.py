@@ -78,6 +78,7 @@ async def test_a_tool_that_the_config_leaves_out_cannot_be_called(servers: McpSe
         await servers.call("plain", "echo", {})
 
 
+@pytest.mark.alone
 async def test_a_call_that_takes_too_long_is_given_up(servers: McpServers) -> None:
     servers.use([plain(call_seconds=0.2)])
     await until_ready(servers, "plain")
@@ -88,6 +89,7 @@ async def test_a_call_that_takes_too_long_is_given_up(servers: McpServers) -> No
     assert "more time" in error.value.hint
 
 
+@pytest.mark.alone
 async def test_a_call_ends_at_once_when_the_server_dies(servers: McpServers) -> None:
     servers.use([faulty("dies_mid_call", call_seconds=60.0)])
     await until_ready(servers, "dies_mid_call")

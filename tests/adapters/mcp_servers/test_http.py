@@ -1,6 +1,5 @@
 """Servers over Streamable HTTP and over the older SSE."""
 
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +16,7 @@ from tests.adapters.mcp_servers.scenes import (
     until_failed,
     until_ready,
 )
+from tests.kept_ports import kept_port
 from toolscript.adapters.mcp_servers import McpServers
 from toolscript.errors import ServerRejected, ServerUnavailable
 from toolscript.model.servers import ServerSpec, Transport
@@ -67,10 +67,9 @@ async def test_a_server_that_wants_other_credentials_says_so_without_telling_the
 
 
 async def test_a_server_that_is_not_there_is_a_failure(servers: McpServers) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    servers.use([over_http(f"{port}/secret?token=abcdefgh")])
-    state = await until_failed(servers, "remote")
+    with kept_port() as port:
+        servers.use([over_http(f"{port}/secret?token=abcdefgh")])
+        state = await until_failed(servers, "remote")
     assert state.error.startswith("the server cannot be reached")
     assert "abcdefgh" not in state.error
 
@@ -122,6 +121,7 @@ async def test_a_server_that_dies_in_silence_is_missed_when_it_is_looked_after(s
         await until_failed(servers, "remote", "cannot be reached")
 
 
+@pytest.mark.alone
 async def test_a_server_that_does_not_let_go_holds_up_no_close() -> None:
     servers = McpServers(QUICK)
     with running("tests.mcp_servers.old_http", "keep") as (_, port):

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from tests.adapters.mcp_servers.scenes import (
     until_failed,
     until_ready,
 )
+from tests.kept_ports import kept_port
 from tests.npm_servers_installed import entry_point, npm_servers
 from toolscript.adapters.mcp_servers import McpServers
 from toolscript.model.servers import ServerSpec, ServerStatus, Transport
@@ -75,27 +75,24 @@ def everything_over_http(port: int) -> Iterator["subprocess.Popen[bytes]"]:
 
 async def test_a_server_of_others_over_http_is_called_and_its_end_is_noticed_and_its_return() -> None:
     servers = McpServers(replace(QUICK, look_after=600.0))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    servers.use([ServerSpec("everything", Transport.HTTP, url=f"http://127.0.0.1:{port}/mcp")])
-    await until_failed(servers, "everything", "cannot be reached")
-    with everything_over_http(port) as process:
-        await until_ready(servers, "everything")
-        assert state_of(servers, "everything").protocol == "2025-11-25"
-        assert text(await servers.call("everything", "echo", {"message": "hi"})) == "Echo: hi"
-        process.kill()
-        await until_failed(servers, "everything")
-    with everything_over_http(port):
-        await until_ready(servers, "everything")
-        assert text(await servers.call("everything", "echo", {"message": "again"})) == "Echo: again"
-        await servers.close()
+    with kept_port() as port:
+        servers.use([ServerSpec("everything", Transport.HTTP, url=f"http://127.0.0.1:{port}/mcp")])
+        await until_failed(servers, "everything", "cannot be reached")
+        with everything_over_http(port) as process:
+            await until_ready(servers, "everything")
+            assert state_of(servers, "everything").protocol == "2025-11-25"
+            assert text(await servers.call("everything", "echo", {"message": "hi"})) == "Echo: hi"
+            process.kill()
+            await until_failed(servers, "everything")
+        with everything_over_http(port):
+            await until_ready(servers, "everything")
+            assert text(await servers.call("everything", "echo", {"message": "again"})) == "Echo: again"
+            await servers.close()
 
 
 async def test_a_server_that_refuses_the_newer_protocol_is_ready_at_the_first_try(servers: McpServers) -> None:
     """It refuses the question with the very code that the SDK has for a connection that was closed."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with everything_over_http(port):
+    with kept_port() as port, everything_over_http(port):
         await _until_listening(port)
         servers.use([ServerSpec("everything", Transport.HTTP, url=f"http://127.0.0.1:{port}/mcp")])
         await until(servers, lambda: state_of(servers, "everything").status is not ServerStatus.STARTING)

@@ -32,6 +32,7 @@ from toolscript.model.servers import ServerSpec, ServerStatus, Transport
 pytestmark = pytest.mark.requirement("TS-011")
 
 
+@pytest.mark.alone
 async def test_after_close_children_and_their_children_are_gone_however_stubborn() -> None:
     servers = McpServers(QUICK)
     servers.use([faulty("stubborn"), faulty("leaves_a_child"), faulty("hangs_at_start"), plain()])
@@ -43,6 +44,7 @@ async def test_after_close_children_and_their_children_are_gone_however_stubborn
     assert [one.still_there(0) for one in processes] == [[], []]
 
 
+@pytest.mark.alone
 async def test_a_server_that_is_let_go_is_gone_and_the_others_do_not_notice(servers: McpServers) -> None:
     servers.use([faulty("stubborn"), plain()])
     await until_ready(servers, "stubborn", "plain")

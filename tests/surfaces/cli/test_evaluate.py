@@ -2,12 +2,20 @@
 
 import json
 import shutil
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Installation
 from tests.surfaces.cli.commands import CommandLine
 from tests.whole.commands import run
+from toolscript.model.judged import EvalRequest, EvalResult
+from toolscript.model.progress import OnProgress
+from toolscript.model.queries import Strategy
+from toolscript.surfaces.cli.app import run as run_app
+from toolscript.surfaces.cli.evaluate import evaluate_commands
 
 TOOLS = {
     "read": "Read the contents of a file",
@@ -71,6 +79,61 @@ def test_a_recipe_is_fitted_and_judged_with(dataset: Path, model_folder: str) ->
     report = json.loads(run(own, *asked, "--recipe", str(held_out / "mine.json")).stdout)
     assert report["held_out"] == "weights fitted without it"
     assert json.loads(run(own, *asked, "--recipe", str(recipe)).stdout)["held_out"] == ""
+
+
+@dataclass
+class Wiring:
+    """Stands for the wiring of an engine; remembers what it was asked."""
+
+    asked: list[EvalRequest] = field(default_factory=list)
+
+    def evaluate(self, request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
+        self.asked.append(request)
+        return EvalResult({"format": 1}, "judged")
+
+
+@pytest.mark.parametrize(
+    ("told", "strategy"),
+    [
+        ((), Strategy.DIRECT),
+        (("--strategy", "direct"), Strategy.DIRECT),
+        (("--strategy", "hierarchical"), Strategy.HIERARCHICAL),
+        (("--strategy", "hybrid"), Strategy.HYBRID),
+    ],
+)
+def test_the_service_is_asked_to_search_all_items_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, told: tuple[str, ...], strategy: Strategy
+) -> None:
+    service, gateway = Wiring(), Wiring()
+    app = evaluate_commands(lambda: service, lambda: gateway)
+    monkeypatch.setattr(sys, "argv", ["eval", "--dataset", "mine", "--engine", "service", *told])
+    with pytest.raises(SystemExit) as ended:
+        run_app(app)
+    assert not ended.value.code
+    assert [one.strategy for one in service.asked] == [strategy]
+    assert gateway.asked == []
+
+
+def test_a_gateway_cannot_be_asked_to_go_by_skills(toolscript: CommandLine, dataset: Path) -> None:
+    ended = toolscript("eval", "--dataset", str(dataset), "--strategy", "hybrid")
+    assert ended.code == 2
+    assert "--engine service" in ended.err
+
+
+def test_a_service_that_goes_by_skills_is_judged_on_the_real_engines(
+    installation: Installation, dataset: Path
+) -> None:
+    own = {**installation.environment, "TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
+    report = dataset.parent / "report.json"
+    asked = ("eval", "--dataset", str(dataset), "--engine", "service", "--strategy", "hierarchical")
+    shown = run(own, *asked, "--out", str(report)).stdout
+    assert "service, hierarchical search, model" in shown
+    for row in ("routed ", "skills_used ", "catalog_searched ", "gold_lost ", "skills "):
+        assert any(line.startswith(row) for line in shown.splitlines()), row
+    assert "without skills" in shown, "the same points are searched without them"
+    written = json.loads(report.read_text("utf-8"))
+    assert written["strategy"] == "hierarchical"
+    assert 0 < written["systems"][0]["measures"]["catalog_searched"]["value"] <= 1
 
 
 def test_what_is_missing_is_named_with_the_command_that_helps(toolscript: CommandLine, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tests.whole.commands import command, environment
+from tests.whole.commands import command, environment, run_in
 
 ROOT = Path(__file__).parents[3]
 WAIT_SECONDS = 60.0
@@ -95,6 +95,7 @@ class Gateway:
 class Machine:
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    runs_here: bool = False
 
     @property
     def home(self) -> Path:
@@ -118,6 +119,10 @@ class Machine:
         """The same machine with more in its environment."""
         return replace(self, environment={**self.environment, **extra})
 
+    def here(self) -> "Machine":
+        """The same machine with its commands in this process, where all is loaded: for tests that run many."""
+        return replace(self, runs_here=True)
+
     def without(self, *names: str) -> "Machine":
         return replace(self, environment={key: one for key, one in self.environment.items() if key not in names})
 
@@ -135,9 +140,12 @@ class Machine:
         return {**usual, "HOME": str(self.home), **self.environment}
 
     def run(self, *arguments: str, code: int = 0, standard_input: str = "") -> "subprocess.CompletedProcess[str]":
+        own = self.whole_environment()
+        if self.runs_here:
+            return run_in(own, self.project, *arguments, code=code, standard_input=standard_input)
         done = subprocess.run(
             command(*arguments),
-            env=self.whole_environment(),
+            env=own,
             cwd=self.project,
             input=standard_input,
             capture_output=True,

@@ -29,7 +29,7 @@ def searched_once(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Ma
     catalog = write_catalog(machine.folder / "tools.jsonl", [READ, MOVE, MAIL])
     machine.configure(catalog_servers(catalog, ["files"]))
     machine.run("search", QUERY)
-    return machine
+    return machine.here()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ ESCAPE = "\x1b"
 @pytest.fixture(scope="session")
 def person(served: tuple[Machine, Gateway]) -> Machine:
     """With a gateway running: its commands answer at once."""
-    return served[0]
+    return served[0].here()
 
 
 def confidences(machine: Machine, *arguments: str, code: int = 0) -> list[float]:

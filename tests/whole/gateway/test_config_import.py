@@ -30,7 +30,7 @@ def person(machine: Machine) -> Machine:
     codex = _entry(servers, "database")
     lines = [f"{key} = {json.dumps(value)}" for key, value in codex.items()]
     _write(machine.home / ".codex/config.toml", "\n".join(["[mcp_servers.database]", *lines]))
-    return machine
+    return machine.here()
 
 
 def _entry(servers: object, name: str) -> dict[str, object]:

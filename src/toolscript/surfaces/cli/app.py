@@ -26,6 +26,7 @@ from toolscript.surfaces.cli.output import json_text, progress, say, show
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
 from toolscript.surfaces.cli.sync import SyncCommands, add_sync
+from toolscript.surfaces.cli.tools import ToolCommands, tool_commands
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from toolscript.sync.worker import WorkReport
 
 
-class ServiceCommands(BenchCommands, ChangeCommands, EvalCommands, SkillCommands, SyncCommands, Protocol):
+class ServiceCommands(
+    BenchCommands, ChangeCommands, EvalCommands, SkillCommands, SyncCommands, ToolCommands, Protocol
+):
     """What the command line asks of the service."""
 
     def migrate(self, *, down_to: str | None, skills: bool) -> "LoadedSkills | None": ...
@@ -65,6 +68,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     _read_commands(app, service)
     app.add_typer(change_commands(service), name="changes")
     app.add_typer(skill_commands(service), name="skills")
+    app.add_typer(tool_commands(service), name="tools")
     app.add_typer(bench_commands(service, gateway), name="bench")
     evaluating = evaluate_commands(service, gateway)
     add_make(evaluating, gateway)

@@ -7,18 +7,26 @@ from typing import Annotated, Protocol
 
 import typer
 
-from toolscript.model.measurements import Comparison
 from toolscript.model.progress import OnProgress
+from toolscript.surfaces.cli.bench_search import SearchBenches, add_bench_search
+from toolscript.surfaces.cli.bench_tables import comparison_table
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
 from toolscript.surfaces.cli.gateway_options import AsJson, Model
 from toolscript.surfaces.cli.output import progress, show
 
 
-class BenchCommands(Protocol):
+class BenchCommands(SearchBenches, Protocol):
     def bench_index(
-        self, *, items: int, few: int, questions: int, real: int, queries: Path | None, on_progress: OnProgress
-    ) -> list[dict[str, object]]: ...
-    def bench_search(self, *, queries: Path | None, count: int, on_progress: OnProgress) -> Comparison: ...
+        self,
+        *,
+        items: int,
+        few: int,
+        questions: int,
+        real: int,
+        queries: Path | None,
+        keep: bool,
+        on_progress: OnProgress,
+    ) -> dict[str, list[dict[str, object]]]: ...
 
 
 def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], GatewayCommands]) -> typer.Typer:
@@ -29,25 +37,7 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
     )
     app.callback()(lambda: None)
 
-    @app.command()
-    def search(
-        queries: Annotated[
-            Path | None,
-            typer.Option(help="JSON lines with a `text` each; without it, names from the catalog."),
-        ] = None,
-        count: Annotated[int, typer.Option(min=20, help="How many queries to run.")] = 500,
-        most: Annotated[
-            float | None, typer.Option(help="Fail when p95 is more than so many times the bare pipeline's.")
-        ] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    ) -> None:
-        """Search over HTTP against the same embedding, engine query and SQL in a tight loop."""
-        with progress() as on_progress:
-            compared = service().bench_search(queries=queries, count=count, on_progress=on_progress)
-        ratios = {"p50_ratio": compared.p50_ratio, "p95_ratio": compared.p95_ratio}
-        show({**asdict(compared), **ratios}, _table(compared), as_json=as_json)
-        if most is not None and compared.p95_ratio > most:
-            raise typer.Exit(2)
+    add_bench_search(app, service)
 
     @app.command()
     def index(
@@ -60,14 +50,23 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
         queries: Annotated[
             Path | None, typer.Option(help="JSON lines with a `text` each; without it, names from the catalog.")
         ] = None,
+        keep: Annotated[
+            bool, typer.Option("--keep", help="Leave the indexes there: the next run need not fill them.")
+        ] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     ) -> None:
-        """A large index against a small one: time of every kind of query, and recall against exact search."""
+        """A large index against a small one: time of a search's stages and of every kind of query, and recall."""
         with progress() as on_progress:
-            rows = service().bench_index(
-                items=items, few=few, questions=questions, real=real, queries=queries, on_progress=on_progress
+            tables = service().bench_index(
+                items=items,
+                few=few,
+                questions=questions,
+                real=real,
+                queries=queries,
+                keep=keep,
+                on_progress=on_progress,
             )
-        show({"shapes": rows}, _shapes(rows), as_json=as_json)
+        show(tables, "\n\n".join(map(_table, tables.values())), as_json=as_json)
 
     _gateway_benches(app, gateway)
     return app
@@ -96,21 +95,11 @@ def _gateway_benches(app: typer.Typer, gateway: Callable[[], GatewayCommands]) -
         with progress() as on_progress:
             compared = gateway().bench_gateway(tools, queries, limit=count, model=model, on_progress=on_progress)
         beyond = {"p95_beyond_ms": round(compared.ours.p95_ms - compared.bare.p95_ms, 3)}
-        show({**asdict(compared), **beyond}, _table(compared), as_json=as_json)
+        show({**asdict(compared), **beyond}, comparison_table(compared), as_json=as_json)
 
 
-def _shapes(rows: list[dict[str, object]]) -> str:
-    titles = list(rows[0])
-    lines = [f"{titles[0]:36}" + "".join(f"{title:>12}" for title in titles[1:])]
-    lines += ["{:36}".format(row["shape"]) + "".join(f"{row[title]:>12}" for title in titles[1:]) for row in rows]
-    return "\n".join(lines)
-
-
-def _table(compared: Comparison) -> str:
-    rows = [*compared.parts, compared.bare, compared.ours]
-    lines = [f"{'':12} {'p50 ms':>9} {'p95 ms':>9}"]
-    lines += [f"{row.name:12} {row.p50_ms:9.2f} {row.p95_ms:9.2f}" for row in rows]
-    lines.append(
-        f"{'ratio':12} {compared.p50_ratio:9.2f} {compared.p95_ratio:9.2f}   over {compared.ours.count} queries"
-    )
+def _table(rows: list[dict[str, object]]) -> str:
+    first, *titles = rows[0]
+    lines = [f"{first:36}" + "".join(f"{title:>12}" for title in titles)]
+    lines += [f"{row[first]!s:36}" + "".join(f"{row[title]!s:>12}" for title in titles) for row in rows]
     return "\n".join(lines)

@@ -11,6 +11,7 @@ import typer
 from toolscript.errors import InvalidRequest, NotFound
 from toolscript.model.judged import EvalRequest, EvalResult
 from toolscript.model.progress import OnProgress
+from toolscript.model.queries import Strategy
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import progress, show
 
@@ -32,6 +33,12 @@ Dataset = Annotated[
 ]
 Distractors = Annotated[Path | None, typer.Option(help="Folder whose tools.jsonl is mixed into the catalog.")]
 EngineOption = Annotated[EngineName, typer.Option("--engine", help="Whose search is judged.")]
+StrategyOption = Annotated[
+    Strategy,
+    typer.Option(
+        "--strategy", help="How the service searches; unless direct, items are first classified by rules."
+    ),
+]
 Compare = Annotated[Path | None, typer.Option(help="An earlier report (--out) to compare with.")]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Judge the engine with each of its parts off, too.")]
 WithoutGold = Annotated[
@@ -58,6 +65,7 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
         dataset: Dataset = None,
         distractors: Distractors = None,
         engine: EngineOption = EngineName.GATEWAY,
+        strategy: StrategyOption = Strategy.DIRECT,
         compare: Compare = None,
         ablate: Ablate = False,
         without_gold: WithoutGold = True,
@@ -83,15 +91,22 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
             seed=seed,
             before=None if compare is None else _read(compare),
             recipe=None if recipe is None else _read(recipe),
+            strategy=strategy,
         )
-        commands = service if engine is EngineName.SERVICE else gateway
+        commands = service() if _is_service(engine, strategy) else gateway()
         with progress() as on_progress:
-            result = commands().evaluate(request, on_progress=on_progress)
+            result = commands.evaluate(request, on_progress=on_progress)
         show(result.data, result.text, as_json=as_json)
         if out is not None:
             _write(out, result.data)
 
     return app
+
+
+def _is_service(engine: EngineName, strategy: Strategy) -> bool:
+    if engine is EngineName.GATEWAY and strategy is not Strategy.DIRECT:
+        raise InvalidRequest("a gateway always searches all of its tools", hint="add --engine service")
+    return engine is EngineName.SERVICE
 
 
 def _read(path: Path) -> Mapping[str, object]:

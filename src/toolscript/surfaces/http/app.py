@@ -9,6 +9,7 @@ from toolscript.surfaces.http.changes import change_routes
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.surfaces.http.health import CheckHealth, health_routes
 from toolscript.surfaces.http.item_skills import item_skill_routes
+from toolscript.surfaces.http.openapi import DescribedApi
 from toolscript.surfaces.http.skills import skill_routes
 from toolscript.surfaces.http.suggestions import suggestion_routes
 from toolscript.surfaces.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
@@ -28,7 +29,7 @@ def create_app(
     admin_token: str = "",
 ) -> FastAPI:
     """Routes that write ask `writers_only(admin_token)`."""
-    app = FastAPI(
+    app = DescribedApi(
         title="Toolscript",
         version=__version__,
         summary="Finds the right tool for a request in plain words.",

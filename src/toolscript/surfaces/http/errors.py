@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from toolscript.errors import ToolscriptError
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope, envelope_of
 
-_CODES = {404: "NOT_FOUND", 405: "VALIDATION_ERROR", 400: "VALIDATION_ERROR", 413: "VALIDATION_ERROR"}
+_CODES = {404: "NOT_FOUND", 405: "VALIDATION_ERROR", 413: "VALIDATION_ERROR"}
 
 
 class ErrorBody(BaseModel):
@@ -41,9 +41,20 @@ def install_error_handlers(app: FastAPI) -> None:
         return JSONResponse(envelope("VALIDATION_ERROR", message, {"problems": problems}), 422)
 
     @app.exception_handler(HTTPException)
-    async def the_frameworks(_: Request, error: HTTPException) -> JSONResponse:
+    async def the_frameworks(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:
+            # Said of a body that is no text, or nested without end; of all others that are no JSON it says 422.
+            return await malformed(request, RequestValidationError([{"loc": ("body",), "msg": "is not JSON"}]))
         code = _CODES.get(error.status_code, "INTERNAL_ERROR")
-        return JSONResponse(envelope(code, str(error.detail)), error.status_code, headers=error.headers)
+        headers = _every_method(app, request) or error.headers if error.status_code == 405 else error.headers
+        return JSONResponse(envelope(code, str(error.detail)), error.status_code, headers=headers)
+
+
+def _every_method(app: FastAPI, request: Request) -> dict[str, str] | None:
+    """The framework names those of one route, and a path has several."""
+    path = getattr(request.scope.get("route"), "path", None)
+    described = app.openapi()["paths"].get(path)
+    return described and {"Allow": ", ".join(method.upper() for method in described)}
 
 
 def _where(location: tuple[int | str, ...]) -> str:

@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,16 @@ class Health:
         return "ready" if all(part.ok for part in self.parts.values()) else "degraded"
 
 
+class PartShown(BaseModel):
+    ok: bool
+    note: str = Field(description="What is wrong with it; empty when nothing is.")
+
+
+class HealthShown(BaseModel):
+    status: Literal["ready", "degraded", "unready"]
+    parts: dict[str, PartShown]
+
+
 CheckHealth = Callable[[], Awaitable[Health]]
 
 
@@ -37,7 +49,12 @@ def health_routes(check_health: CheckHealth) -> APIRouter:
     async def livez() -> dict[str, str]:
         return {"status": "alive"}
 
-    @router.get("/readyz", summary="Can it answer searches, and with all of its parts?")
+    @router.get(
+        "/readyz",
+        response_model=HealthShown,
+        responses={503: {"model": HealthShown, "description": "It cannot."}},
+        summary="Can it answer searches, and with all of its parts?",
+    )
     async def readyz() -> JSONResponse:
         health = await check_health()
         parts = {name: {"ok": part.ok, "note": part.note} for name, part in health.parts.items()}

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from toolscript.model.assignments import MOST_BY_HAND, SKILL_ID, AssignedBy
 from toolscript.model.decisions import MAX_ACTOR
@@ -44,7 +44,7 @@ class SkillFields(Body):
     parent_domain: SkillId | None = Field(None, description="A group of skills, named like an id.")
     keywords: Words = Field([], description="Words that tell that an item belongs here.")
     examples: Words = Field([], description="Names of items that belong here.")
-    is_active: bool = Field(True, description="Whether searches are routed by it.")
+    is_active: StrictBool = Field(True, description="Whether searches are routed by it.")
     by: Person = "api"
 
 
@@ -60,7 +60,7 @@ class SkillChanges(Body):
     parent_domain: SkillId | None = None
     keywords: Words = []
     examples: Words = []
-    is_active: bool = True
+    is_active: StrictBool = True
     by: Person = "api"
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.item_json import item_from_json
@@ -45,7 +45,7 @@ class ItemsRequest(BaseModel):
         max_length=MOST_ITEMS,
         description="{id, server, name, description, input_schema, ...}, as in the lines of a file.",
     )
-    prune: bool = Field(False, description="Remove items of this source that are not among these.")
+    prune: StrictBool = Field(False, description="Remove items of this source that are not among these.")
 
 
 class ServersRequest(BaseModel):
@@ -86,6 +86,7 @@ class JobPage(BaseModel):
 
 
 _SCHEMAS = [ItemsRequest.model_json_schema(), ServersRequest.model_json_schema()]
+_WHERE_IT_IS = {"description": "The job.", "required": True, "schema": {"type": "string"}}
 _BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}}}}}
 
 
@@ -96,7 +97,7 @@ def sync_routes(sync: SyncRequests) -> APIRouter:
         "",
         status_code=202,
         response_model=JobAccepted,
-        responses=documented(401, 403, 404, 413, 422, 503),
+        responses={202: {"headers": {"Location": _WHERE_IT_IS}}, **documented(401, 403, 404, 422, 503)},
         openapi_extra=_BODY,
         summary="Take the items of a catalog, or ask MCP servers for theirs",
     )
@@ -144,7 +145,7 @@ async def _submit(sync: SyncRequests, body: bytes) -> SyncJob:
 
 def _read(body: bytes) -> ItemsRequest | ServersRequest:
     try:
-        data = json.loads(body) if body.strip() else {}
+        data = json.loads(body) if body else {}
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"the body is not JSON: {str(error)[:80]}") from None
     of_items = isinstance(data, dict) and data.keys() & ItemsRequest.model_fields.keys()

@@ -1,0 +1,72 @@
+"""The picture of latency at rising load: read as XML, every dot stands where its figures say."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from toolscript.evaluation.latency_plot import BOTTOM, LEFT, RIGHT, TOP, latency_plot
+from toolscript.model.measurements import LoadComparison, LoadCurve, LoadFigures
+from toolscript.model.queries import Strategy
+
+SVG = "{http://www.w3.org/2000/svg}"
+ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)
+
+
+def step(rate: float, p50: float, p95: float, *, saturated: bool = False) -> LoadFigures:
+    return LoadFigures(rate, rate, 100, p50, p95, p95 * 2, p95 * 3, saturated)
+
+
+def compared(ours: tuple[LoadFigures, ...], bare: tuple[LoadFigures, ...]) -> LoadComparison:
+    return LoadComparison(Strategy.HIERARCHICAL, 100, False, LoadCurve(bare), LoadCurve(ours))
+
+
+USUAL = compared(
+    (step(10, 20, 30), step(20, 25, 40), step(40, 900, 2_500, saturated=True)),
+    (step(10, 15, 25), step(20, 18, 30), step(40, 30, 60)),
+)
+
+
+def dots(picture: ET.Element, name: str) -> list[tuple[float, float, str]]:
+    found = [dot for dot in picture.iter(f"{SVG}circle") if name in dot.get("class", "").split()]
+    return [(float(dot.get("cx", "")), float(dot.get("cy", "")), dot.get("class", "")) for dot in found]
+
+
+def ticks(picture: ET.Element, anchor: str, along: str) -> dict[float, float]:
+    found = [
+        one
+        for one in picture.iter(f"{SVG}text")
+        if "tick" in one.get("class", "") and one.get("text-anchor") == anchor
+    ]
+    return {float(one.text or ""): float(one.get(along, "")) for one in found}
+
+
+def test_dots_stand_at_their_rate_and_at_their_p95() -> None:
+    picture = ET.fromstring(latency_plot(USUAL))
+    rates, times = ticks(picture, "middle", "x"), ticks(picture, "end", "y")
+    (_, _, _), (x, y, _), (late_x, late_y, late) = dots(picture, "ours")
+    assert x == pytest.approx(rates[20], abs=0.2)
+    assert times[50] < y + 4 < times[20]
+    assert late_x == pytest.approx(rates[40], abs=0.2)
+    assert times[5_000] < late_y + 4 < times[2_000]
+    assert late.split() == ["ours", "hollow"]
+
+
+def test_nothing_is_drawn_outside_of_the_scales() -> None:
+    picture = ET.fromstring(latency_plot(USUAL))
+    places = [*dots(picture, "ours"), *dots(picture, "bare")]
+    assert len(places) == 6
+    assert all(LEFT <= x <= RIGHT and TOP <= y <= BOTTOM for x, y, _ in places)
+
+
+def test_it_needs_nothing_from_elsewhere_and_tells_its_figures_to_who_cannot_see_it() -> None:
+    text = latency_plot(USUAL)
+    assert not ELSEWHERE.search(text)
+    told = ET.fromstring(text).findtext(f"{SVG}desc") or ""
+    assert "search over HTTP at 40 a second: 40.0 answered, p50 900.0 ms, p95 2500.0 ms" in told
+
+
+@pytest.mark.parametrize("ours", [(), (step(10, 0.0, 0.0, saturated=True),)])
+def test_a_bench_that_got_no_answer_is_drawn_all_the_same(ours: tuple[LoadFigures, ...]) -> None:
+    picture = ET.fromstring(latency_plot(compared(ours, ())))
+    assert len(dots(picture, "ours")) == len(ours)

@@ -1,0 +1,36 @@
+"""What is asked of answers beyond what OpenAPI can say."""
+
+import time
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx2
+from schemathesis import Case, CheckContext, HookContext, Response
+from schemathesis.core.failures import Failure
+from schemathesis.openapi.checks import RejectedPositiveData
+
+from toolscript.sync.job_runner import UNEXPECTED
+
+SOON = 60.0
+
+
+def is_a_fault(context: HookContext, failure: Failure, case: Case[Any], response: Response) -> bool:
+    """What a schema allows may be refused for what is stored, or because it is blank; never for its shape."""
+    if not isinstance(failure, RejectedPositiveData):
+        return True
+    return "problems" in response.json()["error"]["details"]
+
+
+def a_sync_ends(ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:
+    if response.status_code != 202:
+        return True
+    follow(urljoin(str(response.request.url), response.headers["location"][0]))
+    return None
+
+
+def follow(url: str) -> None:
+    """To its end, so that there is always room for another; and whatever was sent, it is no fault of ours."""
+    ends_at = time.monotonic() + SOON
+    while (job := httpx2.get(url, trust_env=False).json())["state"] in ("queued", "running"):
+        assert time.monotonic() < ends_at, f"{job} does not end"
+    assert UNEXPECTED not in str(job["error"]), job

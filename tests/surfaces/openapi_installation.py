@@ -1,0 +1,46 @@
+"""A service with a little of everything in its catalog, so that what is asked at random is often there."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.conftest import Installation, fresh_installation
+from tests.surfaces.conftest import fill
+from tests.surfaces.skills.scenes import SKILLS, suggest
+from tests.surfaces.skills.scenes import described as described_skill
+from tests.surfaces.sources.scenes import catalog, described, serving, write_config
+from tests.whole import commands
+from toolscript.settings import Settings
+
+SKILL_IDS = ("calendar", "files", "mail", "weather")
+MANY = 40
+# What a sync may ask is left out before anything is started: requests at random reach no server.
+SERVERS = {"unset": {"command": "nothing", "env": {"KEY": "${NOBODY_SET_THIS}"}}}
+
+
+@contextmanager
+def furnished_service(engines: Settings, database: str, model: str) -> Iterator[str]:
+    """`toolscript serve` as a process; its address."""
+    with fresh_installation(engines, database, model) as fresh, tempfile.TemporaryDirectory() as folder:
+        asyncio.run(furnish(fresh))
+        servers = write_config(Path(folder) / "servers.json", SERVERS)
+        more = {"TOOLSCRIPT_SYNC_CONFIG": servers, "TOOLSCRIPT_HOLD_CHANGES": "true"}
+        with commands.serving({**fresh.environment, **more}) as url:
+            yield url
+
+
+async def furnish(installation: Installation) -> None:
+    """Tools, skills with tools in them, and suggestions and changes that wait for a decision."""
+    await fill(installation.settings)
+    async with serving(installation, TOOLSCRIPT_HOLD_CHANGES="true") as service:
+        for skill in SKILL_IDS:
+            await service.ask("POST", SKILLS, 201, described_skill(skill))
+        for said in ("Reads a file.", "Reads a file, and more."):
+            await service.synced(catalog("changing", *(described(f"read_{n}", said) for n in range(MANY))))
+        for number in range(MANY):
+            await suggest(service.stores, f"Suggestion {number}", "send_mail", "summarise")
+        for tool_id, skill in enumerate(SKILL_IDS, 1):
+            given = {"skill_ids": [skill], "reviewer": "ada"}
+            await service.ask("PUT", f"/api/v1/tools/{tool_id}/skills", 200, given)

@@ -1,0 +1,61 @@
+"""Whatever the service is asked, it answers as its OpenAPI says. More: tests/surfaces/openapi_examples.py."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.conftest import fresh_database
+from tests.surfaces.openapi_checks import follow
+from tests.surfaces.openapi_examples import ask_everything, report
+from tests.surfaces.openapi_hostile import Hostile, hostile_requests
+from tests.surfaces.openapi_installation import furnished_service
+from toolscript.settings import Settings
+
+pytestmark = pytest.mark.requirement("API-003")
+
+SEED = 20261115
+EXAMPLES = 25
+KNOWN = {"skill_id": "calendar", "tool_id": "1", "suggestion_id": "1", "change_id": "1", "job_id": "1"}
+
+
+@pytest.fixture(scope="module")
+def service(engines: Settings, migrated_database: str, model_folder: str) -> Iterator[str]:
+    with (
+        fresh_database(engines, migrated_database) as database,
+        furnished_service(engines, database, model_folder) as url,
+    ):
+        yield url
+
+
+@pytest.fixture(scope="module")
+def openapi(service: str) -> dict[str, Any]:
+    return dict(httpx2.get(f"{service}/openapi.json", trust_env=False).json())
+
+
+def test_every_answer_of_every_operation_is_as_documented(service: str, openapi: dict[str, Any]) -> None:
+    asked = ask_everything(service, EXAMPLES, SEED, edges=False)
+    assert {name: one.failures for name, one in asked.items() if one.failures} == {}, report(asked)
+    operations = {f"{method.upper()} {path}" for path, found in openapi["paths"].items() for method in found}
+    assert asked.keys() == operations
+    assert [name for name, one in asked.items() if not one.reached] == []
+
+
+def test_what_parsers_databases_and_encoders_choke_on_is_answered_as_documented(
+    service: str, openapi: dict[str, Any]
+) -> None:
+    with httpx2.Client(base_url=service, trust_env=False) as client:
+        wrong = [said for one in hostile_requests(openapi, KNOWN) if (said := _undocumented(client, one))]
+    assert wrong == []
+
+
+def _undocumented(client: httpx2.Client, asked: Hostile) -> str:
+    """What was asked and answered; nothing where the answer is as it should be."""
+    headers = {} if asked.body is None else {"content-type": asked.content_type}
+    answer = client.request(asked.method, asked.url, content=asked.body, headers=headers)
+    if answer.status_code == 202:
+        follow(str(answer.url.join(answer.headers["location"])))
+    expected = answer.status_code in asked.documented and answer.status_code < 500
+    shaped = answer.status_code < 400 or answer.json()["error"].keys() == {"code", "message", "details"}
+    return "" if expected and shaped else f"{str(asked)[:400]}: {answer.status_code} {answer.text[:200]}"
