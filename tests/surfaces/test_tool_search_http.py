@@ -79,7 +79,7 @@ async def test_when_nothing_fits_the_answer_says_so_whatever_the_threshold(api: 
 async def test_near_misses_are_the_best_of_what_the_threshold_keeps_out(api: Api) -> None:
     everything = (await api.search("create pull request", tool_threshold=0.0)).json()
     metadata = (await api.search("create pull request", tool_threshold=1.0)).json()["metadata"]
-    kept = ("id", "server", "name", "description", "score", "confidence")
+    kept = ("id", "type", "server", "name", "description", "score", "confidence")
     nearest = [{name: tool[name] for name in kept} for tool in everything["tools"]]
     assert (metadata["final_count"], metadata["good_match"]) == (0, True)
     assert all(map(eq, metadata["near_misses"], nearest))

@@ -1,6 +1,7 @@
 """serve: searches over HTTP."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -42,9 +43,20 @@ def serve(*, host: str | None, port: int | None) -> None:
             # before its syncs are interrupted and the servers they started are ended.
             for sign in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(sign, lambda *_: None)
+            _collect_seldom()
             await uvicorn.Server(config).serve()
 
     asyncio.run(run())
+
+
+def _collect_seldom() -> None:
+    """A search leaves hardly any circles behind, and looking for them stops all searches for a while.
+
+    What is there at the start stays, and is never looked at again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 1_000)
 
 
 @asynccontextmanager

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, StrictBool
 
 from toolscript.model.items import ItemKind
 from toolscript.model.queries import (
     MAX_LIMIT,
     MAX_NAME,
+    MAX_QUERY,
     MAX_SKILLS,
     PRESETS,
     Preset,
@@ -17,7 +18,19 @@ from toolscript.model.queries import (
 )
 from toolscript.model.results import AbsenceReason, MatchedBy
 
-Similarity = Annotated[float, Field(ge=0, le=1)]
+Similarity = Annotated[float, Field(ge=0, le=1, strict=True)]
+
+
+def _number(value: object) -> object:
+    """JSON has truths and texts of their own; 5.0 is a whole number, which a strict one would refuse."""
+    if isinstance(value, bool | str):
+        raise ValueError("must be a number")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_number)]
+# Said here and checked by the query itself, whose refusals are those of every surface.
+QUERY_TEXT = {"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
 Confidence = Annotated[
     float | None,
     Field(
@@ -31,9 +44,12 @@ Confidence = Annotated[
 class SearchRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    query: str = Field(description="What the tool should do, in plain words; 1 to 1,000 characters.")
+    query: str = Field(
+        description="What the tool should do, in plain words; 1 to 1,000 characters.",
+        json_schema_extra=dict[str, Any](QUERY_TEXT),
+    )
     item_type: ItemKind | None = Field(None, description="Only items of this kind.")
-    limit: int = Field(5, ge=1, le=MAX_LIMIT, description="Most items returned.")
+    limit: Count = Field(5, ge=1, le=MAX_LIMIT, description="Most items returned.")
     preset: Preset = Field(
         Preset.BALANCED,
         description="Both thresholds, of skill and of tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, "
@@ -42,20 +58,20 @@ class SearchRequest(BaseModel):
     tool_threshold: Similarity | None = Field(
         None, description="Least similarity of an item; the preset's if null."
     )
-    skill_limit: int = Field(
+    skill_limit: Count = Field(
         3, ge=1, le=MAX_SKILLS, description="Most skills matched by vector; those matched by words come on top."
     )
     skill_threshold: Similarity | None = Field(
         None, description="Least similarity of a skill matched by vector; the preset's if null."
     )
-    include_schemas: bool = Field(True, description="Load the schemas of the items returned.")
+    include_schemas: StrictBool = Field(True, description="Load the schemas of the items returned.")
     strategy: Strategy = Field(
         Strategy.HIERARCHICAL,
         description="`hierarchical` searches the items of the skills that match, `direct` all items, "
         "`hybrid` both ways at once.",
     )
     search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve: meaning, words or both.")
-    explain: bool = Field(False, description="Have every item say how it came to its place.")
+    explain: StrictBool = Field(False, description="Have every item say how it came to its place.")
     why_not: str = Field(
         "",
         max_length=MAX_NAME,

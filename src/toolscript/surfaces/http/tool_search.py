@@ -1,6 +1,6 @@
 """POST /api/v1/search, and its stages alone: GET /api/v1/search/skills and GET /api/v1/search/tools."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
@@ -10,17 +10,34 @@ from toolscript.model.queries import MAX_LIMIT, MAX_SKILLS, USUAL, SearchType, S
 from toolscript.search.tools import ToolSearch
 from toolscript.surfaces.http.errors import documented
 from toolscript.surfaces.http.search_answers import search_response, skills_found, tools_found
-from toolscript.surfaces.http.search_models import SearchRequest, SearchResponse, SkillMatch, ToolFound
+from toolscript.surfaces.http.search_models import (
+    QUERY_TEXT,
+    SearchRequest,
+    SearchResponse,
+    SkillMatch,
+    ToolFound,
+)
 
 DEGRADED_HEADER = "X-Toolscript-Degraded"
 
-Text = Annotated[str, Query(description="What the tool should do, in plain words.")]
+Text = Annotated[
+    str,
+    Query(description="What the tool should do, in plain words.", json_schema_extra=dict[str, Any](QUERY_TEXT)),
+]
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "headers": {
+            DEGRADED_HEADER: {"description": "The parts that failed, if any did.", "schema": {"type": "string"}}
+        }
+    },
+    **documented(400, 422, 500),
+}
 
 
 def tool_search_routes(search: ToolSearch) -> APIRouter:
     router = APIRouter(prefix="/api/v1/search", tags=["tools"])
 
-    @router.post("", response_model=SearchResponse, responses=documented(400, 422, 500), summary="Search tools")
+    @router.post("", response_model=SearchResponse, responses=ANSWERS, summary="Search tools")
     async def search_tools(request: SearchRequest) -> Response:
         answer = await search.search(request.as_query())
         return _json(search_response(answer), answer.degraded)
@@ -28,7 +45,7 @@ def tool_search_routes(search: ToolSearch) -> APIRouter:
     @router.get(
         "/skills",
         response_model=list[SkillMatch],
-        responses=documented(400, 422, 500),
+        responses=ANSWERS,
         summary="The skills a search would be routed by",
     )
     async def search_skills(
@@ -44,7 +61,7 @@ def tool_search_routes(search: ToolSearch) -> APIRouter:
     @router.get(
         "/tools",
         response_model=list[ToolFound],
-        responses=documented(400, 422, 500),
+        responses=ANSWERS,
         summary="Search all items, or those of named skills",
     )
     async def search_tools_only(
