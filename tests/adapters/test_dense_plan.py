@@ -136,3 +136,11 @@ def test_a_list_passes_a_check_when_one_of_its_values_does() -> None:
     found = [[Candidate(1, 0.9, {"skill_ids": ["x", "a"]}), Candidate(2, 0.8, {"skill_ids": ["x"]})]]
     assert planner().checked(DensePlan(((),), (SKILLS,), 5), found, 2) == [found[0][0]]
     assert planner().checked(plan, found, 2) is None
+
+
+def test_a_group_that_gave_too_few_that_pass_means_asking_again_whatever_the_others_gave() -> None:
+    plan = DensePlan(((), ()), (ACTIVE,), 10)
+    poor = [Candidate(at, 0.9, {"is_active": at < 1}) for at in range(10)]
+    rich = [Candidate(100 + at, 0.5, {"is_active": True}) for at in range(9)]
+    assert planner().checked(plan, [poor, rich], 5) is None
+    assert planner().checked(plan, [poor[:9], rich], 5) is not None

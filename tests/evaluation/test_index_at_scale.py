@@ -5,8 +5,10 @@ import pytest
 from toolscript.evaluation.index_at_scale import Question, measure
 from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points
 from toolscript.model.index import Ask, Candidates
+from toolscript.model.items import ItemKind
 from toolscript.model.models import IndexCard
 from toolscript.model.words import query_terms
+from toolscript.search.item_stage import where_of
 from toolscript.testing import HashEmbedder
 from toolscript.testing.index import MemoryIndex
 
@@ -31,6 +33,13 @@ async def filled(index: MemoryIndex, real: RealPoints, count: int) -> MemoryInde
     return index
 
 
+class Empty(MemoryIndex):
+    """Has no prompts."""
+
+    async def search(self, ask: Ask) -> Candidates:
+        return Candidates((), ()) if ask.where == where_of(ItemKind.PROMPT) else await super().search(ask)
+
+
 async def test_an_exact_index_has_full_recall_and_a_forgetful_one_has_half(real: RealPoints) -> None:
     card = IndexCard(HashEmbedder().model)
     small = await filled(MemoryIndex(card), real, 300)
@@ -40,3 +49,14 @@ async def test_an_exact_index_has_full_recall_and_a_forgetful_one_has_half(real:
     assert len({one.shape for one in figures}) == 20
     poor = await measure(small, await filled(Forgetful(card), real, 1_000), [question, question], real)
     assert poor[0].recall_at_100 == pytest.approx(0.5, abs=0.02)
+
+
+async def test_questions_without_an_answer_count_for_no_recall(real: RealPoints) -> None:
+    card = IndexCard(HashEmbedder().model)
+    small = await filled(MemoryIndex(card), real, 300)
+    question = Question(await HashEmbedder().embed_query("word7"), query_terms("word7"))
+    measured = await measure(small, await filled(Empty(card), real, 1_000), [question, question], real)
+    figures = {one.shape: one for one in measured}
+    nothing, all_ = figures["prompts"], figures["all"]
+    assert (nothing.recall_at_10, nothing.recall_at_100, nothing.recall_questions) == (None, None, 0)
+    assert (all_.recall_at_10, all_.recall_questions) == (1.0, 2)

@@ -50,12 +50,28 @@ async def test_both_are_asked_the_same_in_turn_until_each_has_had_too_much() -> 
         ("bare", 40, 200),
         ("search", 40, 200),
         ("search", 60, 600),
+        ("search", 60, 1200),
         ("bare", 60, 600),
-        ("bare", 80, 1200),
+        ("bare", 80, 1800),
+        ("bare", 80, 2600),
     ]
     assert (curves["search"].throughput, curves["search"].carried) == (45, 40)
     assert (curves["bare"].throughput, curves["bare"].carried) == (65, 60)
     assert LoadComparison(Strategy.DIRECT, 9, False, curves["bare"], curves["search"]).throughput_ratio == 0.692
+
+
+async def test_a_rate_that_was_too_much_only_once_ends_no_curve() -> None:
+    answers = {20.0: [20.0], 40.0: [10.0, 40.0], 60.0: [30.0, 50.0], 80.0: [80.0]}
+
+    async def measure(_: str, rate: float, __: int) -> LoadFigures:
+        return step(rate, answers[rate].pop(0))
+
+    curve = (await rise(["search"], list(answers), measure))["search"]
+    assert [(one.offered, one.achieved, one.saturated) for one in curve.steps] == [
+        (20.0, 20.0, False),
+        (40.0, 40.0, False),
+        (60.0, 50.0, True),
+    ]
 
 
 def test_a_curve_without_a_rate_that_was_too_much_says_that_its_end_is_unknown() -> None:

@@ -57,6 +57,20 @@ def test_a_server_that_keeps_up_shows_its_own_latency_and_the_whole_rate() -> No
     assert found.errors == {}
 
 
+@pytest.mark.parametrize(("rate", "seconds"), [(50, 1), (50, 4), (3.5, 1), (0.8, 2)])
+def test_no_more_is_answered_in_a_second_than_was_offered(rate: float, seconds: float) -> None:
+    late = 0.5 / rate
+    lines = [FakeLine(lambda now: now + late) for _ in range(4)]
+    assert figures(lines, rate, seconds).achieved == pytest.approx(rate, abs=0.01)
+    assert figures(lines, rate, seconds).achieved <= rate
+
+
+def test_the_time_before_the_first_answer_counts() -> None:
+    found = figures([FakeLine(lambda now: now + 2.0) for _ in range(64)], rate=10, seconds=4)
+    assert found.achieved == pytest.approx(5, abs=0.3)
+    assert found.saturated
+
+
 @pytest.mark.parametrize("connections", [1, 64])
 def test_a_stall_is_felt_by_every_request_that_was_due_meanwhile(connections: int) -> None:
     """One that waits for each answer would have sent one request into the stall, and seen one slow answer."""

@@ -50,7 +50,7 @@ async def test_without_the_index_there_are_no_results_and_the_answer_says_why(
     failure: ToolscriptError | None,
 ) -> None:
     answer = await Scene(index=FailingIndex(failure), deadline_seconds=SHORT).search(QUERY)
-    assert (answer.hits, answer.candidate_count) == ((), 0)
+    assert (answer.hits, answer.candidate_count, answer.unskilled_count) == ((), 0, None)
     assert answer.degraded == ("index",)
     assert answer.search_type_used == "none"
 

@@ -55,9 +55,9 @@ def names(answer: ToolAnswer) -> set[str]:
 async def test_only_items_of_matched_skills_are_found() -> None:
     answer = await Routed().search(query())
     assert answer.strategy_used is Strategy.HIERARCHICAL
-    assert answer.routed is not None
+    assert answer.skill_ids_used is not None
     assert names(answer) == {"read_file", "write_file"}
-    assert all(set(hit.skill_ids) & set(answer.routed) for hit in answer.hits)
+    assert all(set(hit.skill_ids) & set(answer.skill_ids_used) for hit in answer.hits)
 
 
 @pytest.mark.requirement("BR-001")
@@ -97,7 +97,7 @@ async def test_when_no_skill_matches_all_items_are_searched_and_the_log_says_so(
     with caplog.at_level(logging.WARNING):
         answer = await Routed(texts=texts).search(query(skill_threshold=1.0))
     direct = await Routed(texts=texts).search(query(strategy=Strategy.DIRECT))
-    assert (answer.strategy_used, answer.routed, answer.degraded) == (Strategy.DIRECT, None, ())
+    assert (answer.strategy_used, answer.skill_ids_used, answer.degraded) == (Strategy.DIRECT, None, ())
     assert [hit.id for hit in answer.hits] == [hit.id for hit in direct.hits]
     assert any("no skill matched" in line.message for line in caplog.records)
 
@@ -118,7 +118,7 @@ async def test_a_direct_search_asks_no_skill() -> None:
     answer = await scene.search(query(strategy=Strategy.DIRECT))
     assert isinstance(scene.skills, WatchedIndex)
     assert scene.skills.asks == []
-    assert (answer.skills, answer.routed) == ((), None)
+    assert (answer.skills, answer.skill_ids_used) == ((), None)
 
 
 @pytest.mark.requirement("BR-010")

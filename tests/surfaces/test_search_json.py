@@ -42,7 +42,7 @@ FULL = ToolAnswer(
     unmatched=("xylophone",),
     strategy_used=Strategy.HYBRID,
     skills=SKILLS,
-    routed=("files", "mail"),
+    skill_ids_used=("files", "mail"),
     unskilled_count=24,
     absence=Absence(
         "disk__x", AbsenceReason.BELOW_THRESHOLD, "it is", 11, "disk__x", 0.25, EXPLAINED, ("files",), ("disk__y",)
@@ -57,8 +57,10 @@ EMPTY = ToolAnswer("x", (), 0, "none", Timings(), good_match=None)
     [
         FULL,
         EMPTY,
+        replace(FULL, unskilled_count=None),
+        replace(FULL, unskilled_count=0),
         *(replace(FULL, absence=Absence("a", reason, "why")) for reason in AbsenceReason),
-        *(replace(FULL, strategy_used=strategy, routed=None) for strategy in Strategy),
+        *(replace(FULL, strategy_used=strategy, skill_ids_used=None) for strategy in Strategy),
     ],
 )
 def test_an_answer_survives_its_way(answer: ToolAnswer) -> None:

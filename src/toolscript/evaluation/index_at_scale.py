@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -39,14 +40,18 @@ class SmallAndLarge:
 
 @dataclass(frozen=True)
 class ShapeFigures:
-    """One way to filter: how long both arms and each alone take, and what the large index misses."""
+    """One way to filter: how long both arms and each alone take, and what the large index misses.
+
+    Recall is a mean over the `recall_questions` that have an answer at all, None where none has.
+    """
 
     shape: str
     both: SmallAndLarge
     dense: SmallAndLarge
     words: SmallAndLarge
-    recall_at_10: float
-    recall_at_100: float
+    recall_at_10: float | None
+    recall_at_100: float | None
+    recall_questions: int
 
 
 def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator) -> dict[str, Where]:
@@ -88,7 +93,7 @@ async def measure(
                     times.setdefault((shape, arms, size), []).append((time.perf_counter() - started) * 1000)
             found = await large.search(replace(ask, terms=None))
             exact = await large.search(replace(ask, terms=None, exact=True))
-            recalls.setdefault(shape, []).append(_recall(found.dense or (), exact.dense or ()))
+            recalls.setdefault(shape, []).extend(_recall(found.dense or (), exact.dense or ()))
         on_progress(Progress("measure", done, len(questions)))
     return [_figures(shape, times, pairs) for shape, pairs in recalls.items()]
 
@@ -102,20 +107,16 @@ def _figures(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -
         small, large = (Latency.of(f"{arms}, {size}", times[shape, arms, size]) for size in ("small", "large"))
         return SmallAndLarge(small, large)
 
-    at_10, at_100 = np.mean(recalls, axis=0)
-    return ShapeFigures(
-        shape, pair("both"), pair("dense"), pair("words"), round(float(at_10), 4), round(float(at_100), 4)
-    )
+    at_10, at_100 = (round(fmean(values), 4) for values in zip(*recalls, strict=True)) if recalls else (None, None)
+    return ShapeFigures(shape, pair("both"), pair("dense"), pair("words"), at_10, at_100, len(recalls))
 
 
-def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> tuple[float, float]:
-    """By score: of points equally near, any will do."""
-    return _recall_at(found, exact, 10), _recall_at(found, exact, CANDIDATES)
+def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> list[tuple[float, float]]:
+    """Of a question without an answer, none. By score: of points equally near, any will do."""
+    return [(_recall_at(found, exact, 10), _recall_at(found, exact, CANDIDATES))] if exact else []
 
 
 def _recall_at(found: Sequence[Candidate], exact: Sequence[Candidate], depth: int) -> float:
-    if not exact:
-        return 1.0
     wanted = exact[:depth]
     least = wanted[-1].score - 1e-6
     return min(1.0, sum(hit.score >= least for hit in found[:depth]) / len(wanted))

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from statistics import quantiles
 
-from toolscript.evaluation.open_loop import UNANSWERED, UNSENT, Asked, Run
+from toolscript.evaluation.open_loop import UNANSWERED, UNSENT, Due, Run
 from toolscript.model.measurements import Latency, LoadCurve, LoadFigures
 
 LEAST_ACHIEVED = 0.95
@@ -41,7 +41,8 @@ async def rise(names: Sequence[str], rates: Sequence[float], step: Step) -> dict
     """Each rate for each of them in turn, until all have had more than they carry.
 
     `step` is told the name, the rate, and which request to begin with: both are asked the same at the same rate,
-    and nobody what was asked before.
+    and nobody what was asked before. A rate that was too much is tried once more, and the second time counts: a
+    machine that was busy for a moment ends no curve.
     """
     steps: dict[str, list[LoadFigures]] = {name: [] for name in names}
     asked = 0
@@ -49,9 +50,14 @@ async def rise(names: Sequence[str], rates: Sequence[float], step: Step) -> dict
         left = [name for name in names if not steps[name] or not steps[name][-1].saturated]
         if not left:
             break
+        begins = asked
         for name in left if number % 2 == 0 else left[::-1]:
-            steps[name].append(await step(name, rate, asked))
-        asked += steps[left[0]][-1].requests
+            figures = await step(name, rate, begins)
+            asked = max(asked, begins + figures.requests)
+            if figures.saturated:
+                figures = await step(name, rate, begins + figures.requests)
+                asked = max(asked, begins + 2 * figures.requests)
+            steps[name].append(figures)
     return {name: LoadCurve(tuple(done)) for name, done in steps.items()}
 
 
@@ -62,10 +68,10 @@ def usual_rates(most: float) -> Iterator[float]:
 
 
 def _figures(
-    asked: Sequence[Asked], began: float, seconds: float, rate: float, cpu_ms: Mapping[str, float]
+    asked: Sequence[Due], began: float, seconds: float, rate: float, cpu_ms: Mapping[str, float]
 ) -> LoadFigures:
     waited = sorted((one.done - one.due) * 1000 for one in asked if one.fault in ("", UNSENT, UNANSWERED))
-    achieved = _achieved(asked, began + seconds)
+    achieved = min(rate, _achieved(asked, began, began + seconds))
     p50, p95, p99 = _percentiles(waited)
     on_time = [(one.sent - one.due) * 1000 for one in asked if one.sent is not None and not one.had_to_wait]
     return LoadFigures(
@@ -85,11 +91,9 @@ def _figures(
     )
 
 
-def _achieved(asked: Sequence[Asked], ends: float) -> float:
-    """Right answers a second, from the first of them to the end: the wait for the first is no lack of it."""
-    done = sorted(one.done for one in asked if not one.fault)
-    in_time = [moment for moment in done if moment <= ends]
-    return len(in_time) / (ends - in_time[0]) if len(in_time) > 1 and ends > in_time[0] else float(len(in_time))
+def _achieved(asked: Sequence[Due], began: float, ends: float) -> float:
+    """Right answers a second, of those that came in time."""
+    return sum(not one.fault and one.done <= ends for one in asked) / (ends - began)
 
 
 def _percentiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -100,7 +104,7 @@ def _percentiles(values: Sequence[float]) -> tuple[float, float, float]:
     return round(cuts[49], 3), round(cuts[94], 3), round(cuts[98], 3)
 
 
-def _stages(asked: Sequence[Asked]) -> tuple[Latency, ...]:
+def _stages(asked: Sequence[Due]) -> tuple[Latency, ...]:
     spent: dict[str, list[float]] = {}
     for one in asked:
         if not one.fault:

@@ -41,7 +41,7 @@ class Line(Protocol):
 
 
 @dataclass(slots=True)
-class Asked:
+class Due:
     """`had_to_wait`: no connection was free when it was due. `done` is when it was answered, or given up."""
 
     due: float
@@ -73,7 +73,7 @@ class Run:
 
     began: float
     schedule: Schedule
-    asked: Sequence[Asked]
+    asked: Sequence[Due]
 
 
 class OpenLoop:
@@ -94,7 +94,7 @@ class OpenLoop:
     async def run(self, schedule: Schedule, task: str = "load") -> Run:
         loop = asyncio.get_running_loop()
         began = loop.time() + HEAD_START_SECONDS
-        asked = [Asked(began + offset) for offset in schedule.offsets]
+        asked = [Due(began + offset) for offset in schedule.offsets]
         sending = _Sending(self._lines, self._requests, asked, lambda n: self._told(task, n, len(asked)))
         await sending.finish(schedule.seconds + self._patience_seconds)
         return Run(began, schedule, asked)
@@ -110,7 +110,7 @@ class _Sending:
         self,
         lines: Sequence[Line],
         requests: Sequence[bytes],
-        asked: Sequence[Asked],
+        asked: Sequence[Due],
         told: Callable[[int], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()

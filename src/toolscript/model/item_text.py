@@ -1,10 +1,13 @@
 """What of an item is embedded, and what of it the word arm indexes, field by field."""
 
 import base64
+import string
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.words import split_identifier, terms_of_word, without_stop_words, words_of
@@ -17,6 +20,12 @@ MAX_WORDS_PER_FIELD = 1_000
 MAX_FIELD_TEXT = 20_000
 MAX_PARAMETERS = 200
 K1 = 0.9
+
+# What each letter stands for in the base of 85, and each of five places.
+_LETTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
+_DIGITS = np.zeros(256, dtype=np.int64)
+_DIGITS[list(_LETTERS.encode())] = range(85)
+_POWERS = 85 ** np.arange(4, -1, -1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,9 @@ def pack_stems(stems: Iterable[int]) -> str:
 
 
 def unpack_stems(packed: str) -> frozenset[int]:
-    return frozenset(array("I", base64.b85decode(packed)))
+    """As `base64.b85decode`, which takes eight times as long: every four bytes are one stem."""
+    digits = _DIGITS[np.frombuffer(packed.encode("ascii"), dtype=np.uint8)].reshape(-1, 5)
+    return frozenset(array("I", (digits @ _POWERS).astype(">u4").tobytes()))
 
 
 def _saturated(mass: Mapping[str, float]) -> dict[int, float]:

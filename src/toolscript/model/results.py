@@ -107,8 +107,9 @@ class ToolAnswer:
 
     `near_misses` are the best below the threshold, when nothing reaches it. `good_match` is the verdict on the
     best, None where one arm alone was asked for; `unmatched` are the words that none of the candidates has.
-    `strategy_used` is what really ran; `routed` are the skills whose items were searched, None where all were.
-    About `unskilled_count` items are in no skill, and only a search of all items can find them.
+    `strategy_used` is what really ran; `skill_ids_used` are the skills whose items were searched, None where all
+    were. About `unskilled_count` items are in no skill, and only a search of all items can find them; None where
+    the index did not answer.
     """
 
     query: str
@@ -123,8 +124,8 @@ class ToolAnswer:
     unmatched: tuple[str, ...] = ()
     strategy_used: Strategy = Strategy.DIRECT
     skills: tuple[MatchedSkill, ...] = ()
-    routed: tuple[str, ...] | None = None
-    unskilled_count: int = 0
+    skill_ids_used: tuple[str, ...] | None = None
+    unskilled_count: int | None = None
     absence: Absence | None = None
 
 

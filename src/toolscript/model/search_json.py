@@ -21,7 +21,7 @@ Json = Mapping[str, Any]
 
 def answer_from_json(data: Json) -> ToolAnswer:
     said: Json = data["metadata"]
-    routed = said["skill_ids_used"]
+    used, unskilled = said["skill_ids_used"], said["unskilled_count"]
     return ToolAnswer(
         query=_text(data["query"]),
         hits=tuple(map(_hit, _list(data["tools"]))),
@@ -35,8 +35,8 @@ def answer_from_json(data: Json) -> ToolAnswer:
         unmatched=_texts(said["unmatched_words"]),
         strategy_used=Strategy(said["strategy_used"]),
         skills=skills_from_json(data["matched_skills"]),
-        routed=None if routed is None else _texts(routed),
-        unskilled_count=int(said["unskilled_count"]),
+        skill_ids_used=None if used is None else _texts(used),
+        unskilled_count=None if unskilled is None else int(unskilled),
         absence=None if data["absence"] is None else _absence(data["absence"]),
     )
 

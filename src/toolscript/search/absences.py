@@ -18,7 +18,8 @@ from toolscript.search.ranking import CANDIDATES_PER_ARM
 NAMED_FIELDS = ("server", "name", "type", "skill_ids")
 NEAREST = 3
 
-NOT_KNOWN = "no such item is in the index: give its id, or its name as `server__name`"
+NO_SUCH_ID = "no such item is in the index: give another id, or its name as `server__name`"
+NOT_FOUND_BY_NAME = "not found by the words of its name: give its id"
 NOT_SEARCHED = "the index did not answer: see `degraded`, and try again"
 
 
@@ -40,7 +41,7 @@ class Absences:
         if named is None or not outcome.searched.retrieved.anything:
             return Absence(query.about, AbsenceReason.NOTHING_SEARCHED, NOT_SEARCHED)
         if named.item is None:
-            return Absence(query.about, AbsenceReason.UNKNOWN, NOT_KNOWN, others=named.others)
+            return Absence(query.about, AbsenceReason.UNKNOWN, _unknown(query.about), others=named.others)
         id_, fields = named.item
         explained = await self._explained(outcome, id_, skills_of(fields))
         reason, message = _why(outcome, id_, fields, explained)
@@ -61,7 +62,7 @@ class Absences:
 
         Of those that are called the same, one of the kind that is asked for is meant.
         """
-        if about.isascii() and about.isdigit() and len(about) < 19:
+        if _is_id(about):
             found = await self._index.fields([int(about)], NAMED_FIELDS)
             return _Named(next(iter(found.items()), None))
         ask = Ask(terms=query_terms(about.replace("__", " ")), limit=CANDIDATES_PER_ARM, fields=NAMED_FIELDS)
@@ -81,6 +82,15 @@ class Absences:
         return outcome.said_of(id_, skill_ids, [said])
 
 
+def _is_id(about: str) -> bool:
+    return about.isascii() and about.isdigit() and len(about) < 19
+
+
+def _unknown(about: str) -> str:
+    """Many items may share the words of a name and be nearer: of an id alone it is sure that there is none."""
+    return NO_SUCH_ID if _is_id(about) else NOT_FOUND_BY_NAME
+
+
 def _why(outcome: Outcome, id_: int, fields: Fields, explained: Explanation) -> tuple[AbsenceReason, str]:
     query, searched = outcome.asked.query, outcome.searched
     if any(hit.id == id_ for hit in outcome.hits):
@@ -98,9 +108,14 @@ def _behind(outcome: Outcome, place: int) -> tuple[AbsenceReason, str]:
     query, score = outcome.asked.query, outcome.verdict.scored[place - 1].score
     beyond = f"it is at place {place}, beyond the limit of {query.limit}: raise `limit`"
     if score >= query.threshold:
-        return AbsenceReason.BEYOND_LIMIT, beyond
+        return (AbsenceReason.BEYOND_LIMIT, beyond) if place > query.limit else _not_read(place)
     low = f"its score is {score:.3f}, below the threshold of {query.threshold}: lower `tool_threshold`"
     return AbsenceReason.BELOW_THRESHOLD, f"{low}; and {beyond}" if place > query.limit else low
+
+
+def _not_read(place: int) -> tuple[AbsenceReason, str]:
+    text = f"it belongs at place {place}, and what the index holds of it could not be read: try again"
+    return AbsenceReason.NOTHING_SEARCHED, text
 
 
 def _not_routed(outcome: Outcome, skills: Sequence[str], explained: Explanation) -> tuple[AbsenceReason, str]:
@@ -108,7 +123,7 @@ def _not_routed(outcome: Outcome, skills: Sequence[str], explained: Explanation)
     if not skills:
         text = "it is in no skill: `direct` and `hybrid` search it too; or assign it one"
         return AbsenceReason.NO_SKILL, text + also
-    routed = ", ".join(outcome.searched.routed or ())
+    routed = ", ".join(outcome.searched.skill_ids_used or ())
     text = (
         f"it is in {', '.join(skills)}; the search was routed to {routed}: "
         "lower `skill_threshold`, raise `skill_limit`, or use `hybrid`"

@@ -29,7 +29,11 @@ class Deadline:
                 _abandon(task)
         if not task.done():
             raise TimeoutError("no answer in time")
-        return task.result()
+        try:
+            return task.result()
+        finally:
+            # A failure holds its frames, and this frame the task: a circle, unless it is cut here.
+            del task
 
 
 def _abandon(task: asyncio.Task[Any]) -> None:

@@ -39,7 +39,7 @@ class Outcome:
         place: int = 0,
         parts: dict[str, float] | None = None,
     ) -> Explanation:
-        routed = self.searched.routed or ()
+        routed = self.searched.skill_ids_used or ()
         return Explanation(
             place=place,
             parts=parts or {},

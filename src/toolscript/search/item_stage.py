@@ -80,7 +80,8 @@ class Searched:
         return Strategy.HIERARCHICAL if self.retrieved.direct is None else Strategy.HYBRID
 
     @property
-    def routed(self) -> tuple[str, ...] | None:
+    def skill_ids_used(self) -> tuple[str, ...] | None:
+        """None where all items were searched and nothing else."""
         return None if self.strategy is Strategy.DIRECT else self.filtered_by
 
 

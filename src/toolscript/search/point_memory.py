@@ -1,9 +1,11 @@
 """What points carry, remembered for as long as they stay as they are.
 
 Popular items are candidates again and again, and reading them costs as much as finding them. A candidate says
-which revision of its point was found; what is remembered of another revision is not used.
+which revision of its point was found; what is remembered of another revision is not used. Copies of a point may
+count differently, and one made anew counts from the start: so nothing is remembered for longer than a minute.
 """
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from toolscript.search.fallbacks import Attempt, Part
 from toolscript.search.ranking.traits import Traits, traits_of_fields
 
 REMEMBERED = 10_000
+REMEMBERED_SECONDS = 60.0
 
 Revisions = Mapping[int, int]
 
@@ -46,16 +49,17 @@ class PointMemory:
     def __init__(self, index: Index, size: int = REMEMBERED) -> None:
         self._index = index
         self._size = size
-        self._points: OrderedDict[int, tuple[int, Remembered]] = OrderedDict()
+        self._points: OrderedDict[int, tuple[int, float, Remembered]] = OrderedDict()
 
     def known(self, wanted: Revisions) -> RememberedById:
         """Those that need not be read."""
         found: dict[int, Remembered] = {}
+        oldest = time.monotonic() - REMEMBERED_SECONDS
         for id_, revision in wanted.items():
             held = self._points.get(id_)
-            if held is not None and held[0] == revision:
+            if held is not None and held[0] == revision and held[1] > oldest:
                 self._points.move_to_end(id_)
-                found[id_] = held[1]
+                found[id_] = held[2]
         return found
 
     async def read(self, wanted: Revisions) -> RememberedById:
@@ -66,7 +70,8 @@ class PointMemory:
             return known
         read = {id_: _remembered(fields) for id_, fields in (await self._index.fields(missing)).items()}
         # One that changed since it was found is found with another revision next time, and read again.
-        self._points.update({id_: (wanted[id_], one) for id_, one in read.items() if wanted[id_]})
+        now = time.monotonic()
+        self._points.update({id_: (wanted[id_], now, one) for id_, one in read.items() if wanted[id_]})
         while len(self._points) > self._size:
             self._points.popitem(last=False)
         return {**known, **read}

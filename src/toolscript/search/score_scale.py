@@ -65,4 +65,4 @@ def _first_and_step(whole: Candidates, standing: float) -> tuple[float, float]:
 
 
 def _best_words(hits: Sequence[Candidate], points: int) -> float:
-    return max((word_similarity(hit.score, points) for hit in hits), default=0.0)
+    return word_similarity(max((hit.score for hit in hits), default=0.0), points)

@@ -15,6 +15,7 @@ from toolscript.search.point_memory import PointMemory, revisions_of
 from toolscript.search.ranking import Request
 
 MOST_SKILLS = 8
+LEAST_BY_WORDS = 3
 WORD_HITS = 10
 SKILL_FIELDS = ("id", "name", "description", "tool_count", "is_active")
 ACTIVE = Condition("is_active", (True,))
@@ -38,30 +39,34 @@ class SkillMatching:
     async def match(
         self, vector: Vector | None, worded: SkillsOfItems, limit: int, threshold: float
     ) -> tuple[MatchedSkill, ...]:
-        """At most `limit` by vector; then by words, until there are `MOST_SKILLS`."""
+        """At most `limit` by vector, then by words what is missing."""
         named = tuple(dict.fromkeys(skill for skills in worded for skill in skills))
-        near, known = await self._ask(vector, named, limit)
-        matched = {hit.id: hit for hit in near if hit.score is not None and hit.score >= threshold}
-        room = max(0, MOST_SKILLS - len(matched))
+        near, known = await self._ask(vector, named, limit, threshold)
         active = [[skill for skill in skills if skill in known] for skills in worded]
-        covered = covering(active, already=matched, most=room)
-        return (*matched.values(), *(known[skill] for skill in covered))
+        covered = covering(active, already=near, most=room_for_words(len(near)))
+        return (*near.values(), *(known[skill] for skill in covered))
 
     async def _ask(
-        self, vector: Vector | None, named: Sequence[str], limit: int
-    ) -> tuple[list[MatchedSkill], dict[str, MatchedSkill]]:
-        """The nearest, and those of the named that are active, in one go."""
+        self, vector: Vector | None, named: Sequence[str], limit: int, threshold: float
+    ) -> tuple[dict[str, MatchedSkill], dict[str, MatchedSkill]]:
+        """The nearest that are near enough, and those of the named that are active, in one go."""
         points = tuple(map(skill_point_id, named))
         if vector is None:
             fields = (await self._skills.fields(points, SKILL_FIELDS)).values() if points else ()
             active = [one for one in fields if one.get("is_active")]
-            return [], {str(one["id"]): _matched(one, None, MatchedBy.WORDS) for one in active}
+            return {}, {str(one["id"]): _matched(one, None, MatchedBy.WORDS) for one in active}
         asks = [Ask(vector, where=(ACTIVE,), limit=limit, fields=SKILL_FIELDS)]
         if points:
             asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points, fields=SKILL_FIELDS))
         near, *known = [_by_score(found.dense or ()) for found in await self._skills.search_all(asks)]
-        worded = [skill for hits in known for skill in _all_matched(hits, MatchedBy.WORDS)]
-        return _all_matched(near, MatchedBy.VECTOR), {skill.id: skill for skill in worded}
+        near_enough = [hit for hit in near if hit.score >= threshold]
+        worded = [hit for hits in known for hit in hits]
+        return _all_matched(near_enough, MatchedBy.VECTOR), _all_matched(worded, MatchedBy.WORDS)
+
+
+def room_for_words(by_vector: int) -> int:
+    """`MOST_SKILLS` in all; whoever asks for more by vector loses none of what the words would have found."""
+    return max(LEAST_BY_WORDS, MOST_SKILLS - by_vector)
 
 
 def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], most: int) -> list[str]:
@@ -84,8 +89,9 @@ def _by_score(hits: Sequence[Candidate]) -> list[Candidate]:
     return sorted(hits, key=lambda hit: (-hit.score, str(hit.fields["id"])))
 
 
-def _all_matched(hits: Sequence[Candidate], by: MatchedBy) -> list[MatchedSkill]:
-    return [_matched(hit.fields, hit.score, by) for hit in hits]
+def _all_matched(hits: Sequence[Candidate], by: MatchedBy) -> dict[str, MatchedSkill]:
+    matched = (_matched(hit.fields, hit.score, by) for hit in hits)
+    return {skill.id: skill for skill in matched}
 
 
 def _matched(fields: Fields, score: float | None, by: MatchedBy) -> MatchedSkill:

@@ -146,8 +146,8 @@ class ToolSearch:
             unmatched=verdict.unmatched,
             strategy_used=searched.strategy,
             skills=searched.skills,
-            routed=searched.routed,
-            unskilled_count=whole.unskilled,
+            skill_ids_used=searched.skill_ids_used,
+            unskilled_count=whole.unskilled if searched.retrieved.anything else None,
             absence=absence,
         )
 

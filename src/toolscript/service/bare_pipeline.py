@@ -14,7 +14,14 @@ from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.item_stage import where_of
 from toolscript.search.point_memory import PointMemory, Revisions, revisions_of
 from toolscript.search.ranking import CANDIDATES_PER_ARM, LOOKED_AT, Request, read_request
-from toolscript.search.skill_matching import ACTIVE, MOST_SKILLS, SKILL_FIELDS, WORD_HITS, SkillsOfItems, covering
+from toolscript.search.skill_matching import (
+    ACTIVE,
+    SKILL_FIELDS,
+    WORD_HITS,
+    SkillsOfItems,
+    covering,
+    room_for_words,
+)
 from toolscript.search.stages import Stages
 
 RETURNED = ToolQuery.limit
@@ -92,7 +99,7 @@ class BarePipeline:
         chosen = {str(hit.fields["id"]): hit for hit in near if hit.score >= USUAL.skill}
         active = {str(hit.fields["id"]) for hits in known for hit in hits}
         kept = [[skill for skill in skills if skill in active] for skills in of_items]
-        return [*chosen, *covering(kept, already=chosen, most=max(0, MOST_SKILLS - len(chosen)))]
+        return [*chosen, *covering(kept, already=chosen, most=room_for_words(len(chosen)))]
 
     async def _search(self, request: Request, vectors: Sequence[Vector], where: Where = ()) -> Found:
         parts = zip(vectors, request.parts, strict=True)

@@ -1,7 +1,8 @@
 """The bare pipeline in a process of its own, to be driven like a server.
 
 It takes requests as the server does, from the same generator over the same kind of connection, so that what
-driving costs is the same for both. It reads no more of a request than its query, and answers its times alone.
+driving costs is the same for both; on the same event loop, with garbage collected as seldom, and with the same
+memory of vectors. It reads no more of a request than its query, and answers its times alone.
 
     python -m toolscript.service.bare_worker PORT STRATEGY    a line of JSON on stdin: the texts that will be asked
 """
@@ -11,11 +12,14 @@ import json
 import os
 import signal
 import sys
+from typing import cast
 
+from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.errors import ToolscriptError
 from toolscript.model.models import IndexCard
 from toolscript.model.queries import Strategy
 from toolscript.service.bare_pipeline import BareAnswer, BarePipeline
+from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.search_over_http import body_of, message_length
 from toolscript.settings import load_settings
@@ -38,7 +42,8 @@ class _Connection(asyncio.Protocol):
         self._running: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+        # Those of a faster event loop are of no class of Python's.
+        self._transport = cast("asyncio.WriteTransport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -52,8 +57,7 @@ class _Connection(asyncio.Protocol):
             message = _message("200 OK", _body(await self._pipeline.run(text)))
         except ToolscriptError as error:
             message = _message("500 Internal Server Error", json.dumps({"error": error.message}).encode())
-        if isinstance(self._transport, asyncio.WriteTransport):
-            self._transport.write(message)
+        self._transport.write(message)
 
 
 def _message(status: str, body: bytes) -> bytes:
@@ -74,8 +78,10 @@ async def _serve(port: int, strategy: Strategy, texts: list[str]) -> None:
     cores = os.cpu_count() or 1
     async with open_stores(settings) as stores, open_embedder(settings, parallel=cores) as embedder:
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
-        pipeline = BarePipeline(embedder, opened.items, opened.skills, stores.catalog, strategy)
+        cached = CachedEmbedder(embedder, settings.embedding_cache_size)
+        pipeline = BarePipeline(cached, opened.items, opened.skills, stores.catalog, strategy)
         pipeline.prepare(texts)
+        collect_seldom()
         server = await loop.create_server(lambda: _Connection(pipeline), "127.0.0.1", port, backlog=256)
         await ended.wait()
         server.close()
@@ -83,7 +89,7 @@ async def _serve(port: int, strategy: Strategy, texts: list[str]) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(_serve(int(sys.argv[1]), Strategy(sys.argv[2]), json.loads(sys.stdin.buffer.readline())))
+        run(_serve(int(sys.argv[1]), Strategy(sys.argv[2]), json.loads(sys.stdin.buffer.readline())))
     except ToolscriptError as error:
         sys.stderr.write(f"{error.message}: {error.hint}\n")
         sys.exit(2)

@@ -12,7 +12,7 @@ from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import SetupError
 from toolscript.evaluation.index_at_scale import Question, ShapeFigures, SmallAndLarge, measure
 from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points, skill_points
-from toolscript.evaluation.stages_at_scale import WARM_UP, measure_stages
+from toolscript.evaluation.stages_at_scale import WARM_UP, StagesAtScale, measure_stages
 from toolscript.model.item_text import item_terms
 from toolscript.model.items import StoredItem
 from toolscript.model.models import IndexCard
@@ -55,7 +55,11 @@ def bench_index(
                     Question(await embedder.embed_query(text), query_terms(text)) for text in texts[:questions]
                 ]
                 shapes = await measure(small, large, asked, points, on_progress)
-        return {"stages": [_stage(*one) for one in stages.items()], "shapes": [_row(one) for one in shapes]}
+        return {
+            "stages": [_stage(*one) for one in stages.stages.items()],
+            "routing": [_routing(stages)],
+            "shapes": [_row(one) for one in shapes],
+        }
 
     return asyncio.run(run())
 
@@ -139,6 +143,10 @@ def _stage(name: str, spent: SmallAndLarge) -> dict[str, object]:
     }
 
 
+def _routing(done: StagesAtScale) -> dict[str, object]:
+    return {"searches": "really hierarchical", **done.routed, "of": done.searches}
+
+
 def _row(figures: ShapeFigures) -> dict[str, object]:
     return {
         "shape": figures.shape,
@@ -153,4 +161,5 @@ def _row(figures: ShapeFigures) -> dict[str, object]:
         "words ratio": figures.words.p95_ratio,
         "recall@10": figures.recall_at_10,
         "recall@100": figures.recall_at_100,
+        "recall of": figures.recall_questions,
     }

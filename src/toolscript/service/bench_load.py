@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolscript.adapters.query_lines import read_queries
 from toolscript.errors import InvalidRequest, SetupError
 from toolscript.evaluation.latency_plot import latency_plot
 from toolscript.evaluation.load_figures import by_minute, figures_of, rise, usual_rates
@@ -15,10 +14,8 @@ from toolscript.model.measurements import LoadComparison, LoadFigures, Sustained
 from toolscript.model.progress import OnProgress, silent
 from toolscript.model.queries import Strategy
 from toolscript.service.bench_processes import Child, bare_worker, run_bench, search_server
-from toolscript.service.parts import open_stores
-from toolscript.service.queries import names_from_catalog
+from toolscript.service.queries import queries_or_names
 from toolscript.service.search_over_http import HttpLine, search_request
-from toolscript.settings import load_settings
 
 CONNECTIONS = 64
 DIFFERENT_QUERIES = 10_000
@@ -59,10 +56,10 @@ def bench_load(
     """Without `rates`, the usual ones."""
 
     async def run() -> LoadComparison:
-        texts = await _texts(queries, count)
+        texts = await queries_or_names(queries, count or DIFFERENT_QUERIES)
         requests = [search_request(text, strategy) for text in texts]
         async with AsyncExitStack() as stack:
-            bare = await stack.enter_async_context(_target(BARE, bare_worker(strategy, texts)))
+            bare = await stack.enter_async_context(_target(BARE, bare_worker(strategy, texts, cached=cached)))
             ours = await stack.enter_async_context(_target(OURS, search_server(cached=cached)))
             targets = {target.name: target for target in (ours, bare)}
             for target in targets.values():
@@ -93,7 +90,7 @@ def bench_sustained(
     on_progress: OnProgress,
 ) -> Sustained:
     async def run() -> Sustained:
-        texts = await _texts(queries, count)
+        texts = await queries_or_names(queries, count or DIFFERENT_QUERIES)
         requests = [search_request(text, strategy) for text in texts]
         async with _target(OURS, search_server(cached=cached)) as target:
             await _warm_up(target, requests)
@@ -122,14 +119,6 @@ async def _warm_up(target: Target, requests: Sequence[bytes]) -> None:
             f"{target.name} does not answer as it should: {', '.join(figures.errors)}",
             hint="run `toolscript doctor --index`, and `toolscript serve` to see its log",
         )
-
-
-async def _texts(queries: Path | None, count: int | None) -> list[str]:
-    wanted = count or DIFFERENT_QUERIES
-    if queries is not None:
-        return read_queries(queries, wanted)
-    async with open_stores(load_settings()) as stores:
-        return await names_from_catalog(stores.catalog, wanted)
 
 
 def _from(requests: Sequence[bytes], first: int) -> list[bytes]:

@@ -64,10 +64,12 @@ async def search_server(*, cached: bool) -> AsyncIterator[Child]:
 
 
 @asynccontextmanager
-async def bare_worker(strategy: Strategy, texts: Sequence[str]) -> AsyncIterator[Child]:
+async def bare_worker(strategy: Strategy, texts: Sequence[str], *, cached: bool) -> AsyncIterator[Child]:
+    """`texts` are all that it will be asked."""
     with _kept_port() as port:
         command = (sys.executable, "-m", "toolscript.service.bare_worker", str(port), strategy.value)
-        async with _child(command, port, "toolscript doctor --index", {}, json.dumps(texts)) as child:
+        extra = {} if cached else NO_CACHE
+        async with _child(command, port, "toolscript doctor --index", extra, json.dumps(texts)) as child:
             yield child
 
 

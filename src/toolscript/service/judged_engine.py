@@ -107,7 +107,7 @@ class ServiceEngine:
 
 def _route(answer: ToolAnswer, by_skill: ItemsBySkill) -> Route:
     """`hybrid` goes by skills too, and searches all items beside."""
-    skills = answer.routed or ()
+    skills = answer.skill_ids_used or ()
     share = by_skill.share(skills) if answer.strategy_used is Strategy.HIERARCHICAL else 1.0
     return Route(answer.strategy_used, skills, share, by_skill.skills)
 

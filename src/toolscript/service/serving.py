@@ -1,7 +1,5 @@
 """serve: searches over HTTP."""
 
-import asyncio
-import gc
 import logging
 import os
 import signal
@@ -17,6 +15,7 @@ from toolscript.errors import Unavailable
 from toolscript.model.models import IndexCard
 from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
+from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.skills import skill_management
@@ -34,7 +33,7 @@ def serve(*, host: str | None, port: int | None) -> None:
     settings = load_settings()
     configure_logs(settings.log_level, settings.log_format)
 
-    async def run() -> None:
+    async def answer() -> None:
         async with open_app(settings) as app:
             config = uvicorn.Config(
                 app, host=host or settings.host, port=settings.port if port is None else port, log_config=None
@@ -43,20 +42,10 @@ def serve(*, host: str | None, port: int | None) -> None:
             # before its syncs are interrupted and the servers they started are ended.
             for sign in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(sign, lambda *_: None)
-            _collect_seldom()
+            collect_seldom()
             await uvicorn.Server(config).serve()
 
-    asyncio.run(run())
-
-
-def _collect_seldom() -> None:
-    """A search leaves hardly any circles behind, and looking for them stops all searches for a while.
-
-    What is there at the start stays, and is never looked at again.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 1_000)
+    run(answer())
 
 
 @asynccontextmanager

@@ -37,10 +37,12 @@ def skill(id_: str, score: float | None = 0.5, by: MatchedBy = MatchedBy.VECTOR)
     return MatchedSkill(id_, id_.title(), f"About {id_}", score, 1_234, by)
 
 
-def routed(*skills: MatchedSkill, strategy: Strategy = Strategy.HIERARCHICAL, unskilled: int = 0) -> ToolAnswer:
+def routed(
+    *skills: MatchedSkill, strategy: Strategy = Strategy.HIERARCHICAL, unskilled: int | None = 0
+) -> ToolAnswer:
     ids = tuple(one.id for one in skills)
     answer = ToolAnswer("x", (), 0, "hybrid", Timings(), strategy_used=strategy, unskilled_count=unskilled)
-    return replace(answer, skills=skills, routed=None if strategy is Strategy.DIRECT else ids)
+    return replace(answer, skills=skills, skill_ids_used=None if strategy is Strategy.DIRECT else ids)
 
 
 def test_skills_are_named_with_how_they_were_matched() -> None:
@@ -48,6 +50,12 @@ def test_skills_are_named_with_how_they_were_matched() -> None:
     assert routing_text(answer, wanted="hierarchical") == (
         "routed by 2 skills: files (vector 0.61), git (words); about 2,400 items are in no skill, and left out"
     )
+
+
+@pytest.mark.parametrize("unskilled", [0, None])
+def test_where_nothing_is_left_out_or_nobody_knows_nothing_is_said_of_it(unskilled: int | None) -> None:
+    answer = routed(skill("files"), unskilled=unskilled)
+    assert routing_text(answer, wanted="hierarchical") == "routed by 1 skill: files (vector 0.50)"
 
 
 def test_many_skills_are_counted_and_the_first_are_named() -> None:

@@ -47,23 +47,25 @@ class DensePlanner:
 
     def checked(self, plan: DensePlan, found: Sequence[Sequence[Candidate]], limit: int) -> list[Candidate] | None:
         """The best that pass, or None when the engine may have more of them than it was asked for."""
-        passed = [hit for one in found for hit in one if all(_holds(hit.fields, each) for each in plan.checked)]
-        if plan.checked:
-            asked = sum(map(len, found))
-            if asked and self._broad.issuperset(plan.checked):
-                self._learn(plan.checked, len(passed) / asked)
-            if len(passed) < limit and any(len(one) >= plan.limit for one in found):
-                return None
-        return passed[:limit] if len(found) == 1 else _best(passed, limit)
+        if not plan.checked:
+            return list(found[0]) if len(found) == 1 else best_of(found, limit)
+        passed = [[hit for hit in one if all(_holds(hit.fields, each) for each in plan.checked)] for one in found]
+        asked = sum(map(len, found))
+        if asked and self._broad.issuperset(plan.checked):
+            self._learn(plan.checked, sum(map(len, passed)) / asked)
+        pairs = zip(passed, found, strict=True)
+        if any(len(kept) < limit and len(one) >= plan.limit for kept, one in pairs):
+            return None
+        return best_of(passed, limit)
 
     def _learn(self, checked: Where, share: float) -> None:
         before = self._passing.get(checked, FIRST_GUESS)
         self._passing[checked] = before + LEARNING * (share - before)
 
 
-def _best(hits: Sequence[Candidate], limit: int) -> list[Candidate]:
+def best_of(found: Sequence[Sequence[Candidate]], limit: int) -> list[Candidate]:
     """A point that has values of two groups was found by both."""
-    once = {hit.id: hit for hit in hits}
+    once = {hit.id: hit for hits in found for hit in hits}
     return sorted(once.values(), key=lambda hit: (-hit.score, hit.id))[:limit]
 
 

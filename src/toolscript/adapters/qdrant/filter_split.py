@@ -25,6 +25,7 @@ class Sizes:
     segments: int = 1
     scanned: int = 1
     values: Mapping[str, Mapping[Scalar, int]] = field(default_factory=dict)
+    most_values: int = 10_000
 
     def is_broad(self, condition: Condition) -> bool:
         """Whether a graph is walked at all, and this filter would cut more of its links than it saves."""
@@ -40,7 +41,9 @@ class Sizes:
         known = self.values.get(condition.field)
         if known is None or len(condition.any_of) < 2:
             return [condition]
-        size = {value: known.get(value, 0) / self.segments for value in condition.any_of}
+        # Where not all values are listed, one that is not may be as large as the smallest that is.
+        unlisted = min(known.values(), default=0) if len(known) >= self.most_values else 0
+        size = {value: known.get(value, unlisted) / self.segments for value in condition.any_of}
         linked = tuple(value for value in size if size[value] > self.scanned)
         small = sorted((value for value in size if value not in linked), key=lambda value: size[value])
         groups = [*_packed(small, size, self.scanned * SAFE), *([linked] if linked else [])]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.common_terms import CommonTerms
 from toolscript.adapters.qdrant.connection import Qdrant, translated
-from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner
+from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner, best_of
+from toolscript.adapters.qdrant.filter_split import split
 from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
 from toolscript.adapters.qdrant.sample import Sample, Sampler
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
@@ -97,9 +98,11 @@ class QdrantIndex:
         passed = self._planner.checked(plan, found, ask.limit)
         if passed is not None:
             return passed
-        everything = DensePlan((ask.where,), (), ask.limit)
-        (answer,) = await self._query_batch([self._dense_query(ask, vector, everything, ask.where)])
-        return _candidates(answer, ask.fields)
+        everything = DensePlan(tuple(split(ask.where, self._sample.sizes)), (), ask.limit)
+        again = await self._query_batch(
+            [self._dense_query(ask, vector, everything, where) for where in everything.sent]
+        )
+        return best_of([_candidates(answer, ask.fields) for answer in again], ask.limit)
 
     async def put(self, points: Sequence[Point]) -> None:
         if not points:
@@ -142,9 +145,11 @@ class QdrantIndex:
         self._sample = await self._sampler.take()
 
     async def _keep_sampled(self) -> None:
-        """Nobody waits for a newer sample where there is one."""
+        """Nobody waits for a newer sample where there is one; those who wait for the first wait for the same."""
         if not self._sample.common.points:
-            await self.sample()
+            if self._sampling is None or self._sampling.done():
+                self._sampling = asyncio.ensure_future(self.sample())
+            await asyncio.shield(self._sampling)
         elif time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
             self._sampled_at = time.monotonic()
             self._sampling = asyncio.ensure_future(self._sample_again())

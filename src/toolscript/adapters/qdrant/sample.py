@@ -12,8 +12,6 @@ from toolscript.adapters.qdrant.filter_split import Sizes
 from toolscript.adapters.qdrant.layout import WORDS, Layout, scanned_vectors
 from toolscript.model.index import Scalar
 
-MOST_VALUES = 10_000
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -60,7 +58,8 @@ class Sampler:
         return max(1, int(answer.result.segments_count))
 
     async def _values(self, field_name: str) -> Mapping[Scalar, int]:
-        request = wire.FacetCounts(collection_name=self._name, key=field_name, limit=MOST_VALUES, exact=False)
+        most = Sizes.most_values
+        request = wire.FacetCounts(collection_name=self._name, key=field_name, limit=most, exact=False)
         answer = await self._points("Facet", request)
         return {hit.value.string_value: int(hit.count) for hit in answer.hits}
 

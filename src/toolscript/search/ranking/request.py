@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from toolscript.model.models import Matrix, Vector
 from toolscript.model.words import STEM_SHARE, SURFACE_SHARE, terms_of_word, without_stop_words, words_of
 from toolscript.search.ranking.actions import action_asked, without_phrases, words_in_order
@@ -15,8 +13,8 @@ from toolscript.search.ranking.wishes import MOST_WISHES, subject_of, wishes_in
 # A corrected word is a guess; a word of a value is seldom what is asked for.
 TRUST_IN_A_CORRECTION = 0.8
 TRUST_IN_A_VALUE = 0.5
-# The text, the text without its values, and its wishes.
-MOST_TEXTS = 2 + MOST_WISHES
+# The text and its wishes.
+MOST_TEXTS = 1 + MOST_WISHES
 
 NOTHING_CORRECTED: Mapping[str, str] = {}
 
@@ -62,15 +60,12 @@ class Request:
     @property
     def texts(self) -> tuple[str, ...]:
         """What has to be embedded, each text once."""
-        return tuple(dict.fromkeys((self.text, self.plain, *(wish.text for wish in self.wishes))))
+        return tuple(dict.fromkeys((self.text, *(wish.text for wish in self.wishes))))
 
     def vectors(self, embedded: Matrix) -> list[Vector]:
-        """A vector for each part, from those of `texts`; the whole is asked with and without its values."""
+        """A vector for each part, from those of `texts`."""
         known = dict(zip(self.texts, embedded, strict=True))
-        whole = known[self.text] + known[self.plain]
-        length = float(np.linalg.norm(whole))
-        first = whole / length if length > 1e-9 else known[self.text]
-        return [np.asarray(first, dtype=np.float32), *(known[wish.text] for wish in self.wishes)]
+        return [known[part.text] for part in self.parts]
 
 
 def read_request(text: str, meant: Mapping[str, str] = NOTHING_CORRECTED) -> Request:

@@ -51,7 +51,12 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
             Path | None, typer.Option(help="JSON lines with a `text` each; without it, names from the catalog.")
         ] = None,
         keep: Annotated[
-            bool, typer.Option("--keep", help="Leave the indexes there: the next run need not fill them.")
+            bool,
+            typer.Option(
+                "--keep",
+                help="Leave the indexes there: the next run of as many points uses them as they are. They are to "
+                "be dropped when the catalog changes: a run without it does so at its end.",
+            ),
         ] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     ) -> None:

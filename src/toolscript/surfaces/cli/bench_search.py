@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 import typer
 
-from toolscript.errors import InvalidRequest
+from toolscript.errors import InvalidRequest, SetupError
 from toolscript.model.measurements import Comparison, LoadComparison, LoadCurve, Sustained
 from toolscript.model.progress import OnProgress
 from toolscript.model.queries import Strategy
@@ -84,7 +84,7 @@ Rate = Annotated[
 Seconds = Annotated[float, typer.Option("--seconds", min=1, help="With --rate: for how long.")]
 Cached = Annotated[
     bool,
-    typer.Option("--cached", help="Let the server remember the vectors of queries; without it, each is embedded."),
+    typer.Option("--cached", help="Let both remember the vectors of queries; without it, each is embedded."),
 ]
 
 
@@ -164,8 +164,8 @@ class _Asked:
         curves = {"bare": _curve(compared.bare), "ours": _curve(compared.ours)}
         ratio = {"throughput_ratio": compared.throughput_ratio}
         self._show({**asdict(compared), **curves, **ratio}, load_table(compared))
-        if least is not None and compared.throughput_ratio < least:
-            raise typer.Exit(2)
+        if least is not None:
+            _require_throughput(compared, least)
 
     def sustained(self, rate: float, seconds: float) -> None:
         with progress() as on_progress:
@@ -182,6 +182,20 @@ class _Asked:
 
     def _show(self, result: Mapping[str, object], text: str) -> None:
         show(result, text, as_json=self._as_json)
+
+
+def _require_throughput(compared: LoadComparison, least: float) -> None:
+    """Where a curve has no end, its throughput is only what was asked of it, and a ratio says nothing."""
+    endless = [
+        name for name, curve in (("search", compared.ours), ("bare", compared.bare)) if not curve.is_complete
+    ]
+    if endless:
+        raise SetupError(
+            f"no rate was too much for {' and '.join(endless)}: --least has nothing to compare",
+            hint="give higher --rates",
+        )
+    if compared.throughput_ratio < least:
+        raise typer.Exit(2)
 
 
 def _curve(curve: LoadCurve) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`toolscript tools`: asks a running service for tools, and for the skills it would look for them in."""
+"""`toolscript tools`: asks a running service for tools, or for its skill stage alone."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -101,7 +101,7 @@ def _skills(group: typer.Typer, service: Service) -> None:
         timeout: option.Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
-        """Show the skills that a search would be routed by. Exit code 1: none matches."""
+        """Run the skill stage alone: at most `limit` skills, by vector first. Exit code 1: none matches."""
         asked = _given(query=query, limit=limit, threshold=threshold)
         answer, data = service().find_skills(asked, url=url, seconds=timeout)
         if as_json:

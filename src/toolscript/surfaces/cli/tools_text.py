@@ -43,12 +43,17 @@ def routing_text(answer: ToolAnswer, *, wanted: object) -> str:
     if answer.strategy_used is Strategy.DIRECT:
         nothing_matched = wanted != Strategy.DIRECT and "skills" not in answer.degraded and not answer.skills
         return "no skill matched: all items were searched" if nothing_matched else "all items were searched"
-    count = len(answer.routed or ())
+    count = len(answer.skill_ids_used or ())
     by = f"{count:,} {'skill' if count == 1 else 'skills'}: {_listed(answer.skills)}"
     if answer.strategy_used is Strategy.HYBRID:
         return f"all items were searched, and once more those of {by}"
-    left_out = "1 item is" if answer.unskilled_count == 1 else f"{answer.unskilled_count:,} items are"
-    return f"routed by {by}{f'; about {left_out} in no skill, and left out' if answer.unskilled_count else ''}"
+    return f"routed by {by}{_left_out(answer.unskilled_count)}"
+
+
+def _left_out(unskilled: int | None) -> str:
+    if not unskilled:
+        return ""
+    return f"; about {'1 item is' if unskilled == 1 else f'{unskilled:,} items are'} in no skill, and left out"
 
 
 def degraded_lines(parts: Sequence[str]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def _metadata(answer: ToolAnswer) -> Metadata:
     return Metadata.model_construct(
         strategy_used=answer.strategy_used,
         search_type_used=answer.search_type_used,
-        skill_ids_used=None if answer.routed is None else list(answer.routed),
+        skill_ids_used=None if answer.skill_ids_used is None else list(answer.skill_ids_used),
         stage1_skill_count=len(answer.skills),
         stage2_candidate_count=answer.candidate_count,
         final_count=len(answer.hits),

@@ -165,8 +165,9 @@ class Metadata(BaseModel):
     stage1_skill_count: int
     stage2_candidate_count: int = Field(description="Items that reach the threshold, before the limit.")
     final_count: int
-    unskilled_count: int = Field(
-        description="About how many items are in no skill: `direct` and `hybrid` alone can find those."
+    unskilled_count: int | None = Field(
+        description="About how many items are in no skill: `direct` and `hybrid` alone can find those. "
+        "Null where the index did not answer."
     )
     query_embedding_time_ms: float
     skill_search_time_ms: float

@@ -46,7 +46,7 @@ def tool_search_routes(search: ToolSearch) -> APIRouter:
         "/skills",
         response_model=list[SkillMatch],
         responses=ANSWERS,
-        summary="The skills a search would be routed by",
+        summary="The skill stage alone: at most `limit` skills, by vector first",
     )
     async def search_skills(
         query: Text,

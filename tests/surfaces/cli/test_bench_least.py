@@ -1,0 +1,66 @@
+"""`bench search --load --least`: a ratio is judged only where both curves have an end."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import pytest
+
+from toolscript.model.measurements import LoadComparison, LoadCurve, LoadFigures
+from toolscript.model.queries import Strategy
+from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
+from toolscript.surfaces.cli.app import run
+
+Benched = Callable[[LoadCurve, LoadCurve], tuple[int, str]]
+
+
+class Measured:
+    """A service that has measured already."""
+
+    def __init__(self, bare: LoadCurve, ours: LoadCurve) -> None:
+        self._done = LoadComparison(Strategy.DIRECT, 40, False, bare, ours)
+
+    def bench_load(self, **_: object) -> LoadComparison:
+        return self._done
+
+
+def curve(carried: float, answered: Sequence[float] = ()) -> LoadCurve:
+    """`answered` is what became of a rate that was too much."""
+    figures = LoadFigures(carried, carried, 10, 1.0, 1.0, 1.0, 1.0, saturated=False)
+    beyond = [LoadFigures(100.0, one, 10, 9.0, 9.0, 9.0, 9.0, saturated=True) for one in answered]
+    return LoadCurve((figures, *beyond))
+
+
+@pytest.fixture
+def benched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Benched:
+    def bench(bare: LoadCurve, ours: LoadCurve) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["toolscript", "bench", "search", "--load", "--least", "0.8"])
+        service = cast("ServiceCommands", Measured(bare, ours))
+        with pytest.raises(SystemExit) as ended:
+            run(build_cli(lambda: service, lambda: cast("GatewayCommands", None)))
+        return int(ended.value.code or 0), capsys.readouterr().err
+
+    return bench
+
+
+def test_where_both_have_an_end_the_ratio_decides(benched: Benched) -> None:
+    assert benched(curve(40, [50]), curve(40, [45]))[0] == 0
+    code, said = benched(curve(40, [50]), curve(20, [30]))
+    assert (code, "--rates" in said) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("bare", "ours", "endless"),
+    [
+        (curve(40), curve(40), "search and bare"),
+        (curve(40), curve(40, [45]), "bare"),
+        (curve(40, [50]), curve(40), "search"),
+    ],
+)
+def test_without_an_end_it_fails_and_says_to_go_higher(
+    benched: Benched, bare: LoadCurve, ours: LoadCurve, endless: str
+) -> None:
+    code, said = benched(bare, ours)
+    assert code == 2
+    assert f"no rate was too much for {endless}:" in said
+    assert "higher --rates" in said
