@@ -18,6 +18,7 @@ WORDS_VERSION = 1
 
 STEM_SHARE, SURFACE_SHARE = 0.65, 0.35
 MAX_WORD = 64
+SHORT = 1_000
 
 STOP_WORDS = frozenset(
     [
@@ -121,6 +122,16 @@ _ENGLISH, _RUSSIAN = SnowballStemmer("english"), SnowballStemmer("russian")
 
 def words_of(text: str) -> list[str]:
     """The words of a text in order, lower case, identifiers both whole and in parts."""
+    return list(_words_of_short(text)) if len(text) <= SHORT else _words_of(text)
+
+
+@lru_cache(maxsize=512)
+def _words_of_short(text: str) -> tuple[str, ...]:
+    """A request is taken into words by whoever looks at it."""
+    return tuple(_words_of(text))
+
+
+def _words_of(text: str) -> list[str]:
     return [word[:MAX_WORD] for run in _COMPOUND.findall(_normal(text)) for word in _words_of_run(run)]
 
 

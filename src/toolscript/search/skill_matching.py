@@ -11,7 +11,7 @@ from toolscript.model.models import Vector
 from toolscript.model.results import MatchedBy, MatchedSkill
 from toolscript.model.skills import skill_point_id
 from toolscript.ports import Index
-from toolscript.search.point_memory import PointMemory, revisions_of
+from toolscript.search.point_memory import PointMemory, RememberedById, revisions_of
 from toolscript.search.ranking import Request
 
 MOST_SKILLS = 8
@@ -28,6 +28,7 @@ class SkillMatching:
         self._skills = skills
         self._items = items
         self._memory = memory
+        self._remembered_skills = PointMemory(skills)
 
     async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
         """The skills of each of the items that share the most words with the request. Needs no vector."""
@@ -55,13 +56,14 @@ class SkillMatching:
             fields = (await self._skills.fields(points, SKILL_FIELDS)).values() if points else ()
             active = [one for one in fields if one.get("is_active")]
             return {}, {str(one["id"]): _matched(one, None, MatchedBy.WORDS) for one in active}
-        asks = [Ask(vector, where=(ACTIVE,), limit=limit, fields=SKILL_FIELDS)]
+        asks = [Ask(vector, where=(ACTIVE,), limit=limit)]
         if points:
-            asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points, fields=SKILL_FIELDS))
-        near, *known = [_by_score(found.dense or ()) for found in await self._skills.search_all(asks)]
+            asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points))
+        near, *known = [found.dense or () for found in await self._skills.search_all(asks)]
         near_enough = [hit for hit in near if hit.score >= threshold]
         worded = [hit for hits in known for hit in hits]
-        return _all_matched(near_enough, MatchedBy.VECTOR), _all_matched(worded, MatchedBy.WORDS)
+        read = await self._remembered_skills.read(revisions_of([*near_enough, *worded]))
+        return _all_matched(near_enough, read, MatchedBy.VECTOR), _all_matched(worded, read, MatchedBy.WORDS)
 
 
 def room_for_words(by_vector: int) -> int:
@@ -85,13 +87,10 @@ def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], m
     return chosen
 
 
-def _by_score(hits: Sequence[Candidate]) -> list[Candidate]:
-    return sorted(hits, key=lambda hit: (-hit.score, str(hit.fields["id"])))
-
-
-def _all_matched(hits: Sequence[Candidate], by: MatchedBy) -> dict[str, MatchedSkill]:
-    matched = (_matched(hit.fields, hit.score, by) for hit in hits)
-    return {skill.id: skill for skill in matched}
+def _all_matched(hits: Sequence[Candidate], read: RememberedById, by: MatchedBy) -> dict[str, MatchedSkill]:
+    """Best first; one that is gone meanwhile is left out."""
+    matched = [_matched(read[hit.id].fields, hit.score, by) for hit in hits if hit.id in read]
+    return {skill.id: skill for skill in sorted(matched, key=lambda skill: (-(skill.score or 0.0), skill.id))}
 
 
 def _matched(fields: Fields, score: float | None, by: MatchedBy) -> MatchedSkill:

@@ -9,19 +9,11 @@ import numpy as np
 from toolscript.model.index import Ask, Candidates, Where
 from toolscript.model.models import Vector
 from toolscript.model.queries import USUAL, Strategy, ToolQuery
-from toolscript.model.skills import skill_point_id
 from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.item_stage import where_of
 from toolscript.search.point_memory import PointMemory, Revisions, revisions_of
 from toolscript.search.ranking import CANDIDATES_PER_ARM, LOOKED_AT, Request, read_request
-from toolscript.search.skill_matching import (
-    ACTIVE,
-    SKILL_FIELDS,
-    WORD_HITS,
-    SkillsOfItems,
-    covering,
-    room_for_words,
-)
+from toolscript.search.skill_matching import SkillMatching, SkillsOfItems
 from toolscript.search.stages import Stages
 
 RETURNED = ToolQuery.limit
@@ -40,7 +32,8 @@ class BareAnswer:
 class BarePipeline:
     """`prepare` reads the requests beforehand: what is asked is known when the clock starts.
 
-    It remembers points as a search does: what a search need not ask, it does not ask either.
+    It remembers points and matches skills as a search does: what a search need not ask, it does not ask either,
+    and which skills match decides what the engine has to do next.
     """
 
     embedder: Embedder
@@ -52,6 +45,7 @@ class BarePipeline:
 
     def __post_init__(self) -> None:
         self._memory = PointMemory(self.items)
+        self._matching = SkillMatching(self.skills, self.items, self._memory)
 
     def prepare(self, texts: Sequence[str]) -> None:
         self._requests.update((text, read_request(ToolQuery(text).text)) for text in texts)
@@ -59,7 +53,11 @@ class BarePipeline:
     async def run(self, text: str) -> BareAnswer:
         request = self._requests[text]
         stages = Stages()
-        worded = None if self.strategy is Strategy.DIRECT else asyncio.ensure_future(self._worded(request))
+        worded = (
+            None
+            if self.strategy is Strategy.DIRECT
+            else asyncio.ensure_future(self._matching.by_words(request, ()))
+        )
         vectors = request.vectors(np.array(await asyncio.gather(*map(self.embedder.embed_query, request.texts))))
         stages.end("embedding")
         if worded is None:
@@ -79,27 +77,11 @@ class BarePipeline:
     ) -> Found:
         is_hybrid = self.strategy is Strategy.HYBRID
         direct = asyncio.ensure_future(self._search(request, vectors)) if is_hybrid else None
-        skills = await self._matched(vectors[0], await worded)
+        matched = await self._matching.match(vectors[0], await worded, SKILL_LIMIT, USUAL.skill)
+        skills = [skill.id for skill in matched]
         stages.end("skills")
         routed = await self._search(request, vectors, where_of(None, skills)) if skills or not is_hybrid else ()
         return [*(await direct if direct else ()), *routed]
-
-    async def _worded(self, request: Request) -> SkillsOfItems:
-        hits = (await self.items.search(Ask(terms=request.whole.terms, limit=WORD_HITS))).words or ()
-        read = await self._memory.read(revisions_of(hits))
-        return [read[hit.id].skill_ids for hit in hits if hit.id in read]
-
-    async def _matched(self, vector: Vector, of_items: SkillsOfItems) -> list[str]:
-        """Which they are decides what the engine has to do next, so they are chosen as the search chooses them."""
-        points = tuple(map(skill_point_id, dict.fromkeys(skill for skills in of_items for skill in skills)))
-        asks = [Ask(vector, where=(ACTIVE,), limit=SKILL_LIMIT, fields=SKILL_FIELDS)]
-        if points:
-            asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points, fields=SKILL_FIELDS))
-        near, *known = [found.dense or () for found in await self.skills.search_all(asks)]
-        chosen = {str(hit.fields["id"]): hit for hit in near if hit.score >= USUAL.skill}
-        active = {str(hit.fields["id"]) for hits in known for hit in hits}
-        kept = [[skill for skill in skills if skill in active] for skills in of_items]
-        return [*chosen, *covering(kept, already=chosen, most=room_for_words(len(chosen)))]
 
     async def _search(self, request: Request, vectors: Sequence[Vector], where: Where = ()) -> Found:
         parts = zip(vectors, request.parts, strict=True)

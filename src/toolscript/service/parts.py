@@ -90,8 +90,8 @@ async def _check_schema(pool: postgres.Pool, *, catalog_needed: bool) -> None:
 
 
 @asynccontextmanager
-async def open_embedder(settings: Settings, *, parallel: int = 1) -> AsyncIterator[Embedder]:
-    """`parallel` searches embed at once on one core each; 1: one batch at a time on all cores."""
+async def open_embedder(settings: Settings, *, parallel: int | None = None) -> AsyncIterator[Embedder]:
+    """`parallel` searches embed at once on one core each; None: one batch at a time on all cores."""
     # Imported here: a model's runtime takes longer to load than an import of items takes as a whole.
     if settings.embedding_url:
         from toolscript.adapters.openai_embeddings import OpenAIEmbedder
@@ -108,7 +108,7 @@ async def open_embedder(settings: Settings, *, parallel: int = 1) -> AsyncIterat
         return
     from toolscript.adapters.local_model import LocalEmbedder
 
-    threads = None if parallel == 1 else 1
+    threads, parallel = (None, 1) if parallel is None else (1, parallel)
     local = await asyncio.to_thread(LocalEmbedder, settings.embedding_model, threads=threads, parallel=parallel)
     try:
         yield local

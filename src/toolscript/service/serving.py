@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,7 @@ from toolscript.search.tools import ToolSearch
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks
 from toolscript.service.parts import open_embedder, open_stores
+from toolscript.service.processes import bound, in_processes
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.settings import Settings, load_settings
@@ -32,26 +34,29 @@ logger = logging.getLogger(__name__)
 def serve(*, host: str | None, port: int | None) -> None:
     settings = load_settings()
     configure_logs(settings.log_level, settings.log_format)
+    address = host or settings.host, settings.port if port is None else port
+    if settings.processes == 1:
+        run(_answer(settings, *address))
+        return
+    with bound(*address) as shared:
+        in_processes(settings.processes, lambda: run(_answer(settings, *address, shared)))
 
-    async def answer() -> None:
-        async with open_app(settings) as app:
-            config = uvicorn.Config(
-                app, host=host or settings.host, port=settings.port if port is None else port, log_config=None
-            )
-            # It raises the signal that stopped it once more when it has stopped, which would end this process
-            # before its syncs are interrupted and the servers they started are ended.
-            for sign in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(sign, lambda *_: None)
-            collect_seldom()
-            await uvicorn.Server(config).serve()
 
-    run(answer())
+async def _answer(settings: Settings, host: str, port: int, shared: socket.socket | None = None) -> None:
+    async with open_app(settings) as app:
+        config = uvicorn.Config(app, host=host, port=port, log_config=None)
+        # It raises the signal that stopped it once more when it has stopped, which would end this process
+        # before its syncs are interrupted and the servers they started are ended.
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(sign, lambda *_: None)
+        collect_seldom()
+        await uvicorn.Server(config).serve(sockets=None if shared is None else [shared])
 
 
 @asynccontextmanager
 async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
     """The HTTP API with everything behind it open. Refuses an index that another model made."""
-    cores = os.cpu_count() or 1
+    cores = max(1, (os.cpu_count() or 1) // settings.processes)
     async with (
         open_stores(settings, catalog_needed=False) as stores,
         open_embedder(settings, parallel=cores) as embedder,

@@ -81,6 +81,12 @@ class Settings(BaseSettings):
     postgres_connections: int = Field(default=10, ge=1, le=500, description="Most connections to the catalog.")
     host: str = Field(default="127.0.0.1", description="Address `serve` listens on.")
     port: int = Field(default=8080, ge=0, le=65535, description="Port `serve` listens on.")
+    processes: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="How many processes `serve` answers with; each loads the model and has caches of its own.",
+    )
     admin_token: Annotated[SecretStr, AfterValidator(_header_safe)] = Field(
         default=SecretStr(""),
         description="What writes over HTTP must carry as a bearer token; empty: only this machine may write. "

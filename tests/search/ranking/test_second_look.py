@@ -1,7 +1,6 @@
 """How well a candidate's words, name and action fit what was asked."""
 
 import math
-from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -116,7 +115,7 @@ def test_each_part_adds_its_weight_and_coverage_as_far_as_the_catalog_is_large()
 def test_any_fit_keeps_within_its_bounds(text: str, traits: Traits, points: int) -> None:
     found = fit(text, traits, catalog(points))
     assert found.action in (-1.0, 0.0, 1.0)
-    shares = [value for part, value in asdict(found).items() if part != "action"]
+    shares = [value for part, value in found._asdict().items() if part != "action"]
     assert all(0 <= share <= 1 + 1e-9 for share in shares)
 
 

@@ -68,10 +68,12 @@ def rank(request: Request, look: FirstLook, traits: TraitsById, recipe: Recipe) 
 
 def unmatched_words(request: Request, looked_at: Iterable[Traits]) -> tuple[str, ...]:
     """The words of a request that none of the candidates has, as they were said."""
-    there = frozenset[int]().union(*(traits.stems for traits in looked_at))
-    read = frozenset(words_of(without_phrases(request.text)))
-    meant = {word: request.meant.get(word, word) for word in request.words if word in read}
-    return tuple(word for word, as_read in meant.items() if terms_of_word(as_read)[0] not in there)
+    there = [traits.stems for traits in looked_at]
+    stem_of = {word: terms_of_word(request.meant.get(word, word))[0] for word in request.words}
+    nowhere = [word for word, stem in stem_of.items() if not any(stem in stems for stems in there)]
+    # What is part of a phrase that means another word was not asked for.
+    read = frozenset(words_of(without_phrases(request.text))) if nowhere else frozenset()
+    return tuple(word for word in nowhere if word in read)
 
 
 def _with_the_rest_behind(standing: Scores, added: Scores) -> Scores:
