@@ -117,7 +117,8 @@ class _Sending:
         self._requests = requests
         self._asked = asked
         self._told = told
-        self._idle = list(lines)
+        # In turn, as many callers would: a server of several processes has connections at each of them.
+        self._idle = deque(lines)
         self._busy: dict[int, Line] = {}
         self._waiting: deque[int] = deque()
         self._next = self._answers = 0
@@ -146,7 +147,7 @@ class _Sending:
 
     def _hand_out(self) -> None:
         while self._waiting and self._idle:
-            at, line = self._waiting.popleft(), self._idle.pop()
+            at, line = self._waiting.popleft(), self._idle.popleft()
             self._asked[at].sent = self._loop.time()
             self._busy[at] = line
             line.ask(self._requests[at % len(self._requests)], partial(self._answered, at))
