@@ -2,9 +2,11 @@
 
 Popular items are candidates again and again, and reading them costs as much as finding them. A candidate says
 which revision of its point was found; what is remembered of another revision is not used. Copies of a point may
-count differently, and one made anew counts from the start: so nothing is remembered for longer than a minute.
+count differently, and one made anew counts from the start: so nothing is remembered for longer than ten minutes,
+and not all that was read at once is forgotten at once.
 """
 
+import random
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -16,7 +18,7 @@ from toolscript.search.fallbacks import Attempt, Part
 from toolscript.search.ranking.traits import Traits, traits_of_fields
 
 REMEMBERED = 10_000
-REMEMBERED_SECONDS = 60.0
+REMEMBERED_SECONDS = 600.0
 
 Revisions = Mapping[int, int]
 
@@ -54,10 +56,10 @@ class PointMemory:
     def known(self, wanted: Revisions) -> RememberedById:
         """Those that need not be read."""
         found: dict[int, Remembered] = {}
-        oldest = time.monotonic() - REMEMBERED_SECONDS
+        now = time.monotonic()
         for id_, revision in wanted.items():
             held = self._points.get(id_)
-            if held is not None and held[0] == revision and held[1] > oldest:
+            if held is not None and held[0] == revision and held[1] > now:
                 self._points.move_to_end(id_)
                 found[id_] = held[2]
         return found
@@ -70,8 +72,7 @@ class PointMemory:
             return known
         read = {id_: _remembered(fields) for id_, fields in (await self._index.fields(missing)).items()}
         # One that changed since it was found is found with another revision next time, and read again.
-        now = time.monotonic()
-        self._points.update({id_: (wanted[id_], now, one) for id_, one in read.items() if wanted[id_]})
+        self._points.update({id_: (wanted[id_], _until(), one) for id_, one in read.items() if wanted[id_]})
         while len(self._points) > self._size:
             self._points.popitem(last=False)
         return {**known, **read}
@@ -80,6 +81,10 @@ class PointMemory:
         """When the index fails, those that need not be read."""
         known = self.known(wanted)
         return known if len(known) == len(wanted) else await attempt.or_else(Part.INDEX, self.read(wanted), known)
+
+
+def _until() -> float:
+    return time.monotonic() + REMEMBERED_SECONDS * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 def _remembered(fields: Fields) -> Remembered:
