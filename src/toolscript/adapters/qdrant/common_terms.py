@@ -1,8 +1,9 @@
 """Keeps a word search from reading the whole catalog.
 
 The engine reads, for each term of a query, the list of all points that have it. A common word's list is as long as
-the catalog. In a large collection the most common terms of a query are therefore left out, as many as it takes to
-stay within a budget: they say the least. A sample of the points tells which terms are common.
+the catalog. In a large collection the most common terms of a query therefore find nothing, as many as it takes to
+stay within a budget: they say the least, and count only on what the rarer ones have found. A sample of the points
+tells which terms are common.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from toolscript.model.index import Terms
 
-BUDGET = 1_000_000
+BUDGET = 250_000
 ALWAYS_KEPT = 4
 SAMPLE = 2_000
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from toolscript.model.index import Condition, Scalar, Where
 
 # Sizes are a minute old, and segments of unequal size.
-SAFE = 0.8
+SAFE = 0.5
 # From this share on a filter cuts more links of the graph than it saves.
 BROAD = 0.6
 

@@ -17,15 +17,16 @@ from toolscript.errors import IndexRejected, ToolscriptError
 from toolscript.model.index import NO_FIELDS, Ask, Candidate, Candidates, Fields, Point, PointVersion, Terms, Where
 from toolscript.model.models import IndexCard, Vector
 
-# How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds.
-EF = 400
+# How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds. In a
+# large graph some tight groups of points are found from far away only.
+EF, EF_LARGE, LARGE = 400, 1_000, 300_000
 SAMPLE_AGAIN_SECONDS = 60.0
 # Of so many times as many as are wanted, the words are looked at in full.
 LOOKED_UP = 3
 EXACTLY = wire.SearchParams(exact=True)
-BY_GRAPH = wire.SearchParams(
-    hnsw_ef=EF, quantization=wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
-)
+RESCORED = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
+BY_GRAPH = wire.SearchParams(hnsw_ef=EF, quantization=RESCORED)
+BY_LARGE_GRAPH = wire.SearchParams(hnsw_ef=EF_LARGE, quantization=RESCORED)
 
 logger = logging.getLogger(__name__)
 
@@ -162,7 +163,8 @@ class QdrantIndex:
 
     def _dense_query(self, ask: Ask, vector: Vector, plan: DensePlan, where: Where) -> wire.QueryPoints:
         query = self._query(ask, DENSE, _dense(vector), where, plan.limit, _dense_fields(ask, plan))
-        query.params.CopyFrom(EXACTLY if ask.exact else BY_GRAPH)
+        by_graph = BY_GRAPH if self._sample.common.points < LARGE else BY_LARGE_GRAPH
+        query.params.CopyFrom(EXACTLY if ask.exact else by_graph)
         return query
 
     def _words_query(self, ask: Ask, terms: Terms, affordable: Terms) -> wire.QueryPoints:
