@@ -57,7 +57,8 @@ ALL = (
     Requirement(
         "SLA-001",
         "Searches meet their time and throughput limits with the real engines",
-        deferred="`toolscript bench` measures against the bare engines; fixed limits need a machine of their own",
+        missing="the stages keep their limits and 100 searches a second are answered, but on two cores not with "
+        "p95 below 100 ms: docs/scale.md; tests compare ratios, for machines are noisy",
     ),
     # Skills and the write path
     Requirement("SK-001", "People manage skills over HTTP, and a default taxonomy ships and loads once"),

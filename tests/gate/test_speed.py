@@ -13,6 +13,7 @@ TRIES = 3
 MOST = 2.0
 
 
+@pytest.mark.requirement("SLA-001")
 @pytest.mark.alone
 @pytest.mark.parametrize("strategy", ["direct", "hierarchical"])
 def test_a_search_over_http_costs_little_more_than_its_bare_parts(
