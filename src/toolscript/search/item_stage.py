@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ class Retrieved:
         """Whether anybody could look."""
         return self.direct is not None or self.routed is not None
 
-    @property
+    @cached_property
     def revisions(self) -> dict[int, int]:
         """Of every point that was found."""
         candidates = [one for found in (self.direct, self.routed) for one in found or ()]

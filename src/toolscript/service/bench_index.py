@@ -20,7 +20,7 @@ from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.words import query_terms
 from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.tools import ToolSearch
-from toolscript.service.parts import open_embedder, open_stores
+from toolscript.service.parts import connect_qdrant, open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog
 from toolscript.settings import Settings, load_settings
 from toolscript.sync.item_vectors import embed_items
@@ -102,12 +102,7 @@ async def _skills(settings: Settings, card: IndexCard, real: RealPoints) -> Asyn
 async def _made(
     settings: Settings, name: str, card: IndexCard, *, keep: bool
 ) -> AsyncIterator[qdrant.QdrantIndexes]:
-    async with qdrant.connect(
-        settings.qdrant_url,
-        settings.qdrant_grpc_port,
-        api_key=settings.qdrant_api_key.get_secret_value(),
-        timeout_seconds=300,
-    ) as connected:
+    async with connect_qdrant(settings, timeout_seconds=300) as connected:
         indexes = qdrant.QdrantIndexes(connected, name, qdrant.Layout())
         await indexes.create(card)
         try:

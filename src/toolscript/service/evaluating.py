@@ -22,7 +22,7 @@ from toolscript.search.ranking.recipe import PARTS
 from toolscript.search.ranking.request import MOST_TEXTS
 from toolscript.service.judged_engine import Asking, service_engine
 from toolscript.service.judged_points import Collections
-from toolscript.service.parts import item_layout, open_embedder, skill_layout
+from toolscript.service.parts import connect_qdrant, item_layout, open_embedder, skill_layout
 from toolscript.settings import Settings, load_gateway_settings, load_settings
 
 
@@ -95,10 +95,7 @@ async def _catalog(settings: Settings) -> AsyncIterator[Catalog]:
 async def _connected(settings: Settings, strategy: Strategy) -> AsyncIterator[Collections]:
     """Under a name that nobody else uses: two measurements at once must not meet."""
     alias = f"eval_{uuid.uuid4().hex[:12]}"
-    key = settings.qdrant_api_key.get_secret_value()
-    async with qdrant.connect(
-        settings.qdrant_url, settings.qdrant_grpc_port, api_key=key, timeout_seconds=300
-    ) as connected:
+    async with connect_qdrant(settings, timeout_seconds=300) as connected:
         items = qdrant.QdrantIndexes(connected, alias, item_layout(settings))
         skills = qdrant.QdrantIndexes(connected, f"{alias}__skills", skill_layout(settings))
         yield Collections(items, None if strategy is Strategy.DIRECT else skills)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from toolscript.adapters import postgres, qdrant
@@ -37,13 +37,7 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
         pool = await stack.enter_async_context(
             postgres.open_pool(settings.postgres_url.get_secret_value(), size=settings.postgres_connections)
         )
-        engine = await stack.enter_async_context(
-            qdrant.connect(
-                settings.qdrant_url,
-                settings.qdrant_grpc_port,
-                api_key=settings.qdrant_api_key.get_secret_value(),
-            )
-        )
+        engine = await stack.enter_async_context(connect_qdrant(settings))
         await _check_schema(pool, catalog_needed=catalog_needed)
         yield Stores(
             postgres.PostgresCatalog(pool, hold_changes=settings.hold_changes),
@@ -55,6 +49,17 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
             _indexes(engine, settings, pool),
             pool,
         )
+
+
+def connect_qdrant(
+    settings: Settings, timeout_seconds: float = qdrant.TIMEOUT_SECONDS
+) -> AbstractAsyncContextManager[qdrant.Qdrant]:
+    return qdrant.connect(
+        settings.qdrant_url,
+        settings.qdrant_grpc_port,
+        api_key=settings.qdrant_api_key.get_secret_value(),
+        timeout_seconds=timeout_seconds,
+    )
 
 
 def item_layout(settings: Settings) -> qdrant.Layout:

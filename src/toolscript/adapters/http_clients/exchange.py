@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from toolscript.errors import InvalidRequest, Unavailable
+from toolscript.errors import Forbidden, InvalidRequest, NotFound, ToolscriptError, Unauthorized, Unavailable
+
+# What a status says of a request, whoever refuses it.
+REFUSALS: Mapping[int, type[ToolscriptError]] = {
+    400: InvalidRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    413: InvalidRequest,
+    422: InvalidRequest,
+}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from toolscript import errors
-from toolscript.adapters.http_clients.exchange import Answer, Peer, address_of, exchange, not_one, refusal_in
+from toolscript.adapters.http_clients.exchange import (
+    REFUSALS,
+    Answer,
+    Peer,
+    address_of,
+    exchange,
+    not_one,
+    refusal_in,
+)
 from toolscript.errors import InvalidRequest, ServerUnavailable, ToolscriptError, Unavailable
 from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.model.gateway_json import (
@@ -29,12 +37,7 @@ PAGE = 1_000
 MOST_PAGES = 1_000
 
 _BY_STATUS: Mapping[int, type[ToolscriptError]] = {
-    400: errors.InvalidRequest,
-    401: errors.Unauthorized,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    413: errors.InvalidRequest,
-    422: errors.InvalidRequest,
+    **REFUSALS,
     502: errors.ServerRejected,
     503: errors.NotReady,
 }

@@ -5,8 +5,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from toolscript import errors
-from toolscript.adapters.http_clients.exchange import Answer, Peer, address_of, exchange, not_one, refusal_in
+from toolscript.adapters.http_clients.exchange import (
+    REFUSALS,
+    Answer,
+    Peer,
+    address_of,
+    exchange,
+    not_one,
+    refusal_in,
+)
 from toolscript.errors import ToolscriptError, Unavailable
 from toolscript.model.results import SkillAnswer, ToolAnswer
 from toolscript.model.search_json import answer_from_json, skills_from_json
@@ -22,15 +29,6 @@ SERVICE = Peer(
 SEARCH = "/api/v1/search"
 DEGRADED_HEADER = "x-toolscript-degraded"
 REQUEST_ID_HEADER = "x-request-id"
-
-_BY_STATUS: Mapping[int, type[ToolscriptError]] = {
-    400: errors.InvalidRequest,
-    401: errors.Unauthorized,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    413: errors.InvalidRequest,
-    422: errors.InvalidRequest,
-}
 
 
 class ServiceClient:
@@ -70,7 +68,7 @@ class ServiceClient:
         told = refusal_in(answer)
         if not told.code:
             return not_one(SERVICE, self._address)
-        kind = _BY_STATUS.get(answer.status, Unavailable)
+        kind = REFUSALS.get(answer.status, Unavailable)
         request = answer.headers.get(REQUEST_ID_HEADER, "")
         logged = f"the service's log has it as request {request}" if answer.status >= 500 and request else ""
         message = f"the service answered {answer.status} {told.code}: {told.message}"
