@@ -6,7 +6,9 @@ ToolscriptError
 ├── NotFound                what the caller named does not exist
 ├── Conflict                what the caller wants was decided or taken already
 ├── Unauthorized            the caller did not show the token that is asked for
-├── Forbidden               the caller may not ask this from where it asks
+├── Forbidden               the caller may not ask this, or not from where it asks
+│   └── PlanExceeded        ... because its plan does not go so far
+├── TooManyRequests         the caller has asked as often as it may, for now
 ├── SetupError              this installation is not ready; the hint is the command that makes it so
 │   ├── ConfigInvalid       a config file cannot be used as it is
 │   ├── ModelMismatch       the index was built by another model or layout than the one in use
@@ -54,6 +56,12 @@ class Unauthorized(ToolscriptError): ...
 
 
 class Forbidden(ToolscriptError): ...
+
+
+class PlanExceeded(Forbidden): ...
+
+
+class TooManyRequests(ToolscriptError): ...
 
 
 class SetupError(ToolscriptError): ...

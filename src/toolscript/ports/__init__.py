@@ -11,24 +11,44 @@ from toolscript.model.items import Item, JsonObject, Schemas, StoredItem, StoreR
 from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
 from toolscript.model.text_usage import TextUsage
+from toolscript.ports.documents import (
+    Callers,
+    DocumentIndex,
+    QueryLog,
+    RequestBudget,
+    Reranker,
+    Spans,
+    TenantDocuments,
+    TenantPlaces,
+    Tenants,
+)
 from toolscript.ports.skills import Assignments, Classifier, SkillsBehind, SkillVectors, Suggestions, Taxonomy
 from toolscript.ports.sources import ItemChanges, SyncJobs
 
 __all__ = [
     "Assignments",
+    "Callers",
     "Catalog",
     "Classifier",
     "DirtySet",
+    "DocumentIndex",
     "Embedder",
     "Gateway",
     "Index",
     "Indexes",
     "ItemChanges",
+    "QueryLog",
+    "RequestBudget",
+    "Reranker",
     "SkillVectors",
     "SkillsBehind",
+    "Spans",
     "Suggestions",
     "SyncJobs",
     "Taxonomy",
+    "TenantDocuments",
+    "TenantPlaces",
+    "Tenants",
     "TextModel",
     "ToolServers",
     "VectorMemory",

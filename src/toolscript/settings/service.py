@@ -3,9 +3,10 @@
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from toolscript.errors import SetupError
+from toolscript.settings.documents import DocumentSettings
 
 
 def load_settings() -> "Settings":
@@ -25,7 +26,7 @@ def _header_safe(token: SecretStr) -> SecretStr:
     return token
 
 
-class Settings(BaseSettings):
+class Settings(DocumentSettings):
     """What an installation decides. docs/settings.md is generated from this class."""
 
     model_config = SettingsConfigDict(env_prefix="TOOLSCRIPT_", frozen=True, extra="ignore")

@@ -25,6 +25,8 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.Conflict: Row("VALIDATION_ERROR", 409),
     errors.Unauthorized: Row("UNAUTHORIZED", 401),
     errors.Forbidden: Row("FORBIDDEN", 403),
+    errors.PlanExceeded: Row("FORBIDDEN", 403),
+    errors.TooManyRequests: Row("RATE_LIMITED", 429),
     errors.SetupError: _UNAVAILABLE,
     errors.ConfigInvalid: _UNAVAILABLE,
     errors.ModelMismatch: _UNAVAILABLE,

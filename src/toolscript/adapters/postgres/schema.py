@@ -4,7 +4,7 @@ from toolscript.adapters.postgres.pool import MIGRATE_HINT, Pool, connection
 from toolscript.errors import SetupError
 
 # The last of the migrations.
-REVISION = "0003"
+REVISION = "0004"
 
 
 async def require_current_schema(pool: Pool) -> None:

@@ -9,16 +9,20 @@ from toolscript.model.index import Condition, PointVersion, Scalar, Where
 def to_value(value: object) -> wire.Value:
     if value is None:
         return wire.Value(null_value=wire.NullValue.NULL_VALUE)
-    if isinstance(value, bool):
-        return wire.Value(bool_value=value)
-    if isinstance(value, int):
-        return wire.Value(integer_value=value)
+    if isinstance(value, (bool, int, float)):
+        return _number(value)
     if isinstance(value, Mapping):
         fields = {str(key): to_value(inner) for key, inner in value.items()}
         return wire.Value(struct_value=wire.Struct(fields=fields))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return wire.Value(list_value=wire.ListValue(values=[to_value(inner) for inner in value]))
     return wire.Value(string_value=str(value))
+
+
+def _number(value: float) -> wire.Value:
+    if isinstance(value, bool):
+        return wire.Value(bool_value=value)
+    return wire.Value(integer_value=value) if isinstance(value, int) else wire.Value(double_value=value)
 
 
 def from_value(value: wire.Value) -> object:

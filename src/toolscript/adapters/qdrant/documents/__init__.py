@@ -1,0 +1,1 @@
+"""Documents of all tenants in one collection, over gRPC."""

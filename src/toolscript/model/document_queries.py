@@ -1,0 +1,82 @@
+"""A search for documents, as a value that cannot exist when it is invalid."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from toolscript.errors import BlankQuery, InvalidRequest
+from toolscript.model.filters import NO_FILTERS, Filters
+from toolscript.model.queries import SearchType
+from toolscript.model.text import readable
+
+MAX_DOCUMENT_QUERY = 2_000
+MAX_TOP_K = 200
+# So many of the best are ranked: offsets and cursors of a query end there.
+MOST_RANKED = 1_000
+MAX_SNIPPET = 4_000
+MAX_METADATA_FIELDS = 100
+# A cursor that asks for the first page, and for a cursor to the next.
+FIRST_PAGE = "*"
+
+
+class Fusion(StrEnum):
+    """How a hybrid search joins its arms: by ranks, by scores, or as we think best."""
+
+    RRF = "rrf"
+    ZSCORE = "zscore"
+    BEST = "best"
+
+
+class Rerank(StrEnum):
+    """Who looks at the best once more."""
+
+    OFF = "off"
+    CROSS_ENCODER = "cross_encoder"
+    LLM = "llm"
+
+
+@dataclass(frozen=True)
+class DocumentQuery:
+    """No text: whatever the filters let through, in no order of merit."""
+
+    text: str = ""
+    top_k: int = 10
+    offset: int = 0
+    search_type: SearchType = SearchType.HYBRID
+    fusion: Fusion | None = None
+    filters: Filters = NO_FILTERS
+    include_snippets: bool = True
+    snippet_max_chars: int = 240
+    metadata_fields: tuple[str, ...] | None = None
+    cursor: str = ""
+    rerank: Rerank = Rerank.OFF
+
+    def __post_init__(self) -> None:
+        _require(len(self.text) <= MAX_DOCUMENT_QUERY, "query", f"is longer than {MAX_DOCUMENT_QUERY} characters")
+        object.__setattr__(self, "text", readable(self.text).strip())
+        if not self.text and not self.filters and not self.cursor:
+            raise BlankQuery("neither a query nor filters", hint="say what to look for, or filter; or cursor '*'")
+        _require(1 <= self.top_k <= MAX_TOP_K, "top_k", f"must be 1 to {MAX_TOP_K}")
+        _require(0 <= self.offset <= MOST_RANKED, "offset", f"must be 0 to {MOST_RANKED}; a cursor goes further")
+        _require(
+            self.fusion is None or self.search_type is SearchType.HYBRID, "fusion", "is for search_type hybrid"
+        )
+        _require(not (self.cursor and self.offset), "offset", "and a cursor exclude each other")
+        _require(1 <= self.snippet_max_chars <= MAX_SNIPPET, "snippet_max_chars", f"must be 1 to {MAX_SNIPPET}")
+        _require(len(self.metadata_fields or ()) <= MAX_METADATA_FIELDS, "metadata_fields", "are too many fields")
+
+    @property
+    def wanted(self) -> int:
+        """How many of the best have to be known."""
+        return self.offset + self.top_k
+
+    @property
+    def fingerprint(self) -> bytes:
+        """The same for every page of one search."""
+        same = replace(self, cursor=FIRST_PAGE, offset=0, top_k=1, include_snippets=True, snippet_max_chars=1)
+        return hashlib.blake2b(repr(same).encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def _require(holds: bool, field: str, problem: str) -> None:
+    if not holds:
+        raise InvalidRequest(f"{field} {problem}", details={"field": field})

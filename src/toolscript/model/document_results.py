@@ -1,0 +1,58 @@
+"""What a search for documents answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from toolscript.model.documents import DocumentKey
+from toolscript.model.items import JsonObject
+
+
+class Exactness(StrEnum):
+    EXACT = "exact"
+    AT_LEAST = "at_least"
+    ABOUT = "about"
+
+
+@dataclass(frozen=True)
+class Total:
+    """How many documents a search would give if it were asked for all."""
+
+    value: int
+    exactness: Exactness = Exactness.EXACT
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A window of a document's text, from `start` to before `end`.
+
+    `highlights` are what matched, each from where to before where, counted from the window's first character.
+    """
+
+    text: str
+    start: int
+    end: int
+    highlights: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class DocumentHit:
+    """`passage` is the number of the one that matched best. `parts` are what each arm said of it."""
+
+    key: DocumentKey
+    id: str
+    score: float
+    metadata: JsonObject
+    snippet: Snippet | None = None
+    passage: int = 0
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DocumentAnswer:
+    hits: Sequence[DocumentHit]
+    total: Total
+    next_cursor: str = ""
+    degraded: tuple[str, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    reranked_by: str = ""

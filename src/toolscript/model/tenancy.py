@@ -1,0 +1,68 @@
+"""Who asks: a tenant, on a plan. Nothing of documents is read or written but for a caller."""
+
+import re
+from dataclasses import dataclass
+
+from toolscript.errors import Unauthorized
+
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Whose documents they are. The name comes from a verified token, or from whoever runs the installation."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not _TENANT.fullmatch(self.name):
+            raise Unauthorized(
+                "the tenant's name is none",
+                hint="1 to 128 letters, digits and ._:@-, the first a letter or a digit",
+            )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a tenant may do. None: as much as the installation can.
+
+    `metadata_fields` are those that may be asked for and filtered by.
+    """
+
+    name: str
+    max_top_k: int | None = None
+    metadata_fields: frozenset[str] | None = None
+    max_documents: int | None = None
+    requests_per_minute: int | None = None
+
+
+UNLIMITED = Plan("unlimited")
+
+
+@dataclass(frozen=True)
+class Caller:
+    tenant: Tenant
+    plan: Plan = UNLIMITED
+    subject: str = ""
+    scopes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many requests of a minute are left. `limit` None: there is none."""
+
+    limit: int | None = None
+    remaining: int = 0
+    resets_in_seconds: int = 60
+    allowed: bool = True
+
+
+@dataclass(frozen=True)
+class KnownTenant:
+    """A tenant that has written. `since` is when it first did, in ISO 8601."""
+
+    tenant: Tenant
+    since: str

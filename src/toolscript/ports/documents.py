@@ -1,0 +1,119 @@
+"""Documents of many tenants in one engine, and what surrounds them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from toolscript.model.document_cards import DocumentCard
+from toolscript.model.document_points import (
+    FoundPassages,
+    IndexedDocument,
+    PassageAsk,
+    PassageId,
+    WordStatistics,
+)
+from toolscript.model.document_results import Total
+from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
+from toolscript.model.filters import Filters
+from toolscript.model.query_log import LoggedQuery
+from toolscript.model.tenancy import Budget, Caller, KnownTenant, Plan, Tenant
+
+
+class TenantDocuments(Protocol):
+    """What one tenant has in an engine. Nothing here can reach what another has."""
+
+    @property
+    def tenant(self) -> Tenant: ...
+    async def search(self, ask: PassageAsk) -> FoundPassages: ...
+    async def statistics(self) -> WordStatistics:
+        """Of the tenant's first passages in the order of their keys, which is as good as a random sample."""
+
+    async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
+        """Of those documents that are there."""
+
+    async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
+        """Those passages that are there."""
+
+    async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
+        """The next documents in the order of their keys that pass; fewer than `limit` only at the end."""
+
+    async def count(self, filters: Filters) -> Total:
+        """How many documents pass: exactly, or about where that would take long."""
+
+    async def put(self, documents: Sequence[IndexedDocument]) -> None:
+        """Stores the documents, except where a newer version of one is there. Their keys are distinct.
+
+        Whoever is killed on the way leaves headers that are not complete, and nothing that has none.
+        """
+
+    async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
+        """Removes the documents with all passages; answers which of them were there."""
+
+    async def erase(self) -> None:
+        """Removes everything of this tenant."""
+
+
+class DocumentIndex(Protocol):
+    """One collection for all tenants. There is no way to a passage but through its tenant."""
+
+    @property
+    def card(self) -> DocumentCard: ...
+    def of(self, tenant: Tenant) -> TenantDocuments: ...
+    async def ready(self) -> None:
+        """Answers, or says what is wrong."""
+
+
+class TenantPlaces(Protocol):
+    """Where in a cluster a tenant's documents lie."""
+
+    async def own_shard(self, tenant: Tenant) -> bool: ...
+    async def move_to_own_shard(self, tenant: Tenant) -> int:
+        """Moves them while they are searched and written; answers how many passages. Done twice is done once."""
+
+
+class Tenants(Protocol):
+    """Which tenants there are."""
+
+    async def seen(self, tenant: Tenant) -> None:
+        """Remembers a tenant that has written."""
+
+    async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:
+        """The next in the order of their names; fewer than `limit` only at the end."""
+
+    async def forget(self, tenant: Tenant) -> None:
+        """Everything that is kept of it beside its documents: its name, its queries."""
+
+
+class Callers(Protocol):
+    """Who shows this token?"""
+
+    async def verify(self, token: str) -> Caller:
+        """The caller; Unauthorized for every token that is not certainly right."""
+
+
+class RequestBudget(Protocol):
+    """How many requests a tenant still has in this minute."""
+
+    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+        """Takes one, if one is left."""
+
+
+class Reranker(Protocol):
+    """Looks at a few candidates once more, each with the query."""
+
+    @property
+    def name(self) -> str: ...
+    async def scores(self, query: str, passages: Sequence[str]) -> Sequence[float]:
+        """One score a passage, higher is better, 0 to 1."""
+
+
+class Spans(Protocol):
+    """Says what is being done, to whoever traces it."""
+
+    def span(self, name: str, **facts: str | int | float | bool) -> AbstractContextManager[None]: ...
+
+
+class QueryLog(Protocol):
+    """Where searches are noted. Never waits, never fails a search."""
+
+    def record(self, query: LoggedQuery) -> None: ...

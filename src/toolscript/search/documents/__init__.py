@@ -1,0 +1,1 @@
+"""Finds documents of one tenant."""
