@@ -5,10 +5,9 @@ import json
 from dataclasses import asdict, dataclass
 
 from toolscript.model.models import ModelCard
+from toolscript.model.passages import PASSAGES_VERSION
 from toolscript.model.words import WORDS_VERSION
 
-# Part of the fingerprint: raise it whenever passages, their texts or the weights of their words change.
-PASSAGES_VERSION = 1
 
 
 @dataclass(frozen=True)

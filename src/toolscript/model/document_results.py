@@ -1,7 +1,7 @@
 """What a search for documents answers."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from toolscript.model.documents import DocumentKey
@@ -37,7 +37,7 @@ class Snippet:
 
 @dataclass(frozen=True)
 class DocumentHit:
-    """`passage` is the number of the one that matched best. `parts` are what each arm said of it."""
+    """`passage` is the number of the one that matched best."""
 
     key: DocumentKey
     id: str
@@ -45,7 +45,6 @@ class DocumentHit:
     metadata: JsonObject
     snippet: Snippet | None = None
     passage: int = 0
-    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,5 +53,4 @@ class DocumentAnswer:
     total: Total
     next_cursor: str = ""
     degraded: tuple[str, ...] = ()
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
     reranked_by: str = ""

@@ -1,17 +1,20 @@
-"""Filters over metadata: what they may say, and what they mean.
+"""Filters over metadata: what they may say, and what of a document they see.
 
-`filterable` is what of a document's metadata can be filtered by. Both the evaluator here and every engine work on
-it, so that a filter means the same everywhere:
+`filterable` is what of a document's metadata can be filtered by. The evaluator and every engine work on it, so
+that a filter means the same everywhere:
 - objects within objects are named by their path, `author.name`;
 - a field has values: texts, numbers and truths; a list has several, null and an empty list have none;
-- whatever else a list holds (a list, an object) cannot be filtered by;
-- a text that is a date, or a date and a time (ISO 8601), is a moment too.
+- whatever else a list holds (a list, an object) cannot be filtered by, nor can a field with a very long name;
+- a number counts by its first 15 digits, a whole one below 2^63 as a float64: so much survives every engine;
+- a text that is a date, or a date and a time (ISO 8601), is a moment too, to the microsecond.
 """
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from toolscript.errors import InvalidRequest
@@ -22,9 +25,18 @@ MOST_VALUES = 100
 MOST_FIELD = 200
 MOST_VALUE = 1_000
 
+LARGEST, SMALLEST = 1e300, 1e-300
+WHOLE_BELOW = 2.0**63
+
 Value = str | float | bool
-# The values of each field.
-Filterable = Mapping[str, tuple[Value, ...]]
+
+_DIGITS = 15
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ](?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
 
 
 class Op(StrEnum):
@@ -46,7 +58,15 @@ OF_MANY = frozenset({Op.IN, Op.NIN})
 
 @dataclass(frozen=True)
 class FieldCondition:
-    """`value` is one value; several for `in` and `nin`; true or false for `exists`."""
+    """`values` are one value; any number of them for `in` and `nin`; true or false for `exists`.
+
+    - `eq`: some value of the field equals it; `in`: equals one of these;
+    - `ne`, `nin`: the field has values, and none of them does;
+    - `lt`, `lte`, `gt`, `gte`: some number compares so with a number, some moment with a moment;
+    - `contains`: a text that stands alone has it within, as it is written; whatever else has it as a value;
+    - `exists`: the field has values, or has none.
+    Of a field that a document lacks nothing holds, but that it does not exist.
+    """
 
     field: str
     op: Op
@@ -56,14 +76,34 @@ class FieldCondition:
     def of(cls, field: str, op: str, value: object) -> "FieldCondition":
         """As a caller says it."""
         if op not in set(Op):
-            raise _problem(field, f"op {op[:20]!r} is none of {', '.join(Op)}")
-        return cls(field, Op(op), _values(field, Op(op), value))
+            raise _problem(field, f"{op[:20]!r} is no op", f"one of {', '.join(Op)}")
+        wanted = Op(op)
+        if wanted in OF_MANY:
+            if not isinstance(value, Sequence) or isinstance(value, str):
+                raise _problem(field, f"{op} takes a list of values", "write [a, b, c]")
+            return cls(field, wanted, tuple(value))
+        given = True if wanted is Op.EXISTS and value is None else value
+        return cls(field, wanted, (given,))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.field) <= MOST_FIELD:
-            raise _problem(self.field, f"a field's name has 1 to {MOST_FIELD} characters")
-        if self.op in ORDERED and moment_or_number(self.values[0]) is None:
-            raise _problem(self.field, f"{self.op} compares numbers, and dates like 2026-01-31T12:00:00Z")
+        if not 0 < len(self.field) <= MOST_FIELD or not _is_unicode(self.field):
+            raise _problem(self.field, "is no name of a field", f"a name has 1 to {MOST_FIELD} characters")
+        if len(self.values) > MOST_VALUES:
+            problem = f"{self.op} with {len(self.values)} values"
+            raise _problem(self.field, problem, f"at most {MOST_VALUES}; several conditions of `should` take more")
+        object.__setattr__(self, "values", tuple(_checked(self.field, value) for value in self.values))
+        if self.op not in OF_MANY:
+            self._require_one()
+
+    def _require_one(self) -> None:
+        if len(self.values) != 1:
+            raise _problem(self.field, f"{self.op} takes one value", "`in` and `nin` take several")
+        value = self.values[0]
+        if self.op is Op.EXISTS and not isinstance(value, bool):
+            raise _problem(self.field, "exists takes true or false", "true: it has values; false: it has none")
+        if self.op in ORDERED and moment_or_number(value) is None:
+            problem = f"{self.op} compares numbers or dates, not {str(value)[:40]!r}"
+            raise _problem(self.field, problem, "a number, or a date like 2026-01-31 or 2026-01-31T12:00:00Z")
 
 
 @dataclass(frozen=True)
@@ -77,7 +117,9 @@ class Filters:
     def __post_init__(self) -> None:
         if len(self.conditions) > MOST_CONDITIONS:
             raise InvalidRequest(
-                f"filters have at most {MOST_CONDITIONS} conditions", details={"field": "filters"}
+                f"filters: {len(self.conditions)} conditions, and at most {MOST_CONDITIONS} are taken",
+                hint="`in` and `nin` take many values in one condition",
+                details={"field": "filters"},
             )
 
     def __bool__(self) -> bool:
@@ -93,89 +135,106 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True)
 class Metadata:
-    """A document's metadata as filters see it; `moments` are those of the texts that are dates."""
+    """A document's metadata as filters see it: the values of each field, and the moments among its texts.
 
-    values: Filterable
+    `lists` are the fields whose values are those of a list, however many it has.
+    """
+
+    values: Mapping[str, tuple[Value, ...]]
     moments: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    lists: frozenset[str] = frozenset()
+
+    def alone(self, name: str) -> Value | None:
+        """The value of a field that has one and is no list."""
+        values = self.values.get(name, ())
+        return values[0] if len(values) == 1 and name not in self.lists else None
 
 
 def filterable(metadata: JsonObject) -> Metadata:
     gathered: defaultdict[str, list[Value]] = defaultdict(list)
-    for name, value in _leaves(metadata):
-        gathered[name].append(value)
-    values = {name: tuple(listed) for name, listed in gathered.items()}
+    lists = set()
+    for name, value in _fields(metadata):
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            lists.add(name)
+            gathered[name] += (plain for one in value if (plain := _plain(one)) is not None)
+        elif (plain := _plain(value)) is not None:
+            gathered[name].append(plain)
+    values = {name: tuple(listed) for name, listed in gathered.items() if listed}
     moments = {name: tuple(_moments(listed)) for name, listed in values.items()}
-    return Metadata(values, {name: found for name, found in moments.items() if found})
+    return Metadata(
+        values, {name: found for name, found in moments.items() if found}, frozenset(lists & set(values))
+    )
 
 
 def moment_or_number(value: Value) -> float | None:
-    """What `lt` and its like compare: a number, or the seconds of a moment."""
+    """What `lt` and its like compare: a number, or the microseconds of a moment."""
     if isinstance(value, bool):
         return None
-    return moment(value) if isinstance(value, str) else float(value)
+    return moment(value) if isinstance(value, str) else value
 
 
 def moment(text: str) -> float | None:
-    """A date, or a date and a time; without a zone it is UTC."""
-    if not 10 <= len(text) <= 40 or text[4:5] != "-" or text[7:8] != "-":
+    """The microseconds since 1970 of a date, or of a date and a time; without a zone it is UTC."""
+    if not _MOMENT.fullmatch(text):
         return None
     try:
         read = datetime.fromisoformat(text)
-        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    return float(((read if read.tzinfo else read.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND)
 
 
-def _leaves(value: Mapping[str, object], path: str = "") -> Iterator[tuple[str, Value]]:
+def comparable(number: float) -> float:
+    """The number that is compared in place of this one; what is less is never more afterwards."""
+    if abs(number) >= LARGEST:
+        return (
+            math.copysign(LARGEST, number) if isinstance(number, float) else (LARGEST if number > 0 else -LARGEST)
+        )
+    if abs(number) < SMALLEST:
+        return 0.0
+    if 10**_DIGITS <= abs(number) < WHOLE_BELOW:
+        return float(round(number))
+    return float(f"{number:.{_DIGITS}g}")
+
+
+def _fields(value: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, inner in value.items():
-        name = f"{path}.{key}" if path else str(key)
+        name = f"{prefix}{key}"
         if isinstance(inner, Mapping):
-            yield from _leaves(inner, name)
-        else:
-            listed = inner if isinstance(inner, Sequence) and not isinstance(inner, str) else (inner,)
-            yield from ((name, plain) for one in listed if (plain := _plain(one)) is not None)
+            yield from _fields(inner, f"{name}.")
+        elif 0 < len(name) <= MOST_FIELD:
+            yield name, inner
 
 
 def _plain(value: object) -> Value | None:
     if isinstance(value, (str, bool)):
         return value
-    return float(value) if isinstance(value, (int, float)) else None
+    return comparable(value) if isinstance(value, (int, float)) else None
 
 
-def _moments(values: Sequence[Value]) -> Iterator[float]:
-    for value in values:
-        if isinstance(value, str) and (found := moment(value)) is not None:
-            yield found
+def _moments(values: Sequence[Value]) -> tuple[float, ...]:
+    found = (moment(value) for value in values if isinstance(value, str))
+    return tuple(one for one in found if one is not None)
 
 
-def _values(field_name: str, op: Op, value: object) -> tuple[Value, ...]:
-    if op is Op.EXISTS:
-        if value not in (None, True, False):
-            raise _problem(field_name, "exists takes true or false")
-        return (value is not False,)
-    if op in OF_MANY and (not isinstance(value, Sequence) or isinstance(value, str)):
-        raise _problem(field_name, f"{op} takes a list")
-    listed = list(value) if op in OF_MANY and isinstance(value, Sequence) else [value]
-    if len(listed) > MOST_VALUES:
-        raise _problem(field_name, f"{op} takes at most {MOST_VALUES} values")
-    return tuple(_one_value(field_name, one) for one in listed)
-
-
-def _one_value(field_name: str, value: object) -> Value:
-    try:
-        plain = _plain(value)
-    except OverflowError:
-        plain = None
+def _checked(field_name: str, value: object) -> Value:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _problem(field_name, f"{value} is no number", "leave the condition out where there is no bound")
+    plain = _plain(value)
     if plain is None:
-        raise _problem(field_name, "a value must be a text, a number, true or false")
-    if isinstance(plain, str) and (len(plain) > MOST_VALUE or not _is_sendable(plain)):
-        raise _problem(field_name, f"a text has at most {MOST_VALUE} characters, all of them real ones")
+        problem = "a value must be a text, a number, true or false"
+        raise _problem(field_name, problem, "`in` takes a list of them; `exists` with false finds what has none")
+    if isinstance(plain, str) and len(plain) > MOST_VALUE:
+        raise _problem(field_name, f"a text of {len(plain)} characters", f"at most {MOST_VALUE} are taken")
+    if isinstance(plain, str) and not _is_unicode(plain):
+        raise _problem(field_name, "a text with a character that is none", "send it as UTF-8")
     return plain
 
 
-def _is_sendable(text: str) -> bool:
+def _is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _problem(field_name: str, problem: str) -> InvalidRequest:
-    return InvalidRequest(f"filters: {field_name[:80]!r}: {problem}", details={"field": "filters"})
+def _problem(field_name: str, problem: str, hint: str) -> InvalidRequest:
+    shown = field_name[:80].encode("utf-8", "backslashreplace").decode()
+    return InvalidRequest(f"filters: {shown!r}: {problem}", hint=hint, details={"field": "filters"})

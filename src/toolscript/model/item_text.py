@@ -92,13 +92,26 @@ def terms_of_words(item: Item, words: Mapping[str, list[str]]) -> dict[int, floa
 def terms_of_fields(
     words_by_field: Mapping[str, list[str]], fields: Mapping[str, Field] = FIELDS
 ) -> dict[int, float]:
+    mass = _mass_of_fields(words_by_field, fields)
+    by_stem, by_surface = (_saturated((terms_of_word(word)[at], one) for word, one in mass) for at in (0, 1))
+    return by_surface | by_stem
+
+
+def stem_terms_of_fields(words_by_field: Mapping[str, list[str]], fields: Mapping[str, Field]) -> dict[int, float]:
+    """The same by stems alone: over long texts a surface form adds nothing to its stem."""
+    return _saturated((terms_of_word(word)[0], one) for word, one in _mass_of_fields(words_by_field, fields))
+
+
+def _mass_of_fields(
+    words_by_field: Mapping[str, list[str]], fields: Mapping[str, Field]
+) -> list[tuple[str, float]]:
     mass: defaultdict[str, float] = defaultdict(float)
     for name, words in words_by_field.items():
         field = fields[name]
         norm = 1 - field.length_penalty + field.length_penalty * len(words) / field.usual_length
         for word, count in Counter(words).items():
             mass[word] += field.weight * count / norm
-    return _saturated(mass)
+    return list(mass.items())
 
 
 def stems_of_words(words_by_field: Mapping[str, list[str]]) -> frozenset[int]:
@@ -116,14 +129,11 @@ def unpack_stems(packed: str) -> frozenset[int]:
     return frozenset(array("I", (digits @ _POWERS).astype(">u4").tobytes()))
 
 
-def _saturated(mass: Mapping[str, float]) -> dict[int, float]:
-    stems: dict[int, float] = {}
-    surfaces: dict[int, float] = {}
-    for word, weight in mass.items():
-        stem, surface = terms_of_word(word)
-        stems[stem] = stems.get(stem, 0.0) + weight
-        surfaces[surface] = surfaces.get(surface, 0.0) + weight
-    return {term: weight * (K1 + 1) / (weight + K1) for part in (surfaces, stems) for term, weight in part.items()}
+def _saturated(mass: Iterable[tuple[int, float]]) -> dict[int, float]:
+    terms: defaultdict[int, float] = defaultdict(float)
+    for term, weight in mass:
+        terms[term] += weight
+    return {term: weight * (K1 + 1) / (weight + K1) for term, weight in terms.items()}
 
 
 def item_words(item: Item) -> dict[str, list[str]]:

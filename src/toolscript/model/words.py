@@ -108,15 +108,19 @@ STOP_WORDS = frozenset(
     ]
 )
 
-_UNSPACED = (
+UNSPACED = (
     "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"  # CJK
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\U00020000-\U0003134f"
 )
-_COMPOUND = re.compile(rf"[^\W{_UNSPACED}]+(?:[_\-./][^\W{_UNSPACED}]+)*|[{_UNSPACED}]+")
+_COMPOUND = re.compile(rf"[^\W{UNSPACED}]+(?:[_\-./][^\W{UNSPACED}]+)*|[{UNSPACED}]+")
 _PIECE = re.compile(r"[^\W_]+")
+# The same in a text as it was written, where an accent may stand behind its letter.
+_LETTER = rf"[^\W{UNSPACED}][\u0300-\u036f]*"
+_WRITTEN_COMPOUND = re.compile(rf"(?:{_LETTER})+(?:[_\-./](?:{_LETTER})+)*|[{UNSPACED}]+")
+_WRITTEN_PIECE = re.compile(r"(?:[^\W_][\u0300-\u036f]*)+")
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z][a-z])")
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
 _ENGLISH, _RUSSIAN = SnowballStemmer("english"), SnowballStemmer("russian")
 
 
@@ -133,6 +137,21 @@ def _words_of_short(text: str) -> tuple[str, ...]:
 
 def _words_of(text: str) -> list[str]:
     return [word[:MAX_WORD] for run in _COMPOUND.findall(_normal(text)) for word in _words_of_run(run)]
+
+
+def placed_words(text: str) -> Iterator[tuple[str, int, int]]:
+    """The words of a text, each with where it begins and ends in the text as it was written."""
+    for run in _WRITTEN_COMPOUND.finditer(text):
+        if _is_plain(run.group()):
+            yield run.group().lower()[:MAX_WORD], run.start(), run.end()
+            continue
+        is_unspaced = _IS_UNSPACED.match(run.group())
+        places = list(_places_of_bigrams(*run.span()) if is_unspaced else _places_of_parts(text, *run.span()))
+        for start, end in places:
+            yield from ((word, start, end) for word in _words_of_part(text[start:end]))
+        if len(places) > 1 and not is_unspaced:
+            whole = "".join(text[start:end] for start, end in places)
+            yield _normal(whole).casefold()[:MAX_WORD], places[0][0], places[-1][1]
 
 
 def split_identifier(name: str) -> str:
@@ -178,6 +197,28 @@ def _words_of_run(run: str) -> Iterator[str]:
     yield from (part.casefold() for part in parts)
     if len(parts) > 1:
         yield "".join(parts).casefold()
+
+
+def _is_plain(run: str) -> bool:
+    """Nearly every run is: one word, with nothing to be told apart in it."""
+    return run.isascii() and run.isalpha() and run[1:].islower()
+
+
+def _places_of_bigrams(start: int, end: int) -> Iterator[tuple[int, int]]:
+    yield from ((at, min(at + 2, end)) for at in range(start, max(end - 1, start + 1)))
+
+
+def _places_of_parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for piece in _WRITTEN_PIECE.finditer(text, start, end):
+        at = piece.start()
+        for camel in _CAMEL.finditer(piece.group()):
+            yield at, piece.start() + camel.start()
+            at = piece.start() + camel.start()
+        yield at, piece.end()
+
+
+def _words_of_part(part: str) -> list[str]:
+    return [part.casefold()[:MAX_WORD]] if part.isascii() else _words_of(part)
 
 
 def _bigrams(run: str) -> list[str]:

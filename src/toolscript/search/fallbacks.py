@@ -7,6 +7,7 @@
 | index     | nine tenths                      | no results (its fields are part of it); `hybrid`: |
 |           |                                  | what the other route found                        |
 | schemas   | all of it                        | results without schemas                           |
+| rerank    | half                             | the order as it was before                        |
 
 The answer names the part in `degraded`, whatever the reason; the reason goes to the log. A fault of our own
 (anything but Unavailable, Rejected, SetupError and a timeout) is not hidden: it ends the request.
@@ -31,9 +32,10 @@ class Part(StrEnum):
     SKILLS = "skills"
     INDEX = "index"
     SCHEMAS = "schemas"
+    RERANK = "rerank"
 
 
-SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.SKILLS: 0.25, Part.INDEX: 0.9, Part.SCHEMAS: 1.0}
+SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.SKILLS: 0.25, Part.INDEX: 0.9, Part.SCHEMAS: 1.0, Part.RERANK: 0.5}
 
 
 @dataclass

@@ -1,7 +1,19 @@
-"""The index on Qdrant, over gRPC."""
+"""The indexes on Qdrant, over gRPC."""
 
 from toolscript.adapters.qdrant.collections import QdrantIndexes
 from toolscript.adapters.qdrant.connection import TIMEOUT_SECONDS, Qdrant, connect
+from toolscript.adapters.qdrant.documents.collection import QdrantDocuments, open_documents
+from toolscript.adapters.qdrant.documents.layout import DocumentLayout, declared_fields
 from toolscript.adapters.qdrant.layout import Layout
 
-__all__ = ["TIMEOUT_SECONDS", "Layout", "Qdrant", "QdrantIndexes", "connect"]
+__all__ = [
+    "TIMEOUT_SECONDS",
+    "DocumentLayout",
+    "Layout",
+    "Qdrant",
+    "QdrantDocuments",
+    "QdrantIndexes",
+    "connect",
+    "declared_fields",
+    "open_documents",
+]

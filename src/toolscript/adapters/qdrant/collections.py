@@ -7,10 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
-import grpc
-
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import Qdrant, translated
+from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
 from toolscript.adapters.qdrant.index import QdrantIndex
 from toolscript.adapters.qdrant.layout import (
     Layout,
@@ -46,7 +44,7 @@ class QdrantIndexes:
         try:
             await self._collections("Create", create_request(name, card, metadata, self._layout))
         except ToolscriptError as error:
-            if not _exists_already(error):
+            if not exists_already(error):
                 raise
             # A process that was killed while it was loading has left the collection without a graph.
             await self._optimize(name, searching_config())
@@ -112,8 +110,3 @@ class QdrantIndexes:
 
     def _name(self, fingerprint: str) -> str:
         return f"{self._alias}__{fingerprint}"
-
-
-def _exists_already(error: ToolscriptError) -> bool:
-    cause = error.__cause__
-    return isinstance(cause, grpc.aio.AioRpcError) and "already exists" in str(cause.details())

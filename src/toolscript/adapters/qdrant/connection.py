@@ -82,6 +82,12 @@ def translated() -> Iterator[None]:
         raise meaning(f"Qdrant: {error.details() or error.code().name}", hint=hint) from error
 
 
+def exists_already(error: ToolscriptError) -> bool:
+    """Whether what was to be made was there."""
+    cause = error.__cause__
+    return isinstance(cause, grpc.aio.AioRpcError) and "already exists" in str(cause.details())
+
+
 class _Nodes:
     """What the generated stubs take for a channel. A node that is down is passed by until its turn comes again."""
 

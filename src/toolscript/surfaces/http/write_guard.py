@@ -28,6 +28,12 @@ def writers_only(token: str) -> Callable[[Request], Awaitable[None]]:
     return require_writer
 
 
+def is_admin_or_here(request: Request, token: str) -> bool:
+    """Whether the token is shown, or this machine asks by itself."""
+    shown = bool(token) and _with_token(request.headers, token) is None
+    return shown or _without_token(request) is None
+
+
 def _with_token(headers: Headers, token: str) -> ToolscriptError | None:
     kind, _, shown = headers.get("authorization", "").partition(" ")
     same = hmac.compare_digest(shown.strip().encode(), token.encode())

@@ -1,0 +1,85 @@
+"""Which shard of a cluster a tenant's documents are in.
+
+Everybody starts in one of a few shards that are shared, the tenant's name says in which. A tenant that is moved has a
+shard of its own. Requests name both: the engine goes to the own shard as soon as that is ready, and to the shared one
+until then, so nobody has to be told of a move.
+"""
+
+import hashlib
+from typing import Any
+
+import grpc
+
+from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
+from toolscript.errors import IndexRejected, SetupError
+from toolscript.model.tenancy import Tenant
+
+_NO_CLUSTER = "start Qdrant with `cluster.enabled: true`, or set TOOLSCRIPT_DOCUMENT_SHARDS to 0"
+
+
+def shared_key(tenant: Tenant, shards: int) -> wire.ShardKey:
+    digest = hashlib.blake2b(tenant.name.encode(), digest_size=8).digest()
+    return _key(f"shared_{int.from_bytes(digest, 'big') % shards}")
+
+
+def own_key(tenant: Tenant) -> wire.ShardKey:
+    """No tenant's name can make it a shared one."""
+    return _key(f"own_{tenant.name}")
+
+
+def shard_selector(tenant: Tenant, shards: int) -> wire.ShardKeySelector | None:
+    """Belongs into every request for this tenant. None: the collection is not spread by tenants."""
+    if not shards:
+        return None
+    return wire.ShardKeySelector(shard_keys=[own_key(tenant)], fallback=shared_key(tenant, shards))
+
+
+async def make_shards(qdrant: Qdrant, collection: str, shards: int, replicas: int) -> None:
+    """Those shared shards that are not there yet."""
+    if not shards:
+        return
+    there = await keys_of(qdrant, collection)
+    for key in (_key(f"shared_{number}") for number in range(shards)):
+        if key.keyword not in there:
+            await make_key(qdrant, collection, wire.CreateShardKey(shard_key=key, replication_factor=replicas))
+
+
+async def keys_of(qdrant: Qdrant, collection: str) -> frozenset[str]:
+    answer = await ask(qdrant, "ListShardKeys", wire.ListShardKeysRequest(collection_name=collection))
+    return frozenset(found.key.keyword for found in answer.shard_keys)
+
+
+async def make_key(qdrant: Qdrant, collection: str, wanted: wire.CreateShardKey) -> None:
+    """Who makes the same one at the same time is as welcome."""
+    wanted.shards_number = 1
+    try:
+        await ask(qdrant, "CreateShardKey", wire.CreateShardKeyRequest(collection_name=collection, request=wanted))
+    except IndexRejected as error:
+        if not exists_already(error):
+            raise
+
+
+async def ask(qdrant: Qdrant, method: str, request: object) -> Any:
+    call = getattr(qdrant.collections, method)
+    try:
+        with translated():
+            return await call(request, timeout=qdrant.timeout_seconds)
+    except IndexRejected as error:
+        if _says(error, "istributed"):
+            raise SetupError("Qdrant is no cluster", hint=_NO_CLUSTER) from error
+        raise
+
+
+def only(key: wire.ShardKey) -> wire.ShardKeySelector:
+    """For what must reach this shard and no other."""
+    return wire.ShardKeySelector(shard_keys=[key])
+
+
+def _key(name: str) -> wire.ShardKey:
+    return wire.ShardKey(keyword=name)
+
+
+def _says(error: IndexRejected, words: str) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, grpc.aio.AioRpcError) and words in str(cause.details())

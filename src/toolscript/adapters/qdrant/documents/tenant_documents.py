@@ -1,0 +1,168 @@
+"""What one tenant has, as the core asks for it."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.documents import writing
+from toolscript.adapters.qdrant.documents.filters import compiled
+from toolscript.adapters.qdrant.documents.ids import head_ids, passage_id
+from toolscript.adapters.qdrant.documents.layout import DENSE, SEARCHED, SEARCHED_EXACTLY, WORDS
+from toolscript.adapters.qdrant.documents.payload import (
+    COMPLETE,
+    END,
+    HASH,
+    HEAD,
+    HEADER_FIELDS,
+    ID,
+    METADATA,
+    PASSAGE_FIELDS,
+    PASSAGES,
+    START,
+    TEXT,
+    VERSION,
+)
+from toolscript.adapters.qdrant.documents.tenant_points import Query, TenantPoints, among
+from toolscript.adapters.qdrant.values import Payload
+from toolscript.model.document_points import (
+    FoundPassage,
+    FoundPassages,
+    IndexedDocument,
+    PassageAsk,
+    PassageId,
+    WordStatistics,
+)
+from toolscript.model.document_results import Exactness, Total
+from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
+from toolscript.model.filters import Filters
+from toolscript.model.items import JsonObject
+from toolscript.model.tenancy import Tenant
+
+# Of a larger tenant so many passages tell which words are common, and how many documents pass is an estimate.
+SAMPLE = 2_000
+COUNTED_BELOW = 50_000
+MOST_IDS = 1_000
+EVERYTHING = wire.Filter()
+IS_HEAD = wire.Condition(field=wire.FieldCondition(key=HEAD, match=wire.Match(boolean=True)))
+
+
+class QdrantTenantDocuments:
+    def __init__(self, points: TenantPoints) -> None:
+        self._points = points
+
+    @property
+    def tenant(self) -> Tenant:
+        return self._points.tenant
+
+    async def search(self, ask: PassageAsk) -> FoundPassages:
+        answers = iter(await self._points.query(list(_queries(ask))) if _is_asked(ask) else [])
+        return FoundPassages(
+            dense=None if ask.vector is None else _found(next(answers)),
+            # A query of punctuation has no words: the arm was asked and knows nothing.
+            words=None if ask.terms is None else _found(next(answers)) if ask.terms else [],
+        )
+
+    async def statistics(self) -> WordStatistics:
+        points = await self._points.scroll(EVERYTHING, SAMPLE, vector=WORDS)
+        return WordStatistics.of_passages([_terms(point) for point in points])
+
+    async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
+        points = await self._with_ids(head_ids(keys), HEADER_FIELDS)
+        return {header.key: header for header in map(_header, points)}
+
+    async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
+        points = await self._with_ids(ids, PASSAGE_FIELDS)
+        return {passage_id(point.id): _passage(point) for point in points}
+
+    async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
+        where = compiled(filters)
+        where.must.append(IS_HEAD)
+        since = PassageId(after, 1) if after else None
+        return [
+            _header(point) for point in await self._points.scroll(where, limit, fields=HEADER_FIELDS, since=since)
+        ]
+
+    async def count(self, filters: Filters) -> Total:
+        where = compiled(filters)
+        where.must.append(IS_HEAD)
+        few = await self._points.count(EVERYTHING, exact=False) < COUNTED_BELOW
+        found = await self._points.count(where, exact=few)
+        return Total(found, Exactness.EXACT if few else Exactness.ABOUT)
+
+    async def put(self, documents: Sequence[IndexedDocument]) -> None:
+        if not documents:
+            return
+        version = documents[0].header.version
+        await writing.put_documents(self._points, documents, version)
+        if several := writing.of_several_passages(documents):
+            standing = await self.headers([one.header.key for one in several])
+            left = [it for one in several for it in writing.leftovers(one, standing.get(one.header.key))]
+            await writing.remove_versions(self._points, left, version)
+            await writing.complete(self._points, several, version)
+
+    async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
+        found = await self.headers(keys)
+        for batch in _batches([it for header in found.values() for it in _all_of(header)]):
+            await self._points.remove(wire.Filter(must=[among(batch)]))
+        return [key for key in keys if key in found]
+
+    async def erase(self) -> None:
+        await self._points.remove(EVERYTHING)
+
+    async def _with_ids(self, ids: Sequence[PassageId], fields: Sequence[str]) -> list[Any]:
+        found: list[Any] = []
+        for batch in _batches(ids):
+            found += await self._points.scroll(wire.Filter(must=[among(batch)]), len(batch), fields=fields)
+        return found
+
+
+def _is_asked(ask: PassageAsk) -> bool:
+    return ask.vector is not None or bool(ask.terms)
+
+
+def _queries(ask: PassageAsk) -> Iterator[Query]:
+    where = compiled(ask.filters)
+    params = SEARCHED_EXACTLY if ask.exact else SEARCHED
+    if ask.vector is not None:
+        dense = wire.VectorInput(dense=wire.DenseVector(data=ask.vector.tolist()))
+        yield Query(DENSE, dense, where, ask.limit, params)
+    if ask.terms:
+        sparse = wire.SparseVector(indices=ask.terms.keys(), values=ask.terms.values())
+        yield Query(WORDS, wire.VectorInput(sparse=sparse), where, ask.limit)
+
+
+def _found(points: Iterable[Any]) -> list[FoundPassage]:
+    return [FoundPassage(passage_id(point.id), point.score) for point in points]
+
+
+def _terms(point: Any) -> Sequence[int]:
+    terms: Sequence[int] = point.vectors.vectors.vectors[WORDS].sparse.indices
+    return terms
+
+
+def _all_of(header: DocumentHeader) -> list[PassageId]:
+    return [PassageId(header.key, number) for number in range(header.passages)]
+
+
+def _batches(ids: Sequence[PassageId]) -> Iterator[Sequence[PassageId]]:
+    return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
+
+
+def _header(point: Any) -> DocumentHeader:
+    fields = cast("Mapping[str, Any]", Payload(point.payload))
+    metadata: JsonObject = json.loads(fields[METADATA])
+    return DocumentHeader(
+        key=passage_id(point.id).key,
+        id=fields[ID],
+        metadata=metadata,
+        content_hash=fields[HASH],
+        passages=fields[PASSAGES],
+        version=fields[VERSION],
+        complete=fields[COMPLETE],
+    )
+
+
+def _passage(point: Any) -> Passage:
+    fields = cast("Mapping[str, Any]", Payload(point.payload))
+    return Passage(passage_id(point.id).number, fields[START], fields[END], fields[TEXT])

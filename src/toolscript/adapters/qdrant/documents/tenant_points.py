@@ -1,0 +1,150 @@
+"""One tenant's points, and nobody else's: the only code that asks the engine about documents.
+
+Every request gets its tenant here, in its filter, and in a cluster its shard. Requests by id get the filter as
+well: an id of another tenant finds nothing. What is written carries the tenant; what comes back with one that is
+foreign ends the request, whatever the reason.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.connection import Qdrant, translated
+from toolscript.adapters.qdrant.documents.ids import point_id
+from toolscript.adapters.qdrant.documents.payload import TENANT, VERSION
+from toolscript.adapters.qdrant.documents.places import shard_selector
+from toolscript.adapters.qdrant.values import to_value
+from toolscript.errors import IndexRejected
+from toolscript.model.document_points import PassageId
+from toolscript.model.tenancy import Tenant
+
+NO_PAYLOAD = wire.WithPayloadSelector(enable=False)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question to one arm."""
+
+    using: str
+    nearest: wire.VectorInput
+    where: wire.Filter
+    limit: int
+    params: wire.SearchParams | None = None
+
+
+class TenantPoints:
+    def __init__(self, qdrant: Qdrant, collection: str, tenant: Tenant, shards: int) -> None:
+        self._qdrant = qdrant
+        self._collection = collection
+        self.tenant = tenant
+        self._shard = shard_selector(tenant, shards)
+
+    async def query(self, queries: Sequence[Query]) -> list[Sequence[Any]]:
+        """The points each question finds, without what they carry."""
+        asked = [
+            wire.QueryPoints(
+                collection_name=self._collection,
+                query=wire.Query(nearest=one.nearest),
+                using=one.using,
+                filter=self._own(one.where),
+                limit=one.limit,
+                params=one.params,
+                with_payload=NO_PAYLOAD,
+                shard_key_selector=self._shard,
+            )
+            for one in queries
+        ]
+        request = wire.QueryBatchPoints(collection_name=self._collection, query_points=asked)
+        answer = await self._call("QueryBatch", request)
+        if len(answer.result) != len(asked):
+            raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(asked)} questions")
+        return [batch.result for batch in answer.result]
+
+    async def scroll(
+        self,
+        where: wire.Filter,
+        limit: int,
+        *,
+        fields: Sequence[str] = (),
+        vector: str = "",
+        since: PassageId | None = None,
+    ) -> Sequence[Any]:
+        """The next points in the order of their ids, with these fields, or with a vector."""
+        request = wire.ScrollPoints(
+            collection_name=self._collection,
+            filter=self._own(where),
+            limit=limit,
+            offset=None if since is None else point_id(since),
+            with_payload=wire.WithPayloadSelector(include=wire.PayloadIncludeSelector(fields=[TENANT, *fields])),
+            with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[vector]))
+            if vector
+            else None,
+            shard_key_selector=self._shard,
+        )
+        points: Sequence[Any] = (await self._call("Scroll", request)).result
+        if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
+            raise IndexRejected("Qdrant answered with what is another tenant's")
+        return points
+
+    async def count(self, where: wire.Filter, *, exact: bool) -> int:
+        request = wire.CountPoints(
+            collection_name=self._collection, filter=self._own(where), exact=exact, shard_key_selector=self._shard
+        )
+        return int((await self._call("Count", request)).result.count)
+
+    async def put(self, points: Sequence[wire.PointStruct], version: int) -> None:
+        """Except where a newer version is there."""
+        for point in points:
+            point.payload[TENANT].CopyFrom(to_value(self.tenant.name))
+            point.payload[VERSION].CopyFrom(to_value(version))
+        request = wire.UpsertPoints(
+            collection_name=self._collection,
+            wait=True,
+            points=points,
+            update_filter=self._own(wire.Filter(must=[version_between(0, version)])),
+            shard_key_selector=self._shard,
+        )
+        await self._call("Upsert", request)
+
+    async def set_fields(self, where: wire.Filter, fields: dict[str, object]) -> None:
+        request = wire.SetPayloadPoints(
+            collection_name=self._collection,
+            wait=True,
+            payload={name: to_value(value) for name, value in fields.items()},
+            points_selector=wire.PointsSelector(filter=self._own(where)),
+            shard_key_selector=self._shard,
+        )
+        await self._call("SetPayload", request)
+
+    async def remove(self, where: wire.Filter) -> None:
+        request = wire.DeletePoints(
+            collection_name=self._collection,
+            wait=True,
+            points=wire.PointsSelector(filter=self._own(where)),
+            shard_key_selector=self._shard,
+        )
+        await self._call("Delete", request)
+
+    def _own(self, where: wire.Filter) -> wire.Filter:
+        own = wire.Filter()
+        own.CopyFrom(where)
+        tenant = wire.FieldCondition(key=TENANT, match=wire.Match(keyword=self.tenant.name))
+        own.must.append(wire.Condition(field=tenant))
+        return own
+
+    async def _call(self, method: str, request: object) -> Any:
+        with translated():
+            return await getattr(self._qdrant.points, method)(request, timeout=self._qdrant.timeout_seconds)
+
+
+def _with_vector(name: str) -> wire.WithVectorsSelector | None:
+    return wire.WithVectorsSelector(include=wire.VectorsSelector(names=[name])) if name else None
+
+
+def among(ids: Iterable[PassageId]) -> wire.Condition:
+    return wire.Condition(has_id=wire.HasIdCondition(has_id=[point_id(id_) for id_ in ids]))
+
+
+def version_between(least: int, most: int) -> wire.Condition:
+    return wire.Condition(field=wire.FieldCondition(key=VERSION, range=wire.Range(gte=least, lte=most)))

@@ -1,0 +1,103 @@
+"""Puts documents in place of older ones.
+
+The header goes first, marked as not complete where more than one passage is written or was there before; so
+there is no passage without a header, whenever the writer is killed, and whoever writes or removes the document
+next knows how far its passages reach. Two who write one document at once: the newer version stands in every
+point, and both look afterwards for what is left of the older one.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.documents.filters import filter_payload
+from toolscript.adapters.qdrant.documents.ids import point_id
+from toolscript.adapters.qdrant.documents.layout import DENSE, WORDS
+from toolscript.adapters.qdrant.documents.payload import (
+    COMPLETE,
+    END,
+    HASH,
+    HEAD,
+    ID,
+    METADATA,
+    PASSAGES,
+    START,
+    TEXT,
+)
+from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints, among, version_between
+from toolscript.adapters.qdrant.values import to_value
+from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
+from toolscript.model.documents import DocumentHeader
+
+MOST_POINTS = 256
+
+
+async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
+    await _put(points, (_point(one, one.passages[0], _header(one)) for one in documents), version)
+    await _put(points, (_point(one, it, {}) for one in documents for it in one.passages[1:]), version)
+
+
+def of_several_passages(documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
+    """Those that have to be looked after."""
+    return [one for one in documents if len(one.passages) > 1 or one.replaces > 1]
+
+
+def leftovers(document: IndexedDocument, standing: DocumentHeader | None) -> Iterable[PassageId]:
+    """What has no business there any more, given which header stands now: passages beyond its last."""
+    header = document.header
+    if standing is None or standing.version > header.version:
+        first, last = (standing.passages if standing else 0), len(document.passages)
+    else:
+        first, last = len(document.passages), document.replaces
+    return (PassageId(header.key, number) for number in range(first, last))
+
+
+async def remove_versions(points: TenantPoints, ids: Sequence[PassageId], version: int) -> None:
+    """Of these, what is not newer."""
+    for start in range(0, len(ids), MOST_POINTS):
+        batch = ids[start : start + MOST_POINTS]
+        await points.remove(wire.Filter(must=[among(batch), version_between(0, version)]))
+
+
+async def complete(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
+    for one in documents:
+        head = wire.Filter(must=[among([PassageId(one.header.key, 0)]), version_between(version, version)])
+        await points.set_fields(head, {COMPLETE: True, PASSAGES: len(one.passages)})
+
+
+async def _put(points: TenantPoints, structs: Iterable[wire.PointStruct], version: int) -> None:
+    listed = list(structs)
+    for start in range(0, len(listed), MOST_POINTS):
+        await points.put(listed[start : start + MOST_POINTS], version)
+
+
+def _header(document: IndexedDocument) -> dict[str, object]:
+    reach = max(len(document.passages), document.replaces)
+    return {
+        HEAD: True,
+        ID: document.header.id,
+        METADATA: json.dumps(document.header.metadata, ensure_ascii=False),
+        HASH: document.header.content_hash,
+        PASSAGES: reach,
+        COMPLETE: reach == 1,
+    }
+
+
+def _point(document: IndexedDocument, indexed: IndexedPassage, more: dict[str, object]) -> wire.PointStruct:
+    passage = indexed.passage
+    fields: dict[str, object] = {
+        TEXT: passage.text,
+        START: passage.start,
+        END: passage.end,
+        **filter_payload(document.metadata),
+        **more,
+    }
+    vectors = {
+        DENSE: wire.Vector(dense=wire.DenseVector(data=indexed.vector.tolist())),
+        WORDS: wire.Vector(sparse=wire.SparseVector(indices=indexed.terms.keys(), values=indexed.terms.values())),
+    }
+    return wire.PointStruct(
+        id=point_id(PassageId(document.header.key, passage.number)),
+        vectors=wire.Vectors(vectors=wire.NamedVectors(vectors=vectors)),
+        payload={name: to_value(value) for name, value in fields.items()},
+    )

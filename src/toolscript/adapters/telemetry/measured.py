@@ -1,0 +1,92 @@
+"""What the core asks of the world, asked through somebody who counts."""
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from toolscript.adapters.telemetry.figures import Figures
+from toolscript.adapters.telemetry.timing import timed
+from toolscript.errors import Unauthorized
+from toolscript.model.models import Matrix, ModelCard, Vector
+from toolscript.model.tenancy import Budget, Caller, Plan, Tenant
+from toolscript.ports import Callers, Embedder, RequestBudget, Spans
+
+SEARCH = "search."
+
+
+class MeasuredSpans:
+    """Spans of a search are its stages."""
+
+    def __init__(self, spans: Spans, figures: Figures) -> None:
+        self._spans = spans
+        self._figures = figures
+
+    def span(self, name: str, **facts: str | int | float | bool) -> AbstractContextManager[None]:
+        inner = self._spans.span(name, **facts)
+        if not name.startswith(SEARCH):
+            return inner
+        return _Measured(inner, self._figures, name.removeprefix(SEARCH))
+
+
+class _Measured(AbstractContextManager[None]):
+    __slots__ = ("_began", "_figures", "_inner", "_stage")
+
+    def __init__(self, inner: AbstractContextManager[None], figures: Figures, stage: str) -> None:
+        self._inner, self._figures, self._stage = inner, figures, stage
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+        self._inner.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace_back: TracebackType | None
+    ) -> None:
+        self._inner.__exit__(kind, error, trace_back)
+        self._figures.stage(self._stage, time.perf_counter() - self._began, kind)
+
+
+class MeasuredEmbedder:
+    """To be put behind a cache: what is remembered was not embedded."""
+
+    def __init__(self, embedder: Embedder, figures: Figures) -> None:
+        self._embedder = embedder
+        self._figures = figures
+
+    @property
+    def model(self) -> ModelCard:
+        return self._embedder.model
+
+    async def embed_query(self, text: str) -> Vector:
+        return await timed(self._figures.embedded, "query", self._embedder.embed_query(text))
+
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        return await timed(self._figures.embedded, "passages", self._embedder.embed_passages(texts))
+
+
+class CountedCallers:
+    """Why a token was refused is one word in the error's details, if there is one."""
+
+    def __init__(self, callers: Callers, figures: Figures) -> None:
+        self._callers = callers
+        self._figures = figures
+
+    async def verify(self, token: str) -> Caller:
+        try:
+            return await self._callers.verify(token)
+        except Unauthorized as error:
+            self._figures.token_refused(str(error.details.get("reason", "")))
+            raise
+
+
+class CountedBudget:
+    def __init__(self, budget: RequestBudget, figures: Figures) -> None:
+        self._budget = budget
+        self._figures = figures
+
+    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+        taken = await self._budget.take(tenant, plan)
+        if not taken.allowed:
+            self._figures.rate_limited()
+        return taken

@@ -1,0 +1,74 @@
+"""The engine of documents, asked through somebody who takes the time."""
+
+from collections.abc import Mapping, Sequence
+
+from toolscript.adapters.telemetry.figures import Figures
+from toolscript.adapters.telemetry.timing import timed
+from toolscript.model.document_cards import DocumentCard
+from toolscript.model.document_points import (
+    FoundPassages,
+    IndexedDocument,
+    PassageAsk,
+    PassageId,
+    WordStatistics,
+)
+from toolscript.model.document_results import Total
+from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
+from toolscript.model.filters import Filters
+from toolscript.model.tenancy import Tenant
+from toolscript.ports import DocumentIndex, TenantDocuments
+
+
+class MeasuredDocumentIndex:
+    def __init__(self, index: DocumentIndex, figures: Figures) -> None:
+        self._index = index
+        self._figures = figures
+
+    @property
+    def card(self) -> DocumentCard:
+        return self._index.card
+
+    def of(self, tenant: Tenant) -> "MeasuredDocuments":
+        return MeasuredDocuments(self._index.of(tenant), self._figures)
+
+    async def ready(self) -> None:
+        await self._index.ready()
+
+
+class MeasuredDocuments:
+    """The tenant is whose documents these are, and no label of anything."""
+
+    def __init__(self, documents: TenantDocuments, figures: Figures) -> None:
+        self._documents = documents
+        self._took = figures.engine
+
+    @property
+    def tenant(self) -> Tenant:
+        return self._documents.tenant
+
+    async def search(self, ask: PassageAsk) -> FoundPassages:
+        return await timed(self._took, "search", self._documents.search(ask))
+
+    async def statistics(self) -> WordStatistics:
+        return await timed(self._took, "statistics", self._documents.statistics())
+
+    async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
+        return await timed(self._took, "headers", self._documents.headers(keys))
+
+    async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
+        return await timed(self._took, "passages", self._documents.passages(ids))
+
+    async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
+        return await timed(self._took, "page", self._documents.page(after, limit, filters))
+
+    async def count(self, filters: Filters) -> Total:
+        return await timed(self._took, "count", self._documents.count(filters))
+
+    async def put(self, documents: Sequence[IndexedDocument]) -> None:
+        await timed(self._took, "put", self._documents.put(documents))
+
+    async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
+        return await timed(self._took, "remove", self._documents.remove(keys))
+
+    async def erase(self) -> None:
+        await timed(self._took, "erase", self._documents.erase())

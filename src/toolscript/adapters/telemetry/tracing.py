@@ -1,0 +1,177 @@
+"""Spans in OpenTelemetry, sent in batches by a thread that no request waits for."""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
+from contextvars import Token
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from opentelemetry import context as ambient
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Span as WritableSpan
+from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import Span, Status, StatusCode, Tracer
+
+from toolscript import __version__
+from toolscript.errors import SetupError
+
+MOST_WAITING = 4_096
+BATCH = 512
+SEND_EVERY_SECONDS = 1.0
+SEND_SECONDS = 5.0
+GOODBYE_SECONDS = 3.0
+COMPLAIN_EVERY_SECONDS = 60.0
+# Longer than any name we give, too short for a document.
+MOST_OF_A_FACT = 256
+USUAL_PATH = "/v1/traces"
+# What the HTTP framework says of an address holds the query of whoever searches by GET.
+HIDDEN = "url.query"
+
+
+class TracedSpans:
+    """A span that fails is marked with the error's class, and with nothing the error says."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    def span(self, name: str, **facts: str | int | float | bool) -> AbstractContextManager[None]:
+        return _Running(self._tracer, name, facts)
+
+
+class _Running(AbstractContextManager[None]):
+    __slots__ = ("_before", "_facts", "_name", "_span", "_tracer")
+
+    def __init__(self, tracer: Tracer, name: str, facts: Mapping[str, str | int | float | bool]) -> None:
+        self._tracer, self._name, self._facts = tracer, name, facts
+        self._span: Span
+        self._before: Token[Context]
+
+    def __enter__(self) -> None:
+        self._span = self._tracer.start_span(self._name, attributes=self._facts)
+        self._before = ambient.attach(trace.set_span_in_context(self._span))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace_back: TracebackType | None
+    ) -> None:
+        ambient.detach(self._before)
+        if kind is not None:
+            self._span.set_attribute("error.type", kind.__name__)
+            self._span.set_status(Status(StatusCode.ERROR, kind.__name__))
+        self._span.end()
+
+
+class _Discreet(SpanProcessor):
+    def on_start(self, span: WritableSpan, parent_context: Context | None = None) -> None:  # noqa: ARG002
+        if HIDDEN in (span.attributes or {}):
+            span.set_attribute(HIDDEN, "REDACTED")
+
+
+def tracer_provider(exporter: SpanExporter, share: float) -> TracerProvider:
+    """Whoever calls us with a trace of their own has decided whether it is recorded; of the others, a share is."""
+    provider = TracerProvider(
+        sampler=ParentBased(TraceIdRatioBased(share)),
+        resource=Resource.create(
+            {"service.name": "toolscript", "service.version": __version__, "process.pid": os.getpid()}
+        ),
+        shutdown_on_exit=False,
+        span_limits=SpanLimits(max_span_attribute_length=MOST_OF_A_FACT, max_span_attributes=32),
+    )
+    provider.add_span_processor(_Discreet())
+    provider.add_span_processor(
+        BatchSpanProcessor(
+            exporter,
+            max_queue_size=MOST_WAITING,
+            schedule_delay_millis=SEND_EVERY_SECONDS * 1_000,
+            max_export_batch_size=BATCH,
+        )
+    )
+    return provider
+
+
+@asynccontextmanager
+async def open_tracing(endpoint: str, share: float) -> AsyncIterator[TracerProvider]:
+    """Spans that are left at the end are sent, if that is soon done."""
+    _complain_seldom("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    provider = tracer_provider(OTLPSpanExporter(address(endpoint), timeout=SEND_SECONDS), share)
+    try:
+        yield provider
+    finally:
+        await _goodbye(provider)
+
+
+def spans_of(provider: TracerProvider) -> TracedSpans:
+    return TracedSpans(provider.get_tracer("toolscript", __version__))
+
+
+def address(endpoint: str) -> str:
+    """Where only a machine is named, traces go where collectors take them."""
+    read = urlsplit(endpoint)
+    if read.scheme not in {"http", "https"} or not read.hostname:
+        raise SetupError(
+            "TOOLSCRIPT_OTLP_ENDPOINT is no address",
+            hint="write it like http://collector:4318, the port for OTLP over HTTP",
+        )
+    return endpoint.rstrip("/") + USUAL_PATH if read.path in {"", "/"} else endpoint
+
+
+def trace_ids() -> Mapping[str, str]:
+    """For logs: of what is being done here and now, if that is traced."""
+    now = trace.get_current_span().get_span_context()
+    if not now.is_valid:
+        return {}
+    return {"trace_id": trace.format_trace_id(now.trace_id), "span_id": trace.format_span_id(now.span_id)}
+
+
+def trace_headers() -> Mapping[str, str]:
+    """For whoever is asked on the way, to say of which trace it is a part."""
+    headers: dict[str, str] = {}
+    propagate.inject(headers)
+    return headers
+
+
+async def _goodbye(provider: TracerProvider) -> None:
+    """On a thread that nobody waits for when a collector hangs."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def end() -> None:
+        provider.shutdown()
+        # The loop may be gone by then.
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=end, daemon=True, name="traces-goodbye").start()
+    try:
+        async with asyncio.timeout(GOODBYE_SECONDS):
+            await done.wait()
+    except TimeoutError:
+        logging.getLogger(__name__).warning("the last traces could not be sent in time")
+
+
+def _complain_seldom(name: str) -> None:
+    """A collector that is down would be complained of with every batch."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(one, _Seldom) for one in logger.filters):
+        logger.addFilter(_Seldom())
+
+
+class _Seldom(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002
+        if (now := time.monotonic()) < self._next:
+            return False
+        self._next = now + COMPLAIN_EVERY_SECONDS
+        return True

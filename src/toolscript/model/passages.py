@@ -1,0 +1,91 @@
+"""A document's text, cut into passages: small enough for one vector, and cut where a reader would pause."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from toolscript.model.documents import Passage
+from toolscript.model.item_text import K1, Field, stem_terms_of_fields
+from toolscript.model.words import UNSPACED, terms_of_word, without_stop_words, words_of
+
+# All of it is part of the index fingerprint: raise it whenever a text is cut, embedded or indexed differently.
+PASSAGES_VERSION = 1
+
+# Letters of a passage. One of an unspaced script says as much, and costs a model as much, as three others.
+MOST_LETTERS = 1_200
+UNSPACED_COUNTS = 3
+# A border is looked for in the second half; what is left over and shorter than this joins the passage before it.
+FEWEST_SHARE = 0.5
+SHORT_TAIL_SHARE = 0.25
+MOST_TITLE = 300
+# What a word counts at most, however often it comes.
+MOST_OF_A_WORD = K1 + 1
+MOST_MARKS = 32
+
+FIELDS: Mapping[str, Field] = {"title": Field(2.0, 0.3, 14.0), "text": Field(1.0, 0.75, 110.0)}
+
+_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+_HEADING = re.compile(r"(?<=\n)(?=#{1,6} )")
+_PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n\s*")
+_LINE_END = re.compile(r"\n\s*")
+SENTENCE_END = re.compile(r"[.!?…؟।។]['\")\]»’”]*\s+|[。！？][」』）”’]*\s*")
+WORD_END = re.compile(r"\s+")
+# Where a cut hurts least, first.
+_BORDERS = (_HEADING, _PARAGRAPH_END, _LINE_END, SENTENCE_END, WORD_END)
+_JOINER = "\u200d"
+
+
+def split_passages(text: str) -> list[Passage]:
+    """All of the text, in order and without gaps. A text of nothing is one passage: its title can be found."""
+    passages: list[Passage] = []
+    start = 0
+    while start < len(text) or not passages:
+        end = _end_of_passage(text, start)
+        passages.append(Passage(len(passages), start, end, text[start:end]))
+        start = end
+    return passages
+
+
+def passage_text(title: str, passage: Passage) -> str:
+    """What is embedded: a passage alone often does not say what it is about."""
+    return f"{title[:MOST_TITLE]}\n{passage.text}".strip()
+
+
+def passage_terms(title: str, text: str) -> dict[int, float]:
+    """The passage as a sparse vector: BM25F saturation per stem; how rare a word is comes with the query."""
+    words = {"title": words_of(title[:MOST_TITLE]), "text": without_stop_words(words_of(text))}
+    return stem_terms_of_fields(words, FIELDS)
+
+
+def passage_query_terms(text: str) -> dict[int, float]:
+    """The stems a query asks for, each once however often it is said."""
+    return {terms_of_word(word)[0]: 1.0 for word in without_stop_words(words_of(text))}
+
+
+def _end_of_passage(text: str, start: int) -> int:
+    most = _room(text[start : start + MOST_LETTERS])
+    if len(text) - start <= most + int(most * SHORT_TAIL_SHARE):
+        return len(text)
+    fewest, end = start + int(most * FEWEST_SHARE), start + most
+    for border in _BORDERS:
+        cuts = [found.end() for found in border.finditer(text, fewest, end)]
+        if cuts:
+            return cuts[-1]
+    return between_letters(text, end)
+
+
+def _room(ahead: str) -> int:
+    if ahead.isascii():
+        return MOST_LETTERS
+    share = len(_IS_UNSPACED.findall(ahead)) / len(ahead)
+    return int(MOST_LETTERS / (1 + share * (UNSPACED_COUNTS - 1)))
+
+
+def between_letters(text: str, cut: int, fewest: int = 0) -> int:
+    """Where to cut at the latest: a letter and its marks stay together, if they are not absurdly many."""
+    earliest = max(fewest, cut - MOST_MARKS)
+    return next((at for at in range(cut, earliest, -1) if not _is_one_letter(text[at - 1 : at + 1])), cut)
+
+
+def _is_one_letter(two: str) -> bool:
+    return _JOINER in two or unicodedata.category(two[-1]).startswith("M")

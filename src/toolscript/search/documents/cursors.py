@@ -1,0 +1,94 @@
+"""Where a search goes on, in the caller's hands and signed.
+
+A walk through what filters let through goes by the order of keys, which no change of a document changes. A walk
+through what a query found holds the rest of the order that was found at first: a document comes where it stood,
+with what it says now, and no document comes twice, whatever is written meanwhile.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.document_results import Exactness, Total
+from toolscript.model.documents import DocumentKey
+from toolscript.model.tenancy import Tenant
+from toolscript.search.documents.fusion import Ranked
+
+VALID_SECONDS = 24 * 3600
+_HEAD = struct.Struct(">BIBQ8s")
+_PLACE = struct.Struct(">12sHH")
+_SIGNATURE = 16
+_BY_KEY, _BY_RANK = 1, 2
+_FINEST = 65_535
+_EXACTNESS = list(Exactness)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """`after` is the last key of a walk by keys, `rest` what is left of a ranking; `total` that of the start."""
+
+    total: Total
+    after: DocumentKey = ""
+    rest: Sequence[Ranked] = ()
+
+
+class Cursors:
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def write(self, tenant: Tenant, query: DocumentQuery, cursor: Cursor) -> str:
+        kind = _BY_KEY if cursor.after else _BY_RANK
+        until, total = int(time.time()) + VALID_SECONDS, cursor.total
+        head = _HEAD.pack(kind, until, _EXACTNESS.index(total.exactness), total.value, query.fingerprint)
+        body = bytes.fromhex(cursor.after) if cursor.after else b"".join(map(_place, cursor.rest))
+        signed = head + body + self._signature(tenant, head + body)
+        return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
+
+    def read(self, tenant: Tenant, query: DocumentQuery) -> Cursor:
+        signed = _decoded(query.cursor)
+        body, signature = signed[:-_SIGNATURE], signed[-_SIGNATURE:]
+        if len(body) < _HEAD.size or not hmac.compare_digest(signature, self._signature(tenant, body)):
+            raise _refused("was not made here, or not for you")
+        kind, until, exactness, value, fingerprint = _HEAD.unpack_from(body)
+        if until < time.time():
+            raise _refused("is too old")
+        if fingerprint != query.fingerprint:
+            raise _refused("belongs to another search")
+        rest, total = body[_HEAD.size :], Total(value, _EXACTNESS[exactness])
+        if kind == _BY_KEY:
+            return Cursor(total, after=rest.hex())
+        return Cursor(total, rest=[_ranked(*place) for place in _PLACE.iter_unpack(rest)])
+
+    def _signature(self, tenant: Tenant, body: bytes) -> bytes:
+        named = tenant.name.encode() + b"\0" + body
+        return hmac.new(self._secret, named, hashlib.sha256).digest()[:_SIGNATURE]
+
+
+def _place(ranked: Ranked) -> bytes:
+    return _PLACE.pack(bytes.fromhex(ranked.key), round(ranked.score * _FINEST), ranked.passage)
+
+
+def _ranked(key: bytes, score: int, passage: int) -> Ranked:
+    return Ranked(key.hex(), score / _FINEST, passage)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        raise _refused("is none") from None
+
+
+def _refused(problem: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"the cursor {problem}",
+        hint="send the same search with the next_cursor of its last page, or with cursor '*' to start anew",
+        details={"field": "cursor"},
+    )

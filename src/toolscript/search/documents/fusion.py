@@ -1,0 +1,106 @@
+"""The arms' documents in one order, with scores from 0 to 1."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolscript.model.document_queries import Fusion
+from toolscript.model.documents import DocumentKey
+from toolscript.search.documents.arms import Arm, Arms
+
+Scores = NDArray[np.float64]
+
+RRF_K = 60
+# What the dense arm has of the two arms' common weight.
+HALF, SHARE_OF_MEANING = 0.5, 0.5
+LEAST_SPREAD = 1e-9
+
+
+class Ranked(NamedTuple):
+    """A document in its place. `passage` is the number of the one that speaks for it."""
+
+    key: DocumentKey
+    score: float
+    passage: int
+
+
+def ranked(arms: Arms, fusion: Fusion, best_words: float) -> list[Ranked]:
+    """Best first, of equals the lower key. `best_words` is the most that words could have said of a passage."""
+    if arms.dense is None or arms.words is None:
+        return _one_arm(arms, best_words)
+    keys = arms.keys
+    heard, whole, scale = _FUSIONS[fusion](arms.dense, arms.words, keys)
+    # Those beyond what the arms were heard of are all alike; among them the rest of the lists decides.
+    order = np.lexsort((np.arange(len(keys)), -whole, -heard))
+    scores = scale(heard)
+    return [Ranked(keys[at], float(scores[at]), arms.best_passage(keys[at])) for at in order.tolist()]
+
+
+def _one_arm(arms: Arms, best_words: float) -> list[Ranked]:
+    arm = arms.dense or arms.words
+    if arm is None:
+        return []
+    most = 1.0 if arms.dense else max(best_words, LEAST_SPREAD)
+    listed = sorted(arm.scores.items(), key=lambda one: (-one[1], one[0]))
+    return [Ranked(key, min(1.0, max(0.0, score / most)), arm.passages[key]) for key, score in listed]
+
+
+Fused = tuple[Scores, Scores, Callable[[Scores], Scores]]
+
+
+def _rrf(dense: Arm, words: Arm, keys: Sequence[DocumentKey]) -> Fused:
+    heard = _reciprocal(dense.heard_keys, keys) + _reciprocal(words.heard_keys, keys)
+    whole = _reciprocal(list(dense.scores), keys) + _reciprocal(list(words.scores), keys)
+    return heard, whole, lambda scores: scores * (RRF_K + 1) / 2
+
+
+def _reciprocal(arm: Sequence[DocumentKey], keys: Sequence[DocumentKey]) -> Scores:
+    rank = {key: at for at, key in enumerate(arm, 1)}
+    return np.array([1 / (RRF_K + rank[key]) if key in rank else 0.0 for key in keys])
+
+
+def _zscore(dense: Arm, words: Arm, keys: Sequence[DocumentKey], share: float = HALF) -> Fused:
+    if not words.scores:
+        share = 1.0
+    among = sorted({*dense.heard_keys, *words.heard_keys})
+    meaning, all_meaning = _z_scores(dense, keys, among, silent_is_zero=False)
+    said, all_said = _z_scores(words, keys, among, silent_is_zero=True)
+    heard = share * meaning + (1 - share) * said
+    return heard, share * all_meaning + (1 - share) * all_said, _logistic
+
+
+def _best(dense: Arm, words: Arm, keys: Sequence[DocumentKey]) -> Fused:
+    return _zscore(dense, words, keys, SHARE_OF_MEANING)
+
+
+def _z_scores(
+    arm: Arm, keys: Sequence[DocumentKey], among: Sequence[DocumentKey], *, silent_is_zero: bool
+) -> tuple[Scores, Scores]:
+    """As far as the arm was heard, and all it said. Whom it did not name stands at its end.
+
+    A word arm of few passages has named all it knows: the rest have no word of the query, which counts.
+    """
+    if not arm.scores:
+        return np.zeros(len(keys)), np.zeros(len(keys))
+    known = np.array([arm.scores[key] for key in arm.heard_keys])
+    counts = silent_is_zero and arm.few
+    sample = np.array([arm.scores.get(key, 0.0) for key in among]) if counts else known
+    floor = 0.0 if counts else float(known.min())
+    spread = float(sample.std())
+    if spread <= LEAST_SPREAD:
+        return np.zeros(len(keys)), np.zeros(len(keys))
+    scores = np.array([arm.scores.get(key, floor) for key in keys])
+    return (np.maximum(scores, floor) - sample.mean()) / spread, (scores - sample.mean()) / spread
+
+
+def _logistic(scores: Scores) -> Scores:
+    return np.asarray(1 / (1 + np.exp(-scores)))
+
+
+_FUSIONS: Mapping[Fusion, Callable[[Arm, Arm, Sequence[DocumentKey]], Fused]] = {
+    Fusion.RRF: _rrf,
+    Fusion.ZSCORE: _zscore,
+    Fusion.BEST: _best,
+}

@@ -1,0 +1,142 @@
+"""Finds documents of one tenant.
+
+    plan -> embedding, and beside it how rare the words are -> both arms -> fusion -> rerank -> what is shown
+
+A request without a text is a walk through what its filters let through. A cursor goes on where a page has ended.
+"""
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from toolscript.errors import IndexUnavailable
+from toolscript.model.document_queries import FIRST_PAGE, MOST_RANKED, DocumentQuery, Fusion, Rerank
+from toolscript.model.document_results import DocumentAnswer, DocumentHit, Total
+from toolscript.model.documents import DocumentHeader
+from toolscript.model.passages import MOST_OF_A_WORD
+from toolscript.model.queries import SearchType
+from toolscript.model.tenancy import Caller
+from toolscript.ports import DocumentIndex, Embedder, Reranker, Spans, TenantDocuments
+from toolscript.search.deadline import Deadline
+from toolscript.search.documents.cursors import Cursor, Cursors
+from toolscript.search.documents.enriching import Enrichment
+from toolscript.search.documents.fusion import Ranked, ranked
+from toolscript.search.documents.plan_limits import require_within
+from toolscript.search.documents.reranking import Reranking
+from toolscript.search.documents.retrieval import Retrieval, Understood
+from toolscript.search.fallbacks import Attempt
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One search on its way."""
+
+    caller: Caller
+    query: DocumentQuery
+    documents: TenantDocuments
+    attempt: Attempt
+
+    def enrichment(self, understood: Understood | None = None) -> Enrichment:
+        return Enrichment(self.documents, self.caller.plan, self.query, understood)
+
+    @property
+    def goes_on(self) -> bool:
+        return self.query.cursor not in ("", FIRST_PAGE)
+
+
+class DocumentSearch:
+    def __init__(
+        self,
+        embedder: Embedder,
+        index: DocumentIndex,
+        *,
+        spans: Spans,
+        cursor_secret: bytes,
+        rerankers: Mapping[Rerank, Reranker] | None = None,
+        deadline_seconds: float = 10.0,
+    ) -> None:
+        self._index = index
+        self._spans = spans
+        self._retrieval = Retrieval(embedder, spans)
+        self._reranking = Reranking(rerankers or {})
+        self._cursors = Cursors(cursor_secret)
+        self._deadline_seconds = deadline_seconds
+
+    async def search(self, caller: Caller, query: DocumentQuery) -> DocumentAnswer:
+        require_within(caller.plan, query)
+        self._reranking.require(query)
+        deadline = Deadline(self._deadline_seconds)
+        run = _Run(caller, query, self._index.of(caller.tenant), Attempt(deadline))
+        facts = {"search_type": query.search_type.value, "tenant": caller.tenant.name}
+        with self._spans.span("search.execute", **facts):
+            try:
+                return await deadline.spend(1.0, self._answer(run))
+            except TimeoutError:
+                raise IndexUnavailable("no answer in time", hint="try again, or ask for less") from None
+
+    async def _answer(self, run: _Run) -> DocumentAnswer:
+        if not run.query.text:
+            return await self._by_key(run)
+        if run.goes_on:
+            cursor = self._cursors.read(run.caller.tenant, run.query)
+            understood = await self._understood(run, embed=False)
+            return await self._page(run, understood, cursor.rest, cursor.total)
+        understood = await self._understood(run, embed=run.query.search_type is not SearchType.KEYWORD)
+        return await self._ranked(run, understood)
+
+    async def _understood(self, run: _Run, *, embed: bool) -> Understood:
+        return await self._retrieval.understood(run.attempt, run.documents, run.query, embed=embed)
+
+    async def _ranked(self, run: _Run, understood: Understood) -> DocumentAnswer:
+        wanted = MOST_RANKED if run.query.cursor else run.query.wanted
+        arms = await self._retrieval.arms(run.documents, run.query, understood, wanted)
+        with self._spans.span("search.fuse"):
+            best_words = math.fsum(understood.said.values()) * MOST_OF_A_WORD
+            found = ranked(arms, run.query.fusion or Fusion.BEST, best_words)
+        with self._spans.span("search.rerank"):
+            order, reranked_by = await self._reranking.reranked(run.attempt, run.documents, run.query, found)
+        return await self._page(run, understood, order[run.query.offset : MOST_RANKED], arms.total, reranked_by)
+
+    async def _page(
+        self,
+        run: _Run,
+        understood: Understood,
+        order: Sequence[Ranked],
+        total: Total | None,
+        reranked_by: str = "",
+    ) -> DocumentAnswer:
+        with self._spans.span("search.enrich"):
+            (hits, rest), in_all = await asyncio.gather(
+                run.enrichment(understood).first(order), _known_or(total, run)
+            )
+        cursor = Cursor(in_all, rest=rest) if run.query.cursor and rest else None
+        return self._answered(run, hits, in_all, cursor, reranked_by)
+
+    async def _by_key(self, run: _Run) -> DocumentAnswer:
+        """Through everything that passes the filters, in an order that no change of a document changes."""
+        query = run.query
+        known = self._cursors.read(run.caller.tenant, query) if run.goes_on else None
+        with self._spans.span("search.retrieve", limit=query.wanted):
+            headers, total = await asyncio.gather(
+                run.documents.page(known.after if known else "", query.wanted, query.filters),
+                _known_or(known.total if known else None, run),
+            )
+        shown = headers[query.offset :]
+        hits = await self._shown(run, shown)
+        goes_on = bool(query.cursor) and len(headers) == query.wanted
+        return self._answered(run, hits, total, Cursor(total, after=headers[-1].key) if goes_on else None)
+
+    async def _shown(self, run: _Run, headers: Sequence[DocumentHeader]) -> list[DocumentHit]:
+        with self._spans.span("search.enrich"):
+            return await run.enrichment().of_headers(headers)
+
+    def _answered(
+        self, run: _Run, hits: Sequence[DocumentHit], total: Total, cursor: Cursor | None, reranked_by: str = ""
+    ) -> DocumentAnswer:
+        following = self._cursors.write(run.caller.tenant, run.query, cursor) if cursor else ""
+        return DocumentAnswer(hits, total, following, run.attempt.parts_failed, reranked_by)
+
+
+async def _known_or(total: Total | None, run: _Run) -> Total:
+    return await run.documents.count(run.query.filters) if total is None else total

@@ -1,0 +1,103 @@
+"""A body of lines, cut into lines as it arrives. However long it is, no more than one line of it is held."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+from toolscript.errors import InvalidRequest
+
+MOST_LINE = 4 * 1024 * 1024
+IDLE_SECONDS = 60.0
+# What text is packed to at best; whatever grows by more was made to.
+MOST_GROWTH = 100
+AT_ONCE = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Line:
+    """`data` is None of a line that is too long."""
+
+    number: int
+    data: bytes | None
+
+
+class LineCutter:
+    def __init__(self, most: int = MOST_LINE) -> None:
+        self._most = most
+        self._kept = bytearray()
+        self._too_long = False
+        self._number = 0
+
+    @property
+    def held(self) -> int:
+        return len(self._kept)
+
+    def cut(self, chunk: bytes) -> Iterator[Line]:
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            self._keep(piece)
+            yield self._line()
+        self._keep(rest)
+
+    def last(self) -> Iterator[Line]:
+        """What came after the last line break, if anything did."""
+        if self._kept or self._too_long:
+            yield self._line()
+
+    def _keep(self, piece: bytes) -> None:
+        if self._too_long or len(self._kept) + len(piece) > self._most:
+            self._too_long = True
+            self._kept.clear()
+        else:
+            self._kept += piece
+
+    def _line(self) -> Line:
+        self._number += 1
+        line = Line(self._number, None if self._too_long else bytes(self._kept))
+        self._kept.clear()
+        self._too_long = False
+        return line
+
+
+async def lines_of(chunks: AsyncIterator[bytes], most: int = MOST_LINE) -> AsyncIterator[Line]:
+    cutter = LineCutter(most)
+    async for chunk in chunks:
+        for line in cutter.cut(chunk):
+            yield line
+    for line in cutter.last():
+        yield line
+
+
+async def not_idle(chunks: AsyncIterator[bytes], seconds: float = IDLE_SECONDS) -> AsyncIterator[bytes]:
+    """A sender may be as slow as it likes, and not silent for ever."""
+    while True:
+        try:
+            async with asyncio.timeout(seconds):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise InvalidRequest(f"nothing was sent for {seconds:g} seconds") from None
+        yield chunk
+
+
+async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What gzip packed, in pieces: a few bytes can unpack to more than any memory holds."""
+    packed, grown = 0, 0
+    unpacker = zlib.decompressobj(wbits=31)
+    async for chunk in chunks:
+        packed += len(chunk)
+        rest = chunk
+        while rest:
+            try:
+                piece = unpacker.decompress(rest, AT_ONCE)
+            except zlib.error:
+                raise InvalidRequest("the body is not gzip, as its Content-Encoding says") from None
+            grown += len(piece)
+            if grown > packed * MOST_GROWTH + AT_ONCE:
+                raise InvalidRequest(f"the body unpacks to more than {MOST_GROWTH} times its size")
+            yield piece
+            rest = unpacker.unconsumed_tail
+            if unpacker.eof:
+                rest, unpacker = unpacker.unused_data, zlib.decompressobj(wbits=31)

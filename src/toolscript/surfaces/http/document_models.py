@@ -1,0 +1,212 @@
+"""What routes of documents take and answer over HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
+
+from toolscript.model.document_queries import (
+    MAX_DOCUMENT_QUERY,
+    MAX_METADATA_FIELDS,
+    MAX_SNIPPET,
+    MAX_TOP_K,
+    MOST_RANKED,
+    DocumentQuery,
+    Fusion,
+    Rerank,
+)
+from toolscript.model.document_results import Exactness
+from toolscript.model.documents import MOST_ID, MOST_TEXT, PutOutcome
+from toolscript.model.filters import MOST_CONDITIONS, MOST_FIELD, MOST_VALUES, FieldCondition, Filters, Op
+from toolscript.model.queries import SearchType
+from toolscript.surfaces.http.search_models import Count
+
+MOST_REMOVED = 1_000
+MOST_CURSOR = 64_000
+
+
+def _whole(text: str) -> str:
+    """Half a character is legal in JSON, and nothing can be kept under it."""
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError("has a character that is none")
+    return text
+
+
+DocumentId = Annotated[str, Field(min_length=1, max_length=MOST_ID), AfterValidator(_whole)]
+_ONE_VALUE = {"anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]}
+# What a condition may hold is decided by the condition itself, for every surface.
+FilterValue = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_ONE_VALUE["anyOf"],
+                {"type": "array", "items": _ONE_VALUE, "maxItems": MOST_VALUES},
+                {"type": "null"},
+            ]
+        }
+    ),
+]
+
+
+class FilterCondition(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    field: str = Field(
+        min_length=1, max_length=MOST_FIELD, description="Name in the metadata; `author.name` is one within another."
+    )
+    op: Op = Field(description="How the field's values compare; a list of `value` is for `in` and `nin` alone.")
+    value: FilterValue = Field(
+        None, description="A text, a number, true or false; dates compare as texts like 2026-01-31T12:00:00Z."
+    )
+
+    def as_condition(self) -> FieldCondition:
+        return FieldCondition.of(self.field, self.op, self.value)
+
+
+Conditions = Annotated[list[FilterCondition], Field(max_length=MOST_CONDITIONS)]
+
+
+class DocumentFilters(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    must: Conditions = Field([], description="All of these hold.")
+    should: Conditions = Field([], description="If there are any, one of these holds.")
+    must_not: Conditions = Field([], description="None of these holds.")
+
+    def as_filters(self) -> Filters:
+        lists = ([one.as_condition() for one in listed] for listed in (self.must, self.should, self.must_not))
+        return Filters(*(tuple(listed) for listed in lists))
+
+
+class DocumentSearchRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    query: str | None = Field(
+        None,
+        description="What the documents are about, in plain words; none: whatever the filters let through.",
+        json_schema_extra={"maxLength": MAX_DOCUMENT_QUERY},
+    )
+    top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description="Most documents returned.")
+    offset: Count = Field(0, ge=0, le=MOST_RANKED, description="How many of the best are left out.")
+    search_type: SearchType = Field(SearchType.HYBRID, description="What is compared: meaning, words or both.")
+    fusion: Fusion | None = Field(
+        None, description="How `hybrid` joins the two: by ranks, by scores, or as we think best; null is `best`."
+    )
+    filters: DocumentFilters | None = Field(None, description="What the metadata of a document must say.")
+    include_snippets: StrictBool = Field(True, description="Show the part of a document that matched.")
+    snippet_max_chars: Count = Field(240, ge=1, le=MAX_SNIPPET, description="How long that part may be.")
+    metadata_fields: list[str] | None = Field(
+        None, max_length=MAX_METADATA_FIELDS, description="Which metadata is returned; null: all of it."
+    )
+    cursor: str | None = Field(
+        None,
+        max_length=MOST_CURSOR,
+        description="`*` begins a walk through all that is found; `next_cursor` of an answer goes on with it.",
+    )
+    rerank: Rerank = Field(Rerank.OFF, description="Who looks at the best once more, if anybody does.")
+
+    def as_query(self) -> DocumentQuery:
+        return DocumentQuery(
+            text=self.query or "",
+            top_k=self.top_k,
+            offset=self.offset,
+            search_type=self.search_type,
+            fusion=self.fusion,
+            filters=(self.filters or DocumentFilters()).as_filters(),
+            include_snippets=self.include_snippets,
+            snippet_max_chars=self.snippet_max_chars,
+            metadata_fields=None if self.metadata_fields is None else tuple(self.metadata_fields),
+            cursor=self.cursor or "",
+            rerank=self.rerank,
+        )
+
+
+class DocumentFound(BaseModel):
+    doc_id: str
+    score: float = Field(description="Higher is better; what it means depends on how was searched.")
+    metadata: dict[str, Any]
+    snippet: str | None = Field(description="The part of the text that matched best; null where none was wanted.")
+    snippet_start: int | None = Field(description="Where in the text the snippet begins.")
+    snippet_end: int | None = Field(description="Where it ends: the character after its last.")
+    highlights: list[tuple[int, int]] = Field(
+        description="What matched: from where to before where, counted from the snippet's first character."
+    )
+    passage: int = Field(description="Number of the passage that matched best, from 0.")
+
+
+class SearchEnd(BaseModel):
+    """What is said of a search beside its hits; the last line or event of a stream."""
+
+    query_id: str = Field(json_schema_extra={"format": "uuid"})
+    took_ms: float
+    total: int = Field(description="How many documents would be returned if all were asked for.")
+    total_is: Exactness
+    next_cursor: str | None = Field(description="`cursor` of the next page; null on the last, and where none began.")
+    search_type: SearchType
+    fusion: Fusion | None = Field(description="How both arms were joined; null where there was nothing to join.")
+    degraded: list[str] = Field(description="Parts that failed, and were done without.")
+    reranked_by: str | None = Field(description="Who looked at the best once more; null: nobody.")
+
+
+class DocumentSearchResponse(SearchEnd):
+    hits: list[DocumentFound]
+
+
+class SearchHealth(BaseModel):
+    status: Literal["ok", "degraded", "unready"]
+    parts: dict[str, str] = Field({}, description="What does not answer, and why; absent when all of it does.")
+
+
+class DocumentToPut(BaseModel):
+    """For OpenAPI: documents are read by the model, the same for every surface."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str = Field(min_length=1, max_length=MOST_ID, description="What it is known by; printable.")
+    text: str = Field(max_length=MOST_TEXT)
+    title: str | None = Field(None, description="Becomes `metadata.title`; counts more than the text.")
+    metadata: dict[str, Any] | None = Field(None, description="Whatever is to be shown or filtered by; 16 KiB.")
+
+
+class PutCounts(BaseModel):
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    refused: int = 0
+
+
+class PutResultShown(BaseModel):
+    doc_id: str | None = Field(description="Null where a document is none, and has no id.")
+    status: PutOutcome
+    passages: int = Field(description="How many pieces it is searched in.")
+    error: str | None = Field(None, description="Why it was refused.")
+    line: int | None = Field(None, description="The line it came in, from 1, where documents came in lines.")
+
+
+class DocumentsPut(BaseModel):
+    results: list[PutResultShown]
+    counts: PutCounts
+
+
+class PassageShown(BaseModel):
+    number: int
+    start: int
+    end: int
+
+
+class DocumentShown(BaseModel):
+    doc_id: str
+    text: str
+    metadata: dict[str, Any]
+    passages: list[PassageShown] = Field(description="Where the text was cut into what is searched.")
+
+
+class DocumentsToRemove(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    ids: list[DocumentId] = Field(max_length=MOST_REMOVED)
+
+
+class DocumentsRemoved(BaseModel):
+    deleted: list[str]
+    missing: list[str] = Field(description="Those that were not there.")

@@ -1,0 +1,188 @@
+"""Searches on their way into a log: a queue that nobody waits for, emptied in batches."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from toolscript.errors import ToolscriptError
+from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.document_results import DocumentAnswer
+from toolscript.model.query_log import LoggedQuery, Noted
+from toolscript.model.tenancy import Caller
+from toolscript.model.text import readable
+
+MOST_WAITING = 10_000
+BATCH = 500
+EVERY_SECONDS = 1.0
+TRIES = 3
+PAUSE_SECONDS = 1.0
+WRITE_SECONDS = 10.0
+GOODBYE_SECONDS = 5.0
+COMPLAIN_EVERY_SECONDS = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class QuerySink(Protocol):
+    """Where a batch ends up; one that was not taken may be given again."""
+
+    async def write(self, queries: Sequence[LoggedQuery]) -> None: ...
+
+
+class Dropped(Protocol):
+    """Hears how many were lost, because the queue was `full` or writing them `failed`."""
+
+    def __call__(self, count: int, reason: str) -> None: ...
+
+
+def noted(
+    caller: Caller,
+    query: DocumentQuery,
+    answer: DocumentAnswer,
+    keeps: Noted,
+    *,
+    at: str,
+    query_id: str,
+    took_ms: float,
+) -> LoggedQuery:
+    """What this installation keeps of a search, and nothing else of it."""
+    with_text, with_results = keeps is not Noted.FIGURES, keeps is Noted.RESULTS
+    return LoggedQuery(
+        at=at,
+        query_id=query_id,
+        tenant=caller.tenant.name,
+        plan=caller.plan.name,
+        search_type=query.search_type.value,
+        fusion=query.fusion.value if query.fusion else "",
+        filters=len(query.filters.conditions),
+        top_k=query.top_k,
+        hits=len(answer.hits),
+        total=answer.total.value,
+        took_ms=took_ms,
+        degraded=answer.degraded,
+        reranked_by=answer.reranked_by,
+        text=readable(query.text) if with_text else "",
+        found=tuple(readable(hit.id) for hit in answer.hits) if with_results else (),
+    )
+
+
+class QueuedQueryLog:
+    """When the queue is full the newest is dropped; what cannot be written after a few tries is dropped, too."""
+
+    def __init__(
+        self,
+        sink: QuerySink,
+        dropped: Dropped | None = None,
+        *,
+        most_waiting: int = MOST_WAITING,
+        every_seconds: float = EVERY_SECONDS,
+        pause_seconds: float = PAUSE_SECONDS,
+        write_seconds: float = WRITE_SECONDS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sink = sink
+        self._most_waiting = most_waiting
+        self._every_seconds = every_seconds
+        self._pause_seconds = pause_seconds
+        self._write_seconds = write_seconds
+        self._losses = _Losses(dropped, now)
+        self._waiting: deque[LoggedQuery] = deque()
+        self._some, self._enough, self._closing = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._writer = asyncio.create_task(self._write_all())
+
+    def record(self, query: LoggedQuery) -> None:
+        if len(self._waiting) >= self._most_waiting or self._closing.is_set():
+            self._losses.add(1, "full")
+            return
+        self._waiting.append(query)
+        self._some.set()
+        if len(self._waiting) >= BATCH:
+            self._enough.set()
+
+    async def aclose(self, within_seconds: float = GOODBYE_SECONDS) -> None:
+        """Writes what waits, if that is soon done."""
+        self._closing.set()
+        self._some.set()
+        self._enough.set()
+        await asyncio.wait({self._writer}, timeout=within_seconds)
+        if not self._writer.done():
+            self._writer.cancel()
+            await asyncio.wait({self._writer}, timeout=within_seconds)
+        if self._waiting:
+            self._losses.add(len(self._waiting), "failed")
+            self._waiting.clear()
+
+    async def _write_all(self) -> None:
+        while await self._until_due():
+            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            if not self._waiting and not self._closing.is_set():
+                self._some.clear()
+            if len(self._waiting) < BATCH and not self._closing.is_set():
+                self._enough.clear()
+            await self._write(batch)
+
+    async def _until_due(self) -> bool:
+        """When there is a batch, or something has waited long enough; false at the end."""
+        await self._some.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._every_seconds):
+                await self._enough.wait()
+        return bool(self._waiting) or not self._closing.is_set()
+
+    async def _write(self, batch: Sequence[LoggedQuery]) -> None:
+        written = False
+        try:
+            for again in range(TRIES):
+                written = await self._try(batch)
+                if written or again == TRIES - 1 or self._closing.is_set():
+                    break
+                await self._pause(2**again * self._pause_seconds)
+        finally:
+            if not written:
+                self._losses.add(len(batch), "failed")
+
+    async def _try(self, batch: Sequence[LoggedQuery]) -> bool:
+        try:
+            async with asyncio.timeout(self._write_seconds):
+                await self._sink.write(batch)
+        except ToolscriptError as error:
+            self._losses.because(error.message)
+            return False
+        except Exception as error:  # noqa: BLE001 - one batch that nobody can write must not end the log
+            # What it says could be what somebody searched for.
+            self._losses.because(type(error).__name__)
+            return False
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+
+
+class _Losses:
+    """Counted one by one, and told of once a minute."""
+
+    def __init__(self, dropped: Dropped | None, now: Callable[[], float]) -> None:
+        self._dropped = dropped
+        self._now = now
+        self._untold = 0
+        self._next = float("-inf")
+        self._reason = ""
+
+    def because(self, reason: str) -> None:
+        self._reason = reason
+
+    def add(self, count: int, reason: str) -> None:
+        if self._dropped is not None:
+            self._dropped(count, reason)
+        self._untold += count
+        if (now := self._now()) >= self._next:
+            self._next = now + COMPLAIN_EVERY_SECONDS
+            said = f"{reason}: {self._reason}" if self._reason else reason
+            logger.warning("searches were not noted", extra={"total": self._untold, "reason": said})
+            self._untold = 0
