@@ -16,7 +16,9 @@ from hypothesis import settings
 from tests.turns import turn
 from toolscript.adapters import postgres, qdrant
 from toolscript.adapters.postgres.migrate import upgrade
+from toolscript.model.document_cards import DocumentCard
 from toolscript.settings import Settings
+from toolscript.testing import HashEmbedder
 
 ROOT = Path(__file__).parent.parent
 
@@ -118,6 +120,16 @@ async def indexes(engines: Settings) -> AsyncIterator[qdrant.QdrantIndexes]:
         await drop_collections(connected, alias)
 
 
+@pytest.fixture
+async def qdrant_documents(engines: Settings) -> AsyncIterator[qdrant.QdrantDocuments]:
+    """An index of documents of the test's own, for vectors of the embedder without a model."""
+    alias = f"test_{uuid.uuid4().hex[:12]}"
+    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        card = DocumentCard(HashEmbedder().model)
+        yield await qdrant.open_documents(connected, alias, card, qdrant.DocumentLayout())
+        await drop_collections(connected, alias)
+
+
 async def drop_collections(connected: qdrant.Qdrant, alias: str) -> None:
     from qdrant_client import grpc as wire
 
@@ -148,6 +160,7 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(engines.qdrant_grpc_port),
             "TOOLSCRIPT_QDRANT_ALIAS": alias,
             "TOOLSCRIPT_QDRANT_SKILLS_ALIAS": f"{alias}__skills",
+            "TOOLSCRIPT_QDRANT_DOCUMENTS_ALIAS": f"{alias}__documents",
             "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
         }
     )

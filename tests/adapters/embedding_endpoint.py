@@ -20,6 +20,7 @@ class EmbeddingEndpoint:
         self._scripted: deque[tuple[int, bytes]] = deque()
         self.asked: list[list[str]] = []
         self.keys: list[str | None] = []
+        self.headers: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
@@ -58,6 +59,7 @@ class EmbeddingEndpoint:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
                 status, body = endpoint._answer(asked, self.headers["Authorization"])
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")

@@ -1,11 +1,15 @@
 """Each port's real adapters and its double, one after the other."""
 
+import uuid
 from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
+from tests.conftest import drop_collections
+from tests.contracts import document_scenes
 from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
+from toolscript.adapters import qdrant
 from toolscript.adapters.local_model import LocalEmbedder
 from toolscript.adapters.openai_embeddings import OpenAIEmbedder
 from toolscript.adapters.postgres import (
@@ -20,12 +24,14 @@ from toolscript.adapters.postgres import (
 from toolscript.adapters.postgres.pool import Pool
 from toolscript.model.models import ModelCard
 from toolscript.model.skill_vectors import SkillSum
-from toolscript.ports import Embedder, Index, Indexes
+from toolscript.ports import DocumentIndex, Embedder, Index, Indexes
+from toolscript.settings import Settings
 from toolscript.testing import (
     HashEmbedder,
     MemoryAssignments,
     MemoryCatalog,
     MemoryDirtySet,
+    MemoryDocuments,
     MemoryIndexes,
     MemorySkillVectors,
     MemorySuggestions,
@@ -63,6 +69,19 @@ def some_indexes(request: pytest.FixtureRequest) -> Indexes:
 async def index(some_indexes: Indexes) -> Index:
     await some_indexes.create(CARD)
     return await some_indexes.open(CARD)
+
+
+@pytest.fixture(params=["memory", "qdrant"])
+async def document_index(request: pytest.FixtureRequest) -> AsyncIterator[DocumentIndex]:
+    if request.param == "memory":
+        yield MemoryDocuments(document_scenes.CARD)
+        return
+    engines: Settings = request.getfixturevalue("engines")
+    alias = f"test_{uuid.uuid4().hex[:12]}"
+    layout = qdrant.DocumentLayout(fields={"lang": "keyword", "at": "number"})
+    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        yield await qdrant.open_documents(connected, alias, document_scenes.CARD, layout)
+        await drop_collections(connected, alias)
 
 
 @pytest.fixture(params=["memory", "postgres"])

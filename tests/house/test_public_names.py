@@ -54,14 +54,18 @@ def test_the_doubles_are_exactly_these() -> None:
     expected = {
         "HashEmbedder",
         "MemoryAssignments",
+        "MemoryCallers",
         "MemoryCatalog",
         "MemoryDirtySet",
+        "MemoryDocuments",
         "MemoryIndexes",
         "MemoryItemChanges",
+        "MemoryRequestBudget",
         "MemorySkillVectors",
         "MemorySuggestions",
         "MemorySyncJobs",
         "MemoryTaxonomy",
+        "MemoryTenants",
         "MemoryToolServers",
     }
     assert set(toolscript.testing.__all__) == expected

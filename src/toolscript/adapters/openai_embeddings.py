@@ -1,6 +1,6 @@
 """Embeddings from any endpoint that speaks OpenAI's embeddings protocol."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -31,6 +31,8 @@ TRANSLATIONS: tuple[tuple[type[Exception], type[ToolscriptError], str], ...] = (
 
 
 class OpenAIEmbedder:
+    """`headers` are asked for with every request: of which trace it is a part."""
+
     def __init__(
         self,
         base_url: str,
@@ -39,8 +41,10 @@ class OpenAIEmbedder:
         api_key: str = "",
         timeout_seconds: float = 30.0,
         retries: int = 2,
+        headers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._card = card
+        self._headers = headers
         self._client = AsyncOpenAI(
             base_url=base_url, api_key=api_key or "none", timeout=timeout_seconds, max_retries=retries
         )
@@ -65,7 +69,10 @@ class OpenAIEmbedder:
     async def _embed(self, texts: list[str]) -> Matrix:
         with translated():
             answer = await self._client.embeddings.create(
-                model=self._card.name, input=[_encodable(text) for text in texts], encoding_format="float"
+                model=self._card.name,
+                input=[_encodable(text) for text in texts],
+                encoding_format="float",
+                extra_headers=self._headers(),
             )
         return checked_vectors(_matrix(answer), len(texts), self._card)
 

@@ -59,5 +59,5 @@ def _open(path: Path) -> int:
 
 
 def _lines(queries: Sequence[LoggedQuery]) -> bytes:
-    lines = (json.dumps(asdict(query), ensure_ascii=False) + "\n" for query in queries)
-    return "".join(lines).encode("utf-8", "replace")
+    """In ASCII: some who read lines take other letters for the end of one."""
+    return b"".join(json.dumps(asdict(query)).encode() + b"\n" for query in queries)

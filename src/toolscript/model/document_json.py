@@ -4,21 +4,39 @@ import json
 from collections.abc import Mapping
 
 from toolscript.errors import InvalidRequest
-from toolscript.model.documents import Document, StoredDocument
+from toolscript.model.documents import MOST_ID, Document, PutOutcome, PutResult, StoredDocument
+from toolscript.model.text import readable
 
 FIELDS = frozenset({"id", "text", "title", "metadata"})
 
 Json = dict[str, object]
 
 
-def document_from_line(line: bytes) -> Document:
-    """A line of JSON. One encoding for all: a guess at it would be a guess at what the text says."""
+def line_read(line: bytes) -> Document | PutResult:
+    """The document of a line of JSON, or its refusal: a bad line never hides the good ones after it.
+
+    One encoding for all: a guess at it would be a guess at what the text says.
+    """
     try:
-        return document_from_json(json.loads(str(line, "utf-8-sig")))
+        data = json.loads(str(line, "utf-8-sig"))
     except UnicodeDecodeError:
-        raise InvalidRequest("is not UTF-8") from None
+        return refusal("is not UTF-8")
     except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"is not JSON: {str(error)[:80]}") from None
+        return refusal(f"is not JSON: {str(error)[:80]}")
+    return entry_read(data)
+
+
+def entry_read(data: object) -> Document | PutResult:
+    try:
+        return document_from_json(data)
+    except InvalidRequest as error:
+        named = data.get("id") if isinstance(data, Mapping) else None
+        return refusal(error.message, named if isinstance(named, str) else "")
+
+
+def refusal(problem: str, document_id: str = "") -> PutResult:
+    """An id is shown as far as it could be one."""
+    return PutResult(readable(document_id)[:MOST_ID], PutOutcome.REFUSED, problem=problem)
 
 
 def document_from_json(data: object) -> Document:
@@ -47,5 +65,7 @@ def stored_to_json(document: StoredDocument) -> Json:
 def _text(data: Mapping[str, object], field: str) -> str:
     value = data.get(field)
     if not isinstance(value, str):
-        raise InvalidRequest(f"{field} {'is missing' if value is None else 'must be text'}", details={"field": field})
+        raise InvalidRequest(
+            f"{field} {'is missing' if value is None else 'must be text'}", details={"field": field}
+        )
     return value

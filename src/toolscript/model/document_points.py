@@ -60,7 +60,10 @@ class PassageAsk:
 
 @dataclass(frozen=True)
 class FoundPassages:
-    """The best of each arm, best first; None: that arm was not asked."""
+    """The best of each arm, best first, equal ones in the order of their ids; None: that arm was not asked.
+
+    Which of several equal ones are within the limit is left open.
+    """
 
     dense: Sequence[FoundPassage] | None = None
     words: Sequence[FoundPassage] | None = None

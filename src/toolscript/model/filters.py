@@ -160,10 +160,8 @@ def filterable(metadata: JsonObject) -> Metadata:
         elif (plain := _plain(value)) is not None:
             gathered[name].append(plain)
     values = {name: tuple(listed) for name, listed in gathered.items() if listed}
-    moments = {name: tuple(_moments(listed)) for name, listed in values.items()}
-    return Metadata(
-        values, {name: found for name, found in moments.items() if found}, frozenset(lists & set(values))
-    )
+    moments = {name: found for name, listed in values.items() if (found := _moments(listed))}
+    return Metadata(values, moments, frozenset(lists & values.keys()))
 
 
 def moment_or_number(value: Value) -> float | None:
@@ -186,15 +184,12 @@ def moment(text: str) -> float | None:
 
 def comparable(number: float) -> float:
     """The number that is compared in place of this one; what is less is never more afterwards."""
-    if abs(number) >= LARGEST:
-        return (
-            math.copysign(LARGEST, number) if isinstance(number, float) else (LARGEST if number > 0 else -LARGEST)
-        )
-    if abs(number) < SMALLEST:
+    near = float(max(-LARGEST, min(LARGEST, number)))
+    if abs(near) < SMALLEST:
         return 0.0
-    if 10**_DIGITS <= abs(number) < WHOLE_BELOW:
-        return float(round(number))
-    return float(f"{number:.{_DIGITS}g}")
+    if 10**_DIGITS <= abs(near) < WHOLE_BELOW:
+        return float(round(near))
+    return float(f"{near:.{_DIGITS}g}")
 
 
 def _fields(value: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

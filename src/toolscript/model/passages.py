@@ -24,7 +24,7 @@ MOST_MARKS = 32
 
 FIELDS: Mapping[str, Field] = {"title": Field(2.0, 0.3, 14.0), "text": Field(1.0, 0.75, 110.0)}
 
-_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 _HEADING = re.compile(r"(?<=\n)(?=#{1,6} )")
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE_END = re.compile(r"\n\s*")
@@ -77,7 +77,7 @@ def _end_of_passage(text: str, start: int) -> int:
 def _room(ahead: str) -> int:
     if ahead.isascii():
         return MOST_LETTERS
-    share = len(_IS_UNSPACED.findall(ahead)) / len(ahead)
+    share = sum(map(len, _UNSPACED_RUN.findall(ahead))) / len(ahead)
     return int(MOST_LETTERS / (1 + share * (UNSPACED_COUNTS - 1)))
 
 

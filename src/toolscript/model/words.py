@@ -217,8 +217,9 @@ def _places_of_parts(text: str, start: int, end: int) -> Iterator[tuple[int, int
         yield at, piece.end()
 
 
-def _words_of_part(part: str) -> list[str]:
-    return [part.casefold()[:MAX_WORD]] if part.isascii() else _words_of(part)
+@lru_cache(maxsize=20_000)
+def _words_of_part(part: str) -> tuple[str, ...]:
+    return (part.casefold()[:MAX_WORD],) if part.isascii() else tuple(_words_of(part))
 
 
 def _bigrams(run: str) -> list[str]:

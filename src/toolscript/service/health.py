@@ -4,12 +4,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from toolscript.errors import ToolscriptError
-from toolscript.ports import Embedder, Index
+from toolscript.ports import DocumentIndex, Embedder, Index
 from toolscript.service.parts import Stores
-from toolscript.surfaces.http import Health, PartHealth
+from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
 
 CHECK_SECONDS = 2.0
 REMEMBERED_SECONDS = 2.0
@@ -17,34 +17,52 @@ REMEMBERED_SECONDS = 2.0
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class HealthChecks:
-    """Remembers its answer for a moment: a probe must not cost as much as a search."""
+class Remembered:
+    """The last answer, for a moment: a probe must not cost as much as a search."""
 
-    stores: Stores
-    embedder: Embedder
-    index: Index
-    _checked_at: float = float("-inf")
-    _health: Health = field(default_factory=lambda: Health({}))
+    def __init__(self, check: CheckHealth) -> None:
+        self._check = check
+        self._checked_at = float("-inf")
+        self._health = Health({})
 
     async def check(self) -> Health:
         if time.monotonic() - self._checked_at > REMEMBERED_SECONDS:
-            self._health = await self._check_all()
+            self._health = await self._check()
             self._checked_at = time.monotonic()
         return self._health
 
-    async def _check_all(self) -> Health:
+
+@dataclass(frozen=True)
+class DocumentHealth:
+    embedder: Embedder
+    index: DocumentIndex
+
+    async def check(self) -> Health:
+        embedding, index = await asyncio.gather(
+            _part("embedding", _embeds(self.embedder), needed=False),
+            _part("index", self._index(), needed=True),
+        )
+        return Health({"embedding": embedding, "index": index})
+
+    async def _index(self) -> str:
+        await self.index.ready()
+        return ""
+
+
+@dataclass(frozen=True)
+class HealthChecks:
+    stores: Stores
+    embedder: Embedder
+    index: Index
+
+    async def check(self) -> Health:
         embedding, index, live, catalog = await asyncio.gather(
-            _part("embedding", self._embedding(), needed=False),
+            _part("embedding", _embeds(self.embedder), needed=False),
             _part("index", self._index(), needed=True),
             _part("live index", self._live_index(), needed=False),
             _part("catalog", self._catalog(), needed=False),
         )
         return Health({"embedding": embedding, "index": index, "live_index": live, "catalog": catalog})
-
-    async def _embedding(self) -> str:
-        await self.embedder.embed_query("ready")
-        return self.embedder.model.name
 
     async def _index(self) -> str:
         await self.index.fields([1])
@@ -59,6 +77,11 @@ class HealthChecks:
     async def _catalog(self) -> str:
         await self.stores.catalog.scan(after=0, limit=1)
         return ""
+
+
+async def _embeds(embedder: Embedder) -> str:
+    await embedder.embed_query("ready")
+    return embedder.model.name
 
 
 async def _part(name: str, check: Awaitable[str], *, needed: bool) -> PartHealth:

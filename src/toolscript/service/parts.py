@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -28,6 +28,7 @@ class Stores:
     skill_vectors: postgres.PostgresSkillVectors
     indexes: IndexPair
     pool: postgres.Pool
+    qdrant: qdrant.Qdrant
 
 
 @asynccontextmanager
@@ -48,6 +49,7 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
             postgres.PostgresSkillVectors(pool),
             _indexes(engine, settings, pool),
             pool,
+            engine,
         )
 
 
@@ -95,8 +97,13 @@ async def _check_schema(pool: postgres.Pool, *, catalog_needed: bool) -> None:
 
 
 @asynccontextmanager
-async def open_embedder(settings: Settings, *, parallel: int | None = None) -> AsyncIterator[Embedder]:
-    """`parallel` searches embed at once on one core each; None: one batch at a time on all cores."""
+async def open_embedder(
+    settings: Settings, *, parallel: int | None = None, headers: Callable[[], Mapping[str, str]] = dict
+) -> AsyncIterator[Embedder]:
+    """`parallel` searches embed at once on one core each; None: one batch at a time on all cores.
+
+    `headers` go with every request to an endpoint.
+    """
     # Imported here: a model's runtime takes longer to load than an import of items takes as a whole.
     if settings.embedding_url:
         from toolscript.adapters.openai_embeddings import OpenAIEmbedder
@@ -105,6 +112,7 @@ async def open_embedder(settings: Settings, *, parallel: int | None = None) -> A
             settings.embedding_url,
             _endpoint_card(settings),
             api_key=settings.embedding_api_key.get_secret_value(),
+            headers=headers,
         )
         try:
             yield endpoint

@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
@@ -16,10 +17,12 @@ from toolscript.errors import Unavailable
 from toolscript.model.models import IndexCard
 from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
+from toolscript.service.documents import cursor_secret, open_routes
 from toolscript.service.event_loop import collect_seldom, run
-from toolscript.service.health import HealthChecks
+from toolscript.service.health import HealthChecks, Remembered
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.processes import bound, in_processes
+from toolscript.service.seeing import figures_folder, ids_for_logs, open_seeing
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.settings import Settings, load_settings
@@ -33,17 +36,29 @@ logger = logging.getLogger(__name__)
 
 def serve(*, host: str | None, port: int | None) -> None:
     settings = load_settings()
-    configure_logs(settings.log_level, settings.log_format)
+    configure_logs(settings.log_level, settings.log_format, ids_for_logs(settings))
     address = host or settings.host, settings.port if port is None else port
-    if settings.processes == 1:
-        run(_answer(settings, *address))
-        return
-    with bound(*address) as shared:
-        in_processes(settings.processes, lambda: run(_answer(settings, *address, shared)))
+    with figures_folder(settings) as figures:
+        common = Common(figures, cursor_secret(settings))
+        if settings.processes == 1:
+            run(_answer(settings, common, *address))
+            return
+        with bound(*address) as shared:
+            in_processes(settings.processes, lambda: run(_answer(settings, common, *address, shared)))
 
 
-async def _answer(settings: Settings, host: str, port: int, shared: socket.socket | None = None) -> None:
-    async with open_app(settings) as app:
+@dataclass(frozen=True)
+class Common:
+    """What all processes of one installation share: made before they are."""
+
+    figures: str
+    cursor_secret: bytes
+
+
+async def _answer(
+    settings: Settings, common: Common, host: str, port: int, shared: socket.socket | None = None
+) -> None:
+    async with open_app(settings, common) as app:
         config = uvicorn.Config(app, host=host, port=port, log_config=None)
         # It raises the signal that stopped it once more when it has stopped, which would end this process
         # before its syncs are interrupted and the servers they started are ended.
@@ -54,12 +69,14 @@ async def _answer(settings: Settings, host: str, port: int, shared: socket.socke
 
 
 @asynccontextmanager
-async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
+async def open_app(settings: Settings, common: Common | None = None) -> AsyncIterator[FastAPI]:
     """The HTTP API with everything behind it open. Refuses an index that another model made."""
     cores = max(1, (os.cpu_count() or 1) // settings.processes)
+    common = common or Common("", cursor_secret(settings))
     async with (
         open_stores(settings, catalog_needed=False) as stores,
-        open_embedder(settings, parallel=cores) as embedder,
+        open_seeing(settings, stores.pool, common.figures) as seeing,
+        open_embedder(settings, parallel=cores, headers=seeing.headers) as embedder,
     ):
         cached = CachedEmbedder(embedder, settings.embedding_cache_size)
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
@@ -72,15 +89,22 @@ async def open_app(settings: Settings) -> AsyncIterator[FastAPI]:
             return embedder
 
         jobs = PostgresSyncJobs(stores.pool)
-        async with JobRunner(jobs).running() as runner:
-            yield create_app(
+        async with (
+            open_routes(settings, stores, embedder, cached, seeing, common.cursor_secret) as documents,
+            JobRunner(jobs).running() as runner,
+        ):
+            app = create_app(
                 search,
                 skill_management(stores, embedder_of_skills),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config),
-                HealthChecks(stores, embedder, opened.items).check,
+                Remembered(HealthChecks(stores, embedder, opened.items).check).check,
                 admin_token=settings.admin_token.get_secret_value(),
+                documents=documents,
+                telemetry=seeing.telemetry,
             )
+            seeing.install(app, settings.admin_token.get_secret_value())
+            yield app
 
 
 async def _warm_up(embedder: Embedder) -> None:

@@ -17,6 +17,8 @@ from toolscript.errors import ToolscriptError
 from toolscript.surfaces.request_context import current_request_id
 
 OURS = "toolscript"
+# Errors may come from each other in a circle.
+DEEPEST = 8
 
 # Facts that the core attaches to its records; anything else a library adds stays out.
 _FACTS = structlog.stdlib.ExtraAdder(
@@ -91,17 +93,17 @@ def _with_exception(_: object, __: str, event: EventDict) -> EventDict:
     return event
 
 
-def _told(error: BaseException) -> Iterator[str]:
+def _told(error: BaseException, deep: int = 0) -> Iterator[str]:
     """Where it was raised, and what it came from, which comes first."""
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if before is not None:
-        yield from _told(before)
+    if before is not None and deep < DEEPEST:
+        yield from _told(before, deep + 1)
         yield "\nwhich led to\n\n"
     yield from traceback.format_tb(error.__traceback__)
     yield f"{type(error).__name__}{_said(error)}\n"
-    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) and deep < DEEPEST else ():
         yield "\nin it\n\n"
-        yield from _told(inner)
+        yield from _told(inner, deep + 1)
 
 
 def _said(error: BaseException) -> str:

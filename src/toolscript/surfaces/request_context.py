@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import sys
 import time
 import uuid
 from collections.abc import Mapping
@@ -16,13 +17,15 @@ HEADER = b"x-request-id"
 # For the logs of whatever runs on behalf of a request.
 current_request_id: ContextVar[str] = ContextVar("request_id", default="")
 MOST_BYTES = 64 * 1024
+# For what is read piece by piece, and never held as a whole.
+UNBOUNDED = sys.maxsize
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 logger = logging.getLogger("toolscript.http")
 
 
 class RequestContext:
-    """`larger` are paths whose requests may be longer than others."""
+    """`larger` are operations, such as `PUT /documents`, whose requests may be longer than others."""
 
     def __init__(
         self, app: ASGIApp, most_bytes: int = MOST_BYTES, larger: Mapping[str, int] | None = None
@@ -38,7 +41,7 @@ class RequestContext:
         request_id = _request_id(scope)
         before = current_request_id.set(request_id)
         try:
-            most_bytes = self._larger.get(scope["path"], self._most_bytes)
+            most_bytes = self._larger.get(f"{scope['method']} {scope['path']}", self._most_bytes)
             await self._answer(scope, _Body(receive, most_bytes), _Response(send, request_id))
         finally:
             current_request_id.reset(before)

@@ -18,7 +18,7 @@ FITS: Mapping[str, tuple[str, str]] = {
 def fitting(key_type: object, curve: object, own: object) -> frozenset[str]:
     """Names of algorithms for a key of this type, which may name its `own`."""
     suited = {name for name, fit in FITS.items() if fit == (key_type, curve or "")}
-    return frozenset(suited if own is None or own in suited else ())
+    return frozenset(suited) if own is None or (isinstance(own, str) and own in suited) else frozenset()
 
 
 def _registry() -> JWSRegistry:

@@ -62,7 +62,7 @@ class JwtCallers:
 def _parts(token: str) -> jws.CompactSignature:
     parts = token.count(".") + 1
     if parts == 5:
-        raise Unauthorized("the token is encrypted", hint=_SHAPE)
+        raise Unauthorized("this token has five parts, as encrypted ones have", hint=_SHAPE)
     try:
         return jws.extract_compact(token.encode("ascii"), registry=SIGNATURES)
     except (JoseError, ValueError, TypeError, RecursionError):

@@ -49,7 +49,7 @@ class KeyRing:
         if self._now() - self._looked_at >= self._source.pause_seconds:
             self._looked_at = self._now()
             await asyncio.shield(self._read_once())
-        elif self._reading is not None:
+        elif self._reading is not None and not self._reading.done():
             await asyncio.shield(self._reading)
         return await self.keys()
 
@@ -68,7 +68,7 @@ class KeyRing:
         return not self._failure or self._now() - self._failed_at >= pause
 
     def _read_once(self) -> asyncio.Task[None]:
-        if self._reading is None:
+        if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
         return self._reading
 
@@ -81,8 +81,6 @@ class KeyRing:
                     "keys of tokens cannot be read", extra={"part": "jwt_keys", "reason": error.message}
                 )
             self._failure, self._failed_at = error.message, self._now()
-        finally:
-            self._reading = None
 
     def _take(self, data: bytes) -> None:
         if self._keys is None or data != self._data:

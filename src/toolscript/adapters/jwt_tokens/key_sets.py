@@ -70,7 +70,7 @@ def _verifying_key(found: Mapping[str, object]) -> VerifyingKey | None:
     try:
         if found.get("kty") == "RSA" and not _is_sound_rsa(str(found.get("n"))):
             return None
-        key = JWKRegistry.import_key(cast(DictKey, {name: found[name] for name in _PUBLIC if name in found}))
+        key = JWKRegistry.import_key(cast("DictKey", {name: found[name] for name in _PUBLIC if name in found}))
     except (JoseError, ValueError, TypeError):
         return None
     return VerifyingKey(kid, algorithms, key)

@@ -12,6 +12,8 @@ from toolscript.errors import SetupError, Unavailable
 
 MOST_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 5.0
+# Not compressed: a little could become very much.
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 _HINT = "is TOOLSCRIPT_JWT_KEYS right?"
 _TOO_LARGE = f"the key set is larger than {MOST_BYTES >> 10} KiB"
 
@@ -55,13 +57,14 @@ class KeyAddress:
     fresh_seconds = 600.0
     pause_seconds = 30.0
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._url = url
+        self._timeout_seconds = timeout_seconds
         self._is_here = _require_safe(url)
 
     async def read(self) -> bytes:
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
+            async with asyncio.timeout(self._timeout_seconds):
                 return await self._fetch()
         except TimeoutError:
             raise Unavailable("the key set: no answer in time", hint=_HINT) from None
@@ -69,22 +72,30 @@ class KeyAddress:
             # Its message may quote the address, and an address may hold a password.
             raise Unavailable(f"the key set cannot be fetched: {type(error).__name__}", hint=_HINT) from None
 
+    def _client(self) -> httpx2.AsyncClient:
+        """What is on this machine is not asked for through the proxy that leads out of it."""
+        return httpx2.AsyncClient(
+            timeout=self._timeout_seconds,
+            trust_env=not self._is_here,
+            verify=not self._url.lower().startswith("http:"),
+        )
+
     async def _fetch(self) -> bytes:
-        # What is on this machine is not asked for through the proxy that leads out of it.
+        # Reading whom to trust takes so long that requests would notice.
         async with (
-            httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=not self._is_here) as client,
-            client.stream("GET", self._url, headers={"Accept": "application/json"}) as answer,
+            await asyncio.to_thread(self._client) as client,
+            client.stream("GET", self._url, headers=_HEADERS) as answer,
         ):
             if answer.is_redirect:
                 raise Unavailable("the key set has moved", hint="set TOOLSCRIPT_JWT_KEYS to its own address")
             if answer.status_code != 200:
                 raise Unavailable(f"the key set cannot be fetched: status {answer.status_code}", hint=_HINT)
-            data = b""
-            async for part in answer.aiter_bytes():
+            data = bytearray()
+            async for part in answer.aiter_raw():
                 data += part
                 if len(data) > MOST_BYTES:
                     raise Unavailable(_TOO_LARGE, hint=_HINT)
-            return data
+            return bytes(data)
 
 
 def key_source(place: str) -> KeySource:

@@ -45,7 +45,7 @@ def load_named(name: str, threads: int | None, device: Device, downloads: Path |
             model, cache_dir=folder, threads=threads, providers=providers, local_files_only=True
         )
     except ValueError:
-        _require_network(model)
+        require_network(f"the embedding model {model}", "--model, TOOLSCRIPT_SEARCH_MODEL")
         engine = TextEmbedding(model, cache_dir=folder, threads=threads, providers=providers)
     return Loaded(NamedEngine(engine), _card(model, engine))
 
@@ -62,7 +62,7 @@ def known_name(name: str) -> str:
     )
 
 
-def _require_network(model: str) -> None:
+def require_network(what: str, said_with: str) -> None:
     """fastembed waits 39 s in all before it gives up; a person asks for an answer now."""
     try:
         with urllib.request.urlopen(ENDPOINT, timeout=REACH_SECONDS):  # noqa: S310 - the library's own address
@@ -71,10 +71,8 @@ def _require_network(model: str) -> None:
         return
     except OSError as error:
         raise ModelNotFound(
-            f"the embedding model {model} is not on this machine and cannot be downloaded: {ENDPOINT} "
-            "cannot be reached",
-            hint="connect to the network once, or give the folder of an ONNX model (--model, "
-            "TOOLSCRIPT_SEARCH_MODEL)",
+            f"{what} is not on this machine and cannot be downloaded: {ENDPOINT} cannot be reached",
+            hint=f"connect to the network once, or give the folder of an ONNX model ({said_with})",
         ) from error
 
 

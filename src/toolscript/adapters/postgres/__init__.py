@@ -1,4 +1,4 @@
-"""The catalog, its changes, the dirty set, skills and sync jobs on PostgreSQL."""
+"""The catalog, its changes, the dirty set, skills, sync jobs and what is kept of tenants on PostgreSQL."""
 
 from toolscript.adapters.postgres.assignments import PostgresAssignments
 from toolscript.adapters.postgres.catalog import PostgresCatalog
@@ -6,10 +6,12 @@ from toolscript.adapters.postgres.changes import PostgresItemChanges
 from toolscript.adapters.postgres.dirty_set import PostgresDirtySet
 from toolscript.adapters.postgres.jobs import PostgresSyncJobs
 from toolscript.adapters.postgres.pool import Pool, open_pool
+from toolscript.adapters.postgres.request_budget import PostgresRequestBudget
 from toolscript.adapters.postgres.schema import require_current_schema
 from toolscript.adapters.postgres.skill_vectors import PostgresSkillVectors
 from toolscript.adapters.postgres.suggestions import PostgresSuggestions
 from toolscript.adapters.postgres.taxonomy import PostgresTaxonomy
+from toolscript.adapters.postgres.tenants import PostgresTenants
 
 __all__ = [
     "Pool",
@@ -17,10 +19,12 @@ __all__ = [
     "PostgresCatalog",
     "PostgresDirtySet",
     "PostgresItemChanges",
+    "PostgresRequestBudget",
     "PostgresSkillVectors",
     "PostgresSuggestions",
     "PostgresSyncJobs",
     "PostgresTaxonomy",
+    "PostgresTenants",
     "open_pool",
     "require_current_schema",
 ]

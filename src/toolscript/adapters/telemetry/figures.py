@@ -1,14 +1,16 @@
 """Figures for Prometheus.
 
-However many tenants, paths and ids there are, there are as many series as this program has words for: every label is
-one of a few.
+However many tenants, paths and ids there are, there are as many series as this program has words for: every label
+is one of a few.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from toolscript.adapters.telemetry.refusals import REASONS
 from toolscript.adapters.telemetry.words import OTHER, FewWords, few_routes
 from toolscript.model.document_queries import DocumentQuery, Fusion
 from toolscript.model.document_results import DocumentAnswer
@@ -26,6 +28,9 @@ PARTS = (Part.EMBEDDING, Part.INDEX, Part.RERANK)
 REASONS_TO_DROP = ("full", "failed")
 NONE = "none"
 UNMATCHED = "unmatched"
+
+# When a series began is one more series for each, which nobody asks for.
+disable_created_metrics()
 
 
 class Figures:
@@ -47,7 +52,8 @@ class Figures:
         self._refused = self._counter("tokens_refused", "Tokens that were refused.", "reason")
         self._dropped = self._counter("query_log_dropped", "Searches that could not be noted.", "reason")
         self._begin()
-        self._stage, self._part, self._reason, self._error = (FewWords(STAGES), FewWords(Part), FewWords(), FewWords())
+        self._stage, self._part, self._error = FewWords(STAGES), FewWords(Part), FewWords()
+        self._reason = FewWords(REASONS, most=0)
         self._route = few_routes()
 
     def page(self) -> bytes:
@@ -108,26 +114,24 @@ class Figures:
 
     def _begin(self) -> None:
         """A series that begins with its first event hides that event from every rate."""
-        kinds = [(one, NONE) for one in SearchType if one is not SearchType.HYBRID]
-        for kind, fusion in [*kinds, *((SearchType.HYBRID, one) for one in Fusion)]:
-            for outcome in OUTCOMES:
-                self._searches.labels(kind, fusion, outcome)
-        for stage in STAGES:
-            self._stages.labels(stage)
-        for outcome in (ANSWERED, FAILED):
-            for kind in EMBEDDED:
-                self._embedding.labels(kind, outcome)
-            for operation in ENGINE:
-                self._engine.labels(operation, outcome)
-        for put in PutOutcome:
-            self._put.labels(put)
-        for part in PARTS:
-            self._degraded.labels(part)
-        for reason in REASONS_TO_DROP:
-            self._dropped.labels(reason)
+        alone = [one for one in SearchType if one is not SearchType.HYBRID]
+        _make(self._searches, alone, (NONE,), OUTCOMES)
+        _make(self._searches, (SearchType.HYBRID,), Fusion, OUTCOMES)
+        _make(self._stages, STAGES)
+        _make(self._degraded, PARTS)
+        _make(self._embedding, EMBEDDED, (ANSWERED, FAILED))
+        _make(self._engine, ENGINE, (ANSWERED, FAILED))
+        _make(self._put, PutOutcome)
+        _make(self._refused, REASONS)
+        _make(self._dropped, REASONS_TO_DROP)
 
     def _counter(self, name: str, says: str, *labels: str) -> Counter:
         return Counter(f"toolscript_{name}", says, labels, registry=self._registry)
 
     def _seconds(self, name: str, says: str, *labels: str) -> Histogram:
         return Histogram(f"toolscript_{name}_seconds", says, labels, registry=self._registry, buckets=SECONDS)
+
+
+def _make(metric: Counter | Histogram, *labels: Iterable[str]) -> None:
+    for values in product(*labels):
+        metric.labels(*values)

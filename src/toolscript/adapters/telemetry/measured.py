@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from toolscript.adapters.telemetry.figures import Figures
+from toolscript.adapters.telemetry.refusals import reason_of
 from toolscript.adapters.telemetry.timing import timed
 from toolscript.errors import Unauthorized
 from toolscript.model.models import Matrix, ModelCard, Vector
@@ -66,8 +67,6 @@ class MeasuredEmbedder:
 
 
 class CountedCallers:
-    """Why a token was refused is one word in the error's details, if there is one."""
-
     def __init__(self, callers: Callers, figures: Figures) -> None:
         self._callers = callers
         self._figures = figures
@@ -76,7 +75,7 @@ class CountedCallers:
         try:
             return await self._callers.verify(token)
         except Unauthorized as error:
-            self._figures.token_refused(str(error.details.get("reason", "")))
+            self._figures.token_refused(reason_of(error))
             raise
 
 

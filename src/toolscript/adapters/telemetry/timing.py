@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Observe(Protocol):
-    def __call__(self, name: str, seconds: float, *, failed: bool) -> None: ...
+    def __call__(self, name: str, seconds: float, /, *, failed: bool) -> None: ...
 
 
 async def timed(observe: Observe, name: str, work: Awaitable[T]) -> T:

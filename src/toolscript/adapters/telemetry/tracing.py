@@ -6,13 +6,13 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from contextvars import Token
 from types import TracebackType
 from urllib.parse import urlsplit
 
 from opentelemetry import context as ambient
-from opentelemetry import propagate, trace
+from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -124,21 +124,6 @@ def address(endpoint: str) -> str:
     return endpoint.rstrip("/") + USUAL_PATH if read.path in {"", "/"} else endpoint
 
 
-def trace_ids() -> Mapping[str, str]:
-    """For logs: of what is being done here and now, if that is traced."""
-    now = trace.get_current_span().get_span_context()
-    if not now.is_valid:
-        return {}
-    return {"trace_id": trace.format_trace_id(now.trace_id), "span_id": trace.format_span_id(now.span_id)}
-
-
-def trace_headers() -> Mapping[str, str]:
-    """For whoever is asked on the way, to say of which trace it is a part."""
-    headers: dict[str, str] = {}
-    propagate.inject(headers)
-    return headers
-
-
 async def _goodbye(provider: TracerProvider) -> None:
     """On a thread that nobody waits for when a collector hangs."""
     loop = asyncio.get_running_loop()
@@ -147,7 +132,7 @@ async def _goodbye(provider: TracerProvider) -> None:
     def end() -> None:
         provider.shutdown()
         # The loop may be gone by then.
-        if not loop.is_closed():
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=end, daemon=True, name="traces-goodbye").start()

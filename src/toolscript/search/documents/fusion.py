@@ -33,7 +33,9 @@ def ranked(arms: Arms, fusion: Fusion, best_words: float) -> list[Ranked]:
     keys = arms.keys
     heard, whole, scale = _FUSIONS[fusion](arms.dense, arms.words, keys)
     # Those beyond what the arms were heard of are all alike; among them the rest of the lists decides.
-    order = np.lexsort((np.arange(len(keys)), -whole, -heard))
+    named = {*arms.dense.heard_keys, *arms.words.heard_keys}
+    beyond = np.array([key not in named for key in keys], dtype=bool)
+    order = np.lexsort((np.arange(len(keys)), -whole * beyond, beyond, -heard))
     scores = scale(heard)
     return [Ranked(keys[at], float(scores[at]), arms.best_passage(keys[at])) for at in order.tolist()]
 

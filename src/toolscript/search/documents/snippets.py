@@ -20,7 +20,8 @@ MOST_EMPTY_SHARE = 0.35
 # Where no sentence begins in reach, so much of the room that is left stands before what matched.
 SHARE_BEFORE = 1 / 3
 
-_SENTENCE_BORDER = re.compile(rf"\n\s*|{SENTENCE_END.pattern}")
+# Where a sentence ends and the next begins: what is between them is in neither.
+_BORDER = re.compile(rf"\n\s*|{SENTENCE_END.pattern}")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
@@ -40,7 +41,7 @@ def snippet(passage: Passage, wanted: Mapping[int, float], max_chars: int) -> Sn
     text = passage.text
     matches = list(_matches(text, wanted))
     core = _richest([one for one in matches if one.end - one.start <= max_chars], wanted, max_chars)
-    start, end = _framed(text, core or _Span(*[len(text) - len(text.lstrip())] * 2), max_chars)
+    start, end = _framed(text, core, max_chars)
     shown = _merged(_Span(one.start, one.end) for one in matches if start <= one.start and one.end <= end)
     highlights = tuple((one.start - start, one.end - start) for one in shown)
     return Snippet(text[start:end], passage.start + start, passage.start + end, highlights)
@@ -89,17 +90,14 @@ class _Worth:
         return AGAIN if self._times[stem] else max(self._wanted[stem], LEAST_RARITY)
 
 
-def _framed(text: str, core: _Span, max_chars: int) -> _Span:
+def _framed(text: str, core: _Span | None, max_chars: int) -> _Span:
     """The core with what stands around it, from where a reader can begin to where one can stop."""
-    sentences = [_Span(found.start() + len(found[0].rstrip()), found.end()) for found in _borders(text)]
-    start = _start(text, core, max_chars, [0, *(after for _, after in sentences)])
-    end = _end(text, start, core, max_chars, [before for before, _ in sentences])
-    start += len(text[start:end]) - len(text[start:end].lstrip())
+    first = len(text) - len(text.lstrip())
+    core = core or _Span(first, first)
+    borders = [_Span(found.start() + len(found[0].rstrip()), found.end()) for found in _BORDER.finditer(text)]
+    start = _start(text, core, max_chars, [first, *(border.end for border in borders if border.end > first)])
+    end = _end(text, start, core, max_chars, [border.start for border in borders])
     return _Span(start, start + len(text[start:end].rstrip()))
-
-
-def _borders(text: str) -> Iterator[re.Match[str]]:
-    return _SENTENCE_BORDER.finditer(text)
 
 
 def _start(text: str, core: _Span, max_chars: int, beginnings: Sequence[int]) -> int:

@@ -1,11 +1,18 @@
 """Assembles the HTTP API."""
 
 from fastapi import Depends, FastAPI
+from fastapi.telemetry import TelemetryConfig
 
 from toolscript import __version__
 from toolscript.ports import ItemChanges
 from toolscript.search.tools import ToolSearch
 from toolscript.surfaces.http.changes import change_routes
+from toolscript.surfaces.http.documents import (
+    LARGER_REQUESTS,
+    DocumentRoutes,
+    document_routes,
+    search_health_routes,
+)
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.surfaces.http.health import CheckHealth, health_routes
 from toolscript.surfaces.http.item_skills import item_skill_routes
@@ -27,13 +34,16 @@ def create_app(
     check_health: CheckHealth,
     *,
     admin_token: str = "",
+    documents: DocumentRoutes | None = None,
+    telemetry: TelemetryConfig | None = None,
 ) -> FastAPI:
-    """Routes that write ask `writers_only(admin_token)`."""
+    """Routes that write ask `writers_only(admin_token)`; those of documents know their callers by themselves."""
     app = DescribedApi(
         title="Toolscript",
         version=__version__,
         summary="Finds the right tool for a request in plain words.",
         redirect_slashes=False,
+        telemetry=telemetry,
     )
     app.include_router(tool_search_routes(search))
     app.include_router(health_routes(check_health))
@@ -43,6 +53,8 @@ def create_app(
         app.include_router(routes(skills), dependencies=guard)
     app.include_router(change_routes(changes), dependencies=guard)
     app.include_router(sync_routes(sync), dependencies=guard)
+    app.include_router(search_health_routes(documents))
+    app.include_router(document_routes(documents))
     install_error_handlers(app)
-    app.add_middleware(RequestContext, larger={SYNC_PATH: MOST_SYNC_BYTES})
+    app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MOST_SYNC_BYTES, **LARGER_REQUESTS})
     return app

@@ -12,6 +12,7 @@ IDLE_SECONDS = 60.0
 # What text is packed to at best; whatever grows by more was made to.
 MOST_GROWTH = 100
 AT_ONCE = 64 * 1024
+GZIP = 31
 
 
 @dataclass(frozen=True)
@@ -82,22 +83,43 @@ async def not_idle(chunks: AsyncIterator[bytes], seconds: float = IDLE_SECONDS) 
         yield chunk
 
 
-async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+class Unpacker:
     """What gzip packed, in pieces: a few bytes can unpack to more than any memory holds."""
-    packed, grown = 0, 0
-    unpacker = zlib.decompressobj(wbits=31)
-    async for chunk in chunks:
-        packed += len(chunk)
-        rest = chunk
-        while rest:
-            try:
-                piece = unpacker.decompress(rest, AT_ONCE)
-            except zlib.error:
-                raise InvalidRequest("the body is not gzip, as its Content-Encoding says") from None
-            grown += len(piece)
-            if grown > packed * MOST_GROWTH + AT_ONCE:
-                raise InvalidRequest(f"the body unpacks to more than {MOST_GROWTH} times its size")
+
+    def __init__(self) -> None:
+        self._unpacker = zlib.decompressobj(wbits=GZIP)
+        self._packed = self._grown = 0
+        self._within = False
+
+    def unpack(self, chunk: bytes) -> Iterator[bytes]:
+        self._packed += len(chunk)
+        rest, more = chunk, False
+        while rest or more:
+            piece = self._piece(rest)
             yield piece
-            rest = unpacker.unconsumed_tail
-            if unpacker.eof:
-                rest, unpacker = unpacker.unused_data, zlib.decompressobj(wbits=31)
+            rest, more = self._unpacker.unconsumed_tail, len(piece) == AT_ONCE
+            self._within = not self._unpacker.eof
+            if self._unpacker.eof:
+                rest, self._unpacker = self._unpacker.unused_data, zlib.decompressobj(wbits=GZIP)
+
+    def end(self) -> None:
+        if self._within:
+            raise InvalidRequest("the body is gzip, and its end is missing")
+
+    def _piece(self, packed: bytes) -> bytes:
+        try:
+            piece = self._unpacker.decompress(packed, AT_ONCE)
+        except zlib.error:
+            raise InvalidRequest("the body is not gzip, as its Content-Encoding says") from None
+        self._grown += len(piece)
+        if self._grown > self._packed * MOST_GROWTH + AT_ONCE:
+            raise InvalidRequest(f"the body unpacks to more than {MOST_GROWTH} times its size")
+        return piece
+
+
+async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    unpacker = Unpacker()
+    async for chunk in chunks:
+        for piece in unpacker.unpack(chunk):
+            yield piece
+    unpacker.end()

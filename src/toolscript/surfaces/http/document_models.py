@@ -52,7 +52,9 @@ class FilterCondition(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     field: str = Field(
-        min_length=1, max_length=MOST_FIELD, description="Name in the metadata; `author.name` is one within another."
+        min_length=1,
+        max_length=MOST_FIELD,
+        description="Name in the metadata; `author.name` is one within another.",
     )
     op: Op = Field(description="How the field's values compare; a list of `value` is for `in` and `nin` alone.")
     value: FilterValue = Field(
@@ -141,7 +143,9 @@ class SearchEnd(BaseModel):
     took_ms: float
     total: int = Field(description="How many documents would be returned if all were asked for.")
     total_is: Exactness
-    next_cursor: str | None = Field(description="`cursor` of the next page; null on the last, and where none began.")
+    next_cursor: str | None = Field(
+        description="`cursor` of the next page; null on the last, and where none began."
+    )
     search_type: SearchType
     fusion: Fusion | None = Field(description="How both arms were joined; null where there was nothing to join.")
     degraded: list[str] = Field(description="Parts that failed, and were done without.")

@@ -1,7 +1,7 @@
 """A search whose hits come one by one: lines of JSON, or server-sent events.
 
-The headers are sent before the search begins, so that a caller knows it was heard. What goes wrong after them is the
-last line or event, in the one shape of errors.
+The headers are sent before the search begins, so that a caller knows it was heard. What goes wrong after them is
+the last line or event, in the one shape of errors.
 """
 
 import json

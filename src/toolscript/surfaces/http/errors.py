@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from toolscript.errors import ToolscriptError
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope, envelope_of
 
-_CODES = {404: "NOT_FOUND", 405: "VALIDATION_ERROR", 413: "VALIDATION_ERROR"}
+_CODES = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
 
 class ErrorBody(BaseModel):
@@ -29,16 +29,17 @@ def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
 
 def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ToolscriptError)
-    async def ours(_: Request, error: ToolscriptError) -> JSONResponse:
+    async def ours(request: Request, error: ToolscriptError) -> JSONResponse:
         status = ERROR_TABLE[type(error)].http_status
-        return JSONResponse(envelope_of(error), status, {"WWW-Authenticate": "Bearer"} if status == 401 else None)
+        return JSONResponse(envelope_of(error), status, _rate_headers(request) | _own_headers(status, error))
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
         problems = [{"where": _where(one["loc"]), "problem": one["msg"]} for one in error.errors()]
         first = problems[0] if problems else {"where": "request", "problem": "malformed"}
         message = f"{first['where']}: {first['problem']}"
-        return JSONResponse(envelope("VALIDATION_ERROR", message, {"problems": problems}), 422)
+        body = envelope("VALIDATION_ERROR", message, {"problems": problems})
+        return JSONResponse(body, 422, _rate_headers(request))
 
     @app.exception_handler(HTTPException)
     async def the_frameworks(request: Request, error: HTTPException) -> JSONResponse:
@@ -50,9 +51,23 @@ def install_error_handlers(app: FastAPI) -> None:
         return JSONResponse(envelope(code, str(error.detail)), error.status_code, headers=headers)
 
 
+def _own_headers(status: int, error: ToolscriptError) -> dict[str, str]:
+    if status == 401:
+        code = error.details.get("error")
+        return {"WWW-Authenticate": f'Bearer error="{code}"' if code else "Bearer"}
+    after = error.details.get("retry_after_seconds")
+    return {} if after is None else {"Retry-After": str(after)}
+
+
+def _rate_headers(request: Request) -> dict[str, str]:
+    """What the caller was told of its budget before something went wrong, see callers.py."""
+    told: dict[str, str] = getattr(request.state, "rate_headers", {})
+    return told
+
+
 def _every_method(app: FastAPI, request: Request) -> dict[str, str] | None:
     """The framework names those of one route, and a path has several."""
-    path = getattr(request.scope.get("route"), "path", None)
+    path = getattr(request.scope.get("route"), "path_format", None)
     described = app.openapi()["paths"].get(path)
     return described and {"Allow": ", ".join(method.upper() for method in described)}
 

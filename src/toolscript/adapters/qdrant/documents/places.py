@@ -1,8 +1,8 @@
 """Which shard of a cluster a tenant's documents are in.
 
-Everybody starts in one of a few shards that are shared, the tenant's name says in which. A tenant that is moved has a
-shard of its own. Requests name both: the engine goes to the own shard as soon as that is ready, and to the shared one
-until then, so nobody has to be told of a move.
+Everybody starts in one of a few shards that are shared; the tenant's name says in which. A tenant that is moved has
+a shard of its own. Requests name both: the engine goes to the own shard as soon as that is ready, and to the shared
+one until then, so nobody has to be told of a move.
 """
 
 import hashlib
@@ -15,17 +15,18 @@ from toolscript.adapters.qdrant.connection import Qdrant, exists_already, transl
 from toolscript.errors import IndexRejected, SetupError
 from toolscript.model.tenancy import Tenant
 
+_SHARED, _OWN = "shared_", "own_"
 _NO_CLUSTER = "start Qdrant with `cluster.enabled: true`, or set TOOLSCRIPT_DOCUMENT_SHARDS to 0"
 
 
 def shared_key(tenant: Tenant, shards: int) -> wire.ShardKey:
     digest = hashlib.blake2b(tenant.name.encode(), digest_size=8).digest()
-    return _key(f"shared_{int.from_bytes(digest, 'big') % shards}")
+    return _key(f"{_SHARED}{int.from_bytes(digest, 'big') % shards}")
 
 
 def own_key(tenant: Tenant) -> wire.ShardKey:
     """No tenant's name can make it a shared one."""
-    return _key(f"own_{tenant.name}")
+    return _key(f"{_OWN}{tenant.name}")
 
 
 def shard_selector(tenant: Tenant, shards: int) -> wire.ShardKeySelector | None:
@@ -39,10 +40,26 @@ async def make_shards(qdrant: Qdrant, collection: str, shards: int, replicas: in
     """Those shared shards that are not there yet."""
     if not shards:
         return
-    there = await keys_of(qdrant, collection)
-    for key in (_key(f"shared_{number}") for number in range(shards)):
-        if key.keyword not in there:
-            await make_key(qdrant, collection, wire.CreateShardKey(shard_key=key, replication_factor=replicas))
+    there = {name for name in await keys_of(qdrant, collection) if name.startswith(_SHARED)}
+    wanted = {f"{_SHARED}{number}" for number in range(shards)}
+    await _require_same_number(qdrant, collection, there, wanted)
+    for name in sorted(wanted - there):
+        await make_key(qdrant, collection, wire.CreateShardKey(shard_key=_key(name), replication_factor=replicas))
+
+
+async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str], wanted: set[str]) -> None:
+    """With another number tenants would be looked for where they are not. Who was killed while making them goes on."""
+    if not there or there == wanted:
+        return
+    with translated():
+        filled = await qdrant.points.Count(
+            wire.CountPoints(collection_name=collection, exact=False), timeout=qdrant.timeout_seconds
+        )
+    if there - wanted or filled.result.count:
+        raise SetupError(
+            f"{collection} is spread over {len(there)} shards, not over {len(wanted)}",
+            hint=f"set TOOLSCRIPT_DOCUMENT_SHARDS to {len(there)}, as it was when the first document was put",
+        )
 
 
 async def keys_of(qdrant: Qdrant, collection: str) -> frozenset[str]:

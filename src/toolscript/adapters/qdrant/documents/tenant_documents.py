@@ -133,7 +133,9 @@ def _queries(ask: PassageAsk) -> Iterator[Query]:
 
 
 def _found(points: Iterable[Any]) -> list[FoundPassage]:
-    return [FoundPassage(passage_id(point.id), point.score) for point in points]
+    """The engine leaves open which of two with the same score comes first."""
+    found = [FoundPassage(passage_id(point.id), point.score) for point in points]
+    return sorted(found, key=lambda one: (-one.score, one.id))
 
 
 def _terms(point: Any) -> Sequence[int]:

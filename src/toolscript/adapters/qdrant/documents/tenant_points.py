@@ -6,6 +6,7 @@ foreign ends the request, whatever the reason.
 """
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.documents.ids import point_id
 from toolscript.adapters.qdrant.documents.payload import TENANT, VERSION
-from toolscript.adapters.qdrant.documents.places import shard_selector
+from toolscript.adapters.qdrant.documents.places import only, shard_selector
 from toolscript.adapters.qdrant.values import to_value
 from toolscript.errors import IndexRejected
 from toolscript.model.document_points import PassageId
@@ -39,6 +40,12 @@ class TenantPoints:
         self._collection = collection
         self.tenant = tenant
         self._shard = shard_selector(tenant, shards)
+
+    def in_shard(self, key: wire.ShardKey) -> "TenantPoints":
+        """Those of them that lie there, for whoever moves them."""
+        part = copy(self)
+        part._shard = only(key)
+        return part
 
     async def query(self, queries: Sequence[Query]) -> list[Sequence[Any]]:
         """The points each question finds, without what they carry."""
@@ -86,6 +93,18 @@ class TenantPoints:
         if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
             raise IndexRejected("Qdrant answered with what is another tenant's")
         return points
+
+    async def whole(self, where: wire.Filter, limit: int) -> list[wire.PointStruct]:
+        """Points as they could be put again."""
+        request = wire.ScrollPoints(
+            collection_name=self._collection,
+            filter=self._own(where),
+            limit=limit,
+            with_payload=wire.WithPayloadSelector(enable=True),
+            with_vectors=wire.WithVectorsSelector(enable=True),
+            shard_key_selector=self._shard,
+        )
+        return [_as_put(point) for point in (await self._call("Scroll", request)).result]
 
     async def count(self, where: wire.Filter, *, exact: bool) -> int:
         request = wire.CountPoints(

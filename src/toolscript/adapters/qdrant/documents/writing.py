@@ -37,6 +37,12 @@ async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocumen
     await _put(points, (_point(one, it, {}) for one in documents for it in one.passages[1:]), version)
 
 
+def points_of(document: IndexedDocument) -> list[wire.PointStruct]:
+    """As they are when all of them are written; whose they are is not in them yet."""
+    finished: dict[str, object] = {**_header(document), COMPLETE: True}
+    return [_point(document, one, {} if one.passage.number else finished) for one in document.passages]
+
+
 def of_several_passages(documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
     """Those that have to be looked after."""
     return [one for one in documents if len(one.passages) > 1 or one.replaces > 1]

@@ -9,7 +9,7 @@ UP = """
 CREATE SCHEMA IF NOT EXISTS documents;
 
 CREATE TABLE documents.tenants (
-    name  text PRIMARY KEY,
+    name  text COLLATE "C" PRIMARY KEY,
     since timestamptz NOT NULL DEFAULT now()
 );
 

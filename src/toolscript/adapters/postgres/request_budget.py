@@ -1,0 +1,171 @@
+"""Requests of a minute, counted by all processes together.
+
+A process takes them in portions, a tenth of what is left, and hands them out by itself. So most requests wait for
+nobody, and portions are small when little is left for anyone.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import cast
+
+from toolscript.adapters.postgres.pool import Pool, connection
+from toolscript.errors import ToolscriptError
+from toolscript.model.tenancy import Budget, Plan, Tenant
+
+WAIT_SECONDS = 0.2
+# How long nobody asks again after PostgreSQL did not answer.
+ALONE_SECONDS = 5.0
+CLOSE_SECONDS = 1.0
+WINDOW_SECONDS = 60
+SHARE = 10
+# Clocks of other machines may be behind.
+KEPT_MINUTES = 2
+BATCH, MOST_BATCHES = 1_000, 500
+
+_TAKE = """
+INSERT INTO documents.requests AS known (tenant, minute, taken) VALUES (%s, %s, %s)
+ON CONFLICT (tenant, minute) DO UPDATE SET taken = known.taken + excluded.taken RETURNING taken
+"""
+_FORGET = """
+DELETE FROM documents.requests WHERE (tenant, minute) IN (
+    SELECT tenant, minute FROM documents.requests WHERE minute < %s ORDER BY minute LIMIT %s FOR UPDATE SKIP LOCKED
+)
+"""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Window:
+    """One tenant's minute. `taken` by all, as far as is known; `left` of our portions; `used` by this process."""
+
+    minute: int
+    taken: int = 0
+    left: int = 0
+    used: int = 0
+    alone: bool = False
+    refilling: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class PostgresRequestBudget:
+    """Never fails a request: while PostgreSQL is away, each process counts for itself.
+
+    `now` is the time of day, which all processes share.
+    """
+
+    def __init__(
+        self, pool: Pool, now: Callable[[], float] = time.time, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
+        self._pool = pool
+        self._now = now
+        self._wait_seconds = wait_seconds
+        self._minute = -1
+        self._windows: dict[str, _Window] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._late: set[asyncio.Task[int]] = set()
+        self._alone_since: float | None = None
+
+    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+        limit = plan.requests_per_minute
+        if limit is None:
+            return Budget()
+        window = self._window(tenant)
+        if not window.left:
+            async with window.refilling:
+                if not window.left and window.taken < limit:
+                    await self._refill(tenant, window, limit)
+        allowed = window.left > 0 and window.used < limit
+        if allowed:
+            window.left -= 1
+            window.used += 1
+        remaining = min(max(0, limit - window.taken) + window.left, limit - window.used)
+        resets_in = WINDOW_SECONDS - int(self._now() % WINDOW_SECONDS)
+        return Budget(limit, max(0, remaining), resets_in, allowed)
+
+    async def close(self) -> None:
+        """Ends what still runs. A database that hangs is not waited for."""
+        running = [*self._tasks, *self._late]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=CLOSE_SECONDS)
+
+    def _window(self, tenant: Tenant) -> _Window:
+        """Those of the minute that is over are dropped all at once."""
+        minute = int(self._now() // WINDOW_SECONDS)
+        if minute != self._minute:
+            self._minute, self._windows = minute, {}
+            if not self._is_alone():
+                self._in_background(self._forget_before(minute - KEPT_MINUTES))
+        return self._windows.setdefault(tenant.name, _Window(minute))
+
+    async def _refill(self, tenant: Tenant, window: _Window, limit: int) -> None:
+        portion = max(1, (limit - window.taken) // SHARE)
+        taken = None if window.alone else await self._take_portion(tenant, window.minute, portion)
+        if taken is None:
+            # What is not known to be taken by others is ours until the minute ends.
+            window.alone, window.left, window.taken = True, limit - window.taken, limit
+            return
+        window.left = max(0, min(portion, limit - (taken - portion)))
+        window.taken = taken
+
+    async def _take_portion(self, tenant: Tenant, minute: int, portion: int) -> int | None:
+        """How many all have taken with this portion; None when PostgreSQL does not answer soon.
+
+        The question is not called off when it is late: that would take as long as the answer.
+        """
+        if self._is_alone():
+            return None
+        asked = asyncio.create_task(self._ask(tenant, minute, portion))
+        await asyncio.wait([asked], timeout=self._wait_seconds)
+        if not asked.done():
+            self._late.add(asked)
+            asked.add_done_callback(self._arrived_late)
+            self._go_alone("no answer in time")
+            return None
+        try:
+            taken = asked.result()
+        except ToolscriptError as error:
+            self._go_alone(error.message)
+            return None
+        if self._alone_since is not None:
+            self._alone_since = None
+            logger.info("requests are counted by all processes again", extra={"part": "request_budget"})
+        return taken
+
+    async def _ask(self, tenant: Tenant, minute: int, portion: int) -> int:
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(_TAKE, (tenant.name, minute, portion))).fetchone()
+        return cast("int", row[0]) if row else portion
+
+    def _arrived_late(self, asked: asyncio.Task[int]) -> None:
+        self._late.discard(asked)
+        if not asked.cancelled():
+            asked.exception()
+
+    def _is_alone(self) -> bool:
+        since = self._alone_since
+        return bool(self._late) or (since is not None and 0 <= self._now() - since < ALONE_SECONDS)
+
+    def _go_alone(self, reason: str) -> None:
+        if self._alone_since is None:
+            facts = {"part": "request_budget", "reason": reason}
+            logger.warning("each process counts requests for itself", extra=facts)
+        self._alone_since = self._now()
+
+    async def _forget_before(self, minute: int) -> None:
+        try:
+            for _ in range(MOST_BATCHES):
+                async with connection(self._pool) as conn:
+                    if (await conn.execute(_FORGET, (minute, BATCH))).rowcount < BATCH:
+                        return
+        except ToolscriptError as error:
+            logger.debug("old minutes stay for now", extra={"part": "request_budget", "reason": error.message})
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,153 @@
+"""Moves a tenant from a shared shard of a cluster to one of its own, while its clients search and write.
+
+The engine copies: whatever is written meanwhile goes to the shared shard, which hands it on. When everything is
+there, first all nodes read from the own shard, then they write to it alone. What is left in the shared one is
+nobody's, and is removed. Each step looks at what is true now, so whoever was killed is followed by a second run.
+"""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.connection import Qdrant
+from toolscript.adapters.qdrant.documents.clearing import clear, clear_moved
+from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Stage, view_of
+from toolscript.adapters.qdrant.documents.layout import DocumentLayout
+from toolscript.adapters.qdrant.documents.places import ask, make_key, own_key, shared_key
+from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
+from toolscript.errors import Conflict, IndexUnavailable, NotFound, SetupError
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.model.tenancy import Tenant
+
+EVERYTHING = wire.Filter()
+ATTEMPTS = 3
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often the cluster is looked at, for how long, and when a copy that nobody goes on with is given up.
+
+    Nodes hear of a copy one after another: one that asks too early does not see it yet.
+    """
+
+    look_seconds: float = 0.2
+    gone_seconds: float = 3.0
+    longest_seconds: float = 6 * 3600.0
+
+
+class QdrantPlaces:
+    def __init__(
+        self, qdrant: Qdrant, collection: str, layout: DocumentLayout, patience: Patience | None = None
+    ) -> None:
+        self._qdrant = qdrant
+        self._collection = collection
+        self._layout = layout
+        self._patience = patience or Patience()
+
+    async def own_shard(self, tenant: Tenant) -> bool:
+        if not self._layout.shards:
+            return False
+        return (await self._view()).stage(own_key(tenant)) is Stage.READY
+
+    async def passages(self, tenant: Tenant) -> int:
+        return await self._points(tenant).count(EVERYTHING, exact=True)
+
+    async def move_to_own_shard(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
+        if not self._layout.shards:
+            raise SetupError(
+                "there are no shards that a tenant could be moved to",
+                hint="that takes a cluster of Qdrant, and TOOLSCRIPT_DOCUMENT_SHARDS from the first document on",
+            )
+        if not await self.own_shard(tenant):
+            await self._copy(tenant, on_progress)
+        await self._add_copies(tenant, on_progress)
+        own = self._points(tenant).in_shard(own_key(tenant))
+        shared = self._points(tenant).in_shard(shared_key(tenant, self._layout.shards))
+        await clear_moved(shared, own, on_progress)
+        return await own.count(EVERYTHING, exact=True)
+
+    async def erase(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
+        """The own shard goes last: without it, what may be left in the shared one would be seen again."""
+        if not self._layout.shards:
+            return await clear(self._points(tenant), on_progress)
+        stage = await self._when_settled(tenant, "waiting for a copy to end", on_progress)
+        if stage is Stage.LEFT:
+            await self._drop_own(tenant)
+        removed = await clear(
+            self._points(tenant).in_shard(shared_key(tenant, self._layout.shards)), on_progress
+        )
+        if stage is Stage.READY:
+            # What a shared shard still had of a tenant that was moved is no second passage.
+            removed = await clear(self._points(tenant), on_progress)
+            await self._drop_own(tenant)
+        return removed
+
+    async def _copy(self, tenant: Tenant, on_progress: OnProgress) -> None:
+        before = await self.passages(tenant)
+        if not before:
+            raise NotFound(
+                f"tenant {tenant} has no documents", hint="`toolscript tenants list` shows who has any"
+            )
+        for _ in range(ATTEMPTS):
+            if await self._when_settled(tenant, "copying", on_progress) is not Stage.READY:
+                await self._begin(tenant)
+            if await self._when_settled(tenant, "copying", on_progress) is Stage.READY:
+                await self._require_copied(tenant, before)
+                return
+        raise IndexUnavailable(
+            f"Qdrant gave up copying tenant {tenant}, {ATTEMPTS} times; nothing of it was lost or removed",
+            hint="are all nodes of the cluster running, with room on their disks? Then run it again",
+        )
+
+    async def _begin(self, tenant: Tenant) -> None:
+        """Always with an empty shard: what was copied once does not follow what has been removed since."""
+        if (await self._view()).stage(own_key(tenant)) is not Stage.ABSENT:
+            await self._drop_own(tenant)
+        # The engine copies into a single copy only; the others come later.
+        empty = wire.CreateShardKey(
+            shard_key=own_key(tenant), replication_factor=1, initial_state=wire.ReplicaState.Partial
+        )
+        await make_key(self._qdrant, self._collection, empty)
+        copying = wire.ReplicatePoints(
+            from_shard_key=shared_key(tenant, self._layout.shards),
+            to_shard_key=own_key(tenant),
+            filter=self._points(tenant).where(EVERYTHING),
+        )
+        await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_points=copying))
+
+    async def _require_copied(self, tenant: Tenant, before: int) -> None:
+        """Clients may have removed some meanwhile, but hardly most."""
+        copied = await self._points(tenant).in_shard(own_key(tenant)).count(EVERYTHING, exact=True)
+        if copied * 2 < before:
+            raise Conflict(
+                f"of {before} passages of tenant {tenant} only {copied} are in its own shard; the others were kept",
+                hint="if it has removed them itself, run it again",
+            )
+
+    async def _add_copies(self, tenant: Tenant, on_progress: OnProgress) -> None:
+        for _ in range(self._layout.replicas):
+            view = await self._until_quiet(tenant, on_progress)
+            ready = [copy for copy in view.of(own_key(tenant)) if copy.is_ready]
+            nodes = [node for node in view.nodes_by_load() if node not in {copy.node for copy in ready}]
+            if len(ready) >= self._layout.replicas:
+                return
+            if not nodes:
+                break
+            source = ready[0]
+            another = wire.ReplicateShard(shard_id=source.shard, from_peer_id=source.node, to_peer_id=nodes[0])
+            await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_shard=another))
+        logger.warning(
+            "fewer copies of a shard than wanted", extra={"part": "index", "reason": f"tenant {tenant}"}
+        )
+
+    async def _drop_own(self, tenant: Tenant) -> None:
+        gone = wire.DeleteShardKey(shard_key=own_key(tenant))
+        await ask(
+            self._qdrant,
+            "DeleteShardKey",
+            wire.DeleteShardKeyRequest(collection_name=self._collection, request=gone),
+        )

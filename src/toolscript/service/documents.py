@@ -1,0 +1,71 @@
+"""Documents: what is wired to what."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from toolscript.adapters import qdrant
+from toolscript.model.document_cards import DocumentCard
+from toolscript.model.models import ModelCard
+from toolscript.ports import Embedder
+from toolscript.search.documents.search import DocumentSearch
+from toolscript.service.health import DocumentHealth, Remembered
+from toolscript.service.parts import Stores
+from toolscript.service.reranking import open_rerankers
+from toolscript.service.seeing import Seeing
+from toolscript.service.tenancy import Tenancy, open_tenancy
+from toolscript.settings import Settings
+from toolscript.surfaces.http.callers import callers_of
+from toolscript.surfaces.http.document_callers import CallerOf
+from toolscript.surfaces.http.documents import DocumentRoutes
+from toolscript.sync.documents import DocumentDesk
+
+
+async def open_index(settings: Settings, engine: qdrant.Qdrant, model: ModelCard) -> qdrant.QdrantDocuments:
+    layout = qdrant.DocumentLayout(
+        settings.document_shards, settings.qdrant_replicas, qdrant.declared_fields(settings.document_fields)
+    )
+    return await qdrant.open_documents(engine, settings.qdrant_documents_alias, DocumentCard(model), layout)
+
+
+@asynccontextmanager
+async def open_routes(
+    settings: Settings, stores: Stores, embedder: Embedder, cached: Embedder, seeing: Seeing, secret: bytes
+) -> AsyncIterator[DocumentRoutes | None]:
+    """None where nobody could ask: no keys are known. `cached` embeds queries, `embedder` documents."""
+    if not settings.jwt_keys and not settings.debug_bypass_auth:
+        yield None
+        return
+    index = seeing.index(await open_index(settings, stores.qdrant, embedder.model))
+    async with open_tenancy(settings, stores.pool) as tenancy, open_rerankers(settings) as rerankers:
+        search = DocumentSearch(
+            seeing.embedder(cached),
+            index,
+            spans=seeing.spans,
+            cursor_secret=secret,
+            rerankers=rerankers,
+            deadline_seconds=settings.deadline_seconds,
+        )
+        yield DocumentRoutes(
+            search,
+            DocumentDesk(seeing.embedder(embedder), index, tenancy.tenants),
+            _callers(tenancy, seeing),
+            Remembered(DocumentHealth(embedder, index).check).check,
+            searched=seeing.searched,
+            search_failed=seeing.search_failed,
+            written=seeing.written,
+        )
+
+
+def cursor_secret(settings: Settings) -> bytes:
+    """To be asked for before processes are forked: all of them read each other's cursors."""
+    return settings.cursor_secret.get_secret_value().encode() or secrets.token_bytes(32)
+
+
+def _callers(tenancy: Tenancy, seeing: Seeing) -> CallerOf:
+    return callers_of(
+        seeing.callers(tenancy.callers) if tenancy.callers else None,
+        seeing.budget(tenancy.budget),
+        default_plan=tenancy.default_plan,
+        debug_bypass=tenancy.debug_bypass,
+    )

@@ -1,0 +1,191 @@
+"""What is seen of the service: traces, figures, the log of queries. Each only where a setting asks for it."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
+
+from toolscript.adapters import postgres
+from toolscript.adapters.telemetry.no_spans import NoSpans
+from toolscript.adapters.telemetry.trace_context import trace_headers, trace_ids
+from toolscript.errors import Rejected, SetupError, ToolscriptError, Unavailable
+from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.document_results import DocumentAnswer
+from toolscript.model.documents import PutResult
+from toolscript.model.query_log import Noted
+from toolscript.model.tenancy import Caller
+from toolscript.ports import Callers, DocumentIndex, Embedder, QueryLog, RequestBudget, Spans
+from toolscript.settings import Settings
+from toolscript.settings.shared_figures import share_figures_in
+from toolscript.surfaces.http.metrics import METRICS_PATH, MeasuredRequests, metrics_routes
+from toolscript.surfaces.logs import no_trace
+from toolscript.sync.query_log import QueuedQueryLog, noted
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    # The library it counts with looks at the environment when it is loaded: see `figures_folder`.
+    from toolscript.adapters.telemetry.figures import Figures
+
+POSTGRES = "postgres"
+UNTRACED = frozenset({METRICS_PATH, "/livez", "/readyz", "/search/health"})
+OUR_FAULT = (Unavailable, Rejected, SetupError)
+
+
+@dataclass(frozen=True)
+class Seeing:
+    """Wraps what others use, so that none of them knows who watches."""
+
+    spans: Spans
+    figures: "Figures | None" = None
+    traces: "TracerProvider | None" = None
+    query_log: QueryLog | None = None
+    keeps: Noted = Noted.FIGURES
+
+    @property
+    def telemetry(self) -> TelemetryConfig:
+        """For the HTTP framework, which makes a span of every request by itself, within the caller's trace."""
+        nothing: TelemetryConfig = {"metrics": False, "logs": False, "auto_configure": False}
+        if self.traces is None:
+            return {**nothing, "tracing": False}
+        return {
+            **nothing,
+            "tracer_provider": self.traces,
+            "operation_spans": False,
+            "exclude": lambda scope: scope.get("path") in UNTRACED,
+        }
+
+    @property
+    def headers(self) -> Callable[[], Mapping[str, str]]:
+        """What requests to others carry, so that their spans are of the same trace."""
+        return no_trace if self.traces is None else trace_headers
+
+    def install(self, app: FastAPI, admin_token: str) -> None:
+        """After all other middleware, so that it is around it."""
+        if self.figures is not None:
+            app.include_router(metrics_routes(self.figures.page, admin_token))
+            app.add_middleware(MeasuredRequests, observe=self.figures.request)
+
+    def embedder(self, embedder: Embedder) -> Embedder:
+        if self.figures is None:
+            return embedder
+        from toolscript.adapters.telemetry.measured import MeasuredEmbedder
+
+        return MeasuredEmbedder(embedder, self.figures)
+
+    def index(self, index: DocumentIndex) -> DocumentIndex:
+        if self.figures is None:
+            return index
+        from toolscript.adapters.telemetry.measured_documents import MeasuredDocumentIndex
+
+        return MeasuredDocumentIndex(index, self.figures)
+
+    def callers(self, callers: Callers) -> Callers:
+        if self.figures is None:
+            return callers
+        from toolscript.adapters.telemetry.measured import CountedCallers
+
+        return CountedCallers(callers, self.figures)
+
+    def budget(self, budget: RequestBudget) -> RequestBudget:
+        if self.figures is None:
+            return budget
+        from toolscript.adapters.telemetry.measured import CountedBudget
+
+        return CountedBudget(budget, self.figures)
+
+    def searched(
+        self, caller: Caller, query: DocumentQuery, answer: DocumentAnswer, /, *, query_id: str, took_ms: float
+    ) -> None:
+        if self.figures is not None:
+            self.figures.searched(query, answer)
+        if self.query_log is not None:
+            at = datetime.now(UTC).isoformat()
+            self.query_log.record(
+                noted(caller, query, answer, self.keeps, at=at, query_id=query_id, took_ms=took_ms)
+            )
+
+    def search_failed(self, query: DocumentQuery, error: BaseException) -> None:
+        if self.figures is None:
+            return
+        refused = isinstance(error, ToolscriptError) and not isinstance(error, OUR_FAULT)
+        (self.figures.search_refused if refused else self.figures.search_failed)(query)
+
+    def written(self, _: Caller, results: Sequence[PutResult]) -> None:
+        if self.figures is not None:
+            self.figures.put(results)
+
+
+@contextmanager
+def figures_folder(settings: Settings) -> Iterator[str]:
+    """To be opened before processes are forked and anything counts; empty where one process has all figures."""
+    if not settings.metrics or settings.processes == 1:
+        yield ""
+        return
+    folder, owner = tempfile.mkdtemp(prefix="toolscript-figures-"), os.getpid()
+    share_figures_in(folder)
+    try:
+        yield folder
+    finally:
+        # Every process that was forked within comes by here, too.
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def ids_for_logs(settings: Settings) -> Callable[[], Mapping[str, str]]:
+    return trace_ids if settings.otlp_endpoint else no_trace
+
+
+@asynccontextmanager
+async def open_seeing(settings: Settings, pool: postgres.Pool, folder: str = "") -> AsyncIterator[Seeing]:
+    """`folder` is that of `figures_folder`.
+
+    What still waits at the end is sent and written, if that is soon done.
+    """
+    async with AsyncExitStack() as stack:
+        figures = _figures(folder) if settings.metrics else None
+        spans: Spans = NoSpans()
+        traces = None
+        if settings.otlp_endpoint:
+            from toolscript.adapters.telemetry.tracing import open_tracing, spans_of
+
+            traces = await stack.enter_async_context(open_tracing(settings.otlp_endpoint, settings.trace_share))
+            spans = spans_of(traces)
+        if figures is not None:
+            from toolscript.adapters.telemetry.measured import MeasuredSpans
+
+            spans = MeasuredSpans(spans, figures)
+        log = _query_log(settings, pool, figures, stack) if settings.query_log else None
+        yield Seeing(spans, figures, traces, log, Noted(settings.query_log_keeps))
+
+
+def _figures(folder: str) -> "Figures":
+    from toolscript.adapters.telemetry.figures import Figures
+
+    return Figures(folder)
+
+
+def _query_log(
+    settings: Settings, pool: postgres.Pool, figures: "Figures | None", stack: AsyncExitStack
+) -> QueuedQueryLog:
+    dropped = None if figures is None else figures.query_log_dropped
+    if settings.query_log == POSTGRES:
+        from toolscript.adapters.postgres.query_log import PostgresQueryLog
+
+        log = QueuedQueryLog(PostgresQueryLog(pool), dropped)
+    else:
+        from toolscript.adapters.query_log_file import QueryLogFile
+
+        file = QueryLogFile(Path(settings.query_log))
+        stack.callback(file.close)
+        log = QueuedQueryLog(file, dropped)
+    stack.push_async_callback(log.aclose)
+    return log

@@ -1,0 +1,67 @@
+"""What the routes of documents ask of the service."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+from toolscript.errors import SetupError
+from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.document_results import DocumentAnswer
+from toolscript.model.documents import Document, PutResult, StoredDocument
+from toolscript.model.tenancy import Caller
+from toolscript.surfaces.http.document_callers import CallerOf
+from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
+
+NOT_SET_UP = "documents are not set up here"
+SET_UP_HINT = "TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER say whose tokens are believed"
+
+SearchFailed = Callable[[DocumentQuery, BaseException], None]
+Written = Callable[[Caller, Sequence[PutResult]], None]
+
+
+class Searched(Protocol):
+    def __call__(
+        self, caller: Caller, query: DocumentQuery, answer: DocumentAnswer, /, *, query_id: str, took_ms: float
+    ) -> None: ...
+
+
+class SearchesDocuments(Protocol):
+    async def search(self, caller: Caller, query: DocumentQuery, /) -> DocumentAnswer: ...
+
+
+class KeepsDocuments(Protocol):
+    async def put(self, caller: Caller, documents: Sequence[Document], /) -> Sequence[PutResult]: ...
+    async def remove(self, caller: Caller, ids: Sequence[str], /) -> Sequence[str]: ...
+    async def document(self, caller: Caller, document_id: str, /) -> StoredDocument: ...
+
+
+def _nobody(*_: object, **__: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class DocumentRoutes:
+    """`searched`, `search_failed` and `written` are told what was done; they neither wait nor fail."""
+
+    search: SearchesDocuments
+    desk: KeepsDocuments
+    caller: CallerOf
+    check_health: CheckHealth
+    searched: Searched = _nobody
+    search_failed: SearchFailed = _nobody
+    written: Written = _nobody
+
+
+async def _refuse(*_: object, **__: object) -> NoReturn:
+    raise SetupError(NOT_SET_UP, hint=SET_UP_HINT)
+
+
+class _Nothing:
+    search = put = remove = document = staticmethod(_refuse)
+
+
+async def _no_health() -> Health:
+    return Health({"documents": PartHealth(ok=False, needed=True, note=f"{NOT_SET_UP}: {SET_UP_HINT}")})
+
+
+# For a service without documents: the routes are there, and say what is missing.
+ABSENT = DocumentRoutes(_Nothing(), _Nothing(), _refuse, _no_health)

@@ -1,0 +1,27 @@
+"""Requests of a minute, counted in memory, with a clock that a test can move."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from toolscript.model.tenancy import Budget, Plan, Tenant
+
+WINDOW_SECONDS = 60
+
+
+class MemoryRequestBudget:
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._minute = -1
+        self._taken: Counter[Tenant] = Counter()
+
+    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+        limit = plan.requests_per_minute
+        if limit is None:
+            return Budget()
+        minute, second = divmod(int(self._now()), WINDOW_SECONDS)
+        if minute != self._minute:
+            self._minute, self._taken = minute, Counter()
+        allowed = self._taken[tenant] < limit
+        self._taken[tenant] += allowed
+        return Budget(limit, max(0, limit - self._taken[tenant]), WINDOW_SECONDS - second, allowed)

@@ -1,0 +1,256 @@
+"""Figures: what is counted, and that nobody can make them many."""
+
+import ast
+import asyncio
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.adapters.telemetry.shown_figures import shown, value
+from toolscript.adapters import jwt_tokens
+from toolscript.adapters.telemetry.figures import Figures
+from toolscript.adapters.telemetry.measured import (
+    CountedBudget,
+    CountedCallers,
+    MeasuredEmbedder,
+    MeasuredSpans,
+)
+from toolscript.adapters.telemetry.no_spans import NoSpans
+from toolscript.adapters.telemetry.refusals import REASONS, reason_of
+from toolscript.adapters.telemetry.words import MOST_WORDS, OTHER, FewWords
+from toolscript.errors import EmbedderUnavailable, IndexUnavailable, Unauthorized
+from toolscript.model.document_queries import DocumentQuery, Fusion
+from toolscript.model.document_results import DocumentAnswer, Total
+from toolscript.model.documents import PutOutcome, PutResult
+from toolscript.model.models import Matrix, ModelCard, Vector
+from toolscript.model.queries import SearchType
+from toolscript.model.tenancy import Budget, Caller, Plan, Tenant
+from toolscript.testing import HashEmbedder
+
+pytestmark = [pytest.mark.requirement("DOC-007")]
+
+ANSWER = DocumentAnswer((), Total(0))
+
+
+@pytest.fixture
+def figures() -> Figures:
+    return Figures()
+
+
+def test_searches_are_counted_by_type_fusion_and_outcome(figures: Figures) -> None:
+    figures.searched(DocumentQuery("a"), ANSWER)
+    figures.searched(DocumentQuery("a", fusion=Fusion.RRF), ANSWER)
+    figures.searched(DocumentQuery("a", search_type=SearchType.KEYWORD), ANSWER)
+    figures.searched(DocumentQuery("a"), DocumentAnswer((), Total(0), degraded=("embedding",)))
+    figures.search_refused(DocumentQuery("a"))
+    figures.search_failed(DocumentQuery("a", search_type=SearchType.SEMANTIC))
+    page = figures.page()
+    counted = {
+        tuple(dict(labels).values()): found
+        for (name, labels), found in shown(page).items()
+        if name == "toolscript_searches_total" and found
+    }
+    assert counted == {
+        ("best", "answered", "hybrid"): 1,
+        ("rrf", "answered", "hybrid"): 1,
+        ("none", "answered", "keyword"): 1,
+        ("best", "degraded", "hybrid"): 1,
+        ("best", "refused", "hybrid"): 1,
+        ("none", "failed", "semantic"): 1,
+    }
+    assert value(page, "toolscript_searches_degraded_total", part="embedding") == 1
+
+
+def test_documents_are_counted_by_what_became_of_them_and_passages_when_they_were_written(figures: Figures) -> None:
+    figures.put(
+        [
+            PutResult("a", PutOutcome.CREATED, 3),
+            PutResult("b", PutOutcome.UPDATED, 2),
+            PutResult("c", PutOutcome.UNCHANGED, 7),
+            PutResult("d", PutOutcome.REFUSED, problem="no room"),
+        ]
+    )
+    page = figures.page()
+    assert [value(page, "toolscript_documents_put_total", outcome=one) for one in PutOutcome] == [1, 1, 1, 1]
+    assert value(page, "toolscript_passages_indexed_total") == 5
+
+
+def test_every_series_that_can_be_is_there_before_anything_happens(figures: Figures) -> None:
+    before = shown(figures.page())
+    for outcome in ("answered", "degraded", "refused", "failed"):
+        labels = (("fusion", "best"), ("outcome", outcome), ("search_type", "hybrid"))
+        assert before["toolscript_searches_total", labels] == 0
+    assert value(figures.page(), "toolscript_search_stage_seconds_count", stage="execute") == 0
+    assert ("toolscript_search_stage_seconds_count", (("stage", "execute"),)) in before
+
+
+def test_a_span_of_a_search_is_a_stage_and_others_are_not(figures: Figures) -> None:
+    spans = MeasuredSpans(NoSpans(), figures)
+    with spans.span("search.execute", tenant="ann"), spans.span("search.embed"):
+        pass
+    with spans.span("documents.put"):
+        pass
+    page = figures.page()
+    assert value(page, "toolscript_search_stage_seconds_count", stage="execute") == 1
+    assert value(page, "toolscript_search_stage_seconds_count") == 2
+    assert value(page, "toolscript_search_stage_failures_total") == 0
+
+
+def test_a_stage_that_fails_is_timed_and_counted_by_its_error(figures: Figures) -> None:
+    spans = MeasuredSpans(NoSpans(), figures)
+    with pytest.raises(IndexUnavailable), spans.span("search.retrieve"):
+        raise IndexUnavailable("down")
+    page = figures.page()
+    assert value(page, "toolscript_search_stage_seconds_count", stage="retrieve") == 1
+    failed = {"stage": "retrieve", "error": "IndexUnavailable"}
+    assert value(page, "toolscript_search_stage_failures_total", **failed) == 1
+
+
+class Broken:
+    model = ModelCard("broken", "1", 8)
+
+    async def embed_query(self, text: str) -> Vector:
+        raise EmbedderUnavailable("down")
+
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        raise EmbedderUnavailable("down")
+
+
+async def test_embedding_takes_its_time_whether_it_works_or_not(figures: Figures) -> None:
+    plain = HashEmbedder()
+    works, fails = MeasuredEmbedder(plain, figures), MeasuredEmbedder(Broken(), figures)
+    assert np.array_equal(await works.embed_query("a"), await plain.embed_query("a"))
+    assert (await works.embed_passages(["a", "b"])).shape[0] == 2
+    assert works.model == plain.model
+    with pytest.raises(EmbedderUnavailable):
+        await fails.embed_query("a")
+    page = figures.page()
+    counted = {
+        (kind, outcome): value(page, "toolscript_embedding_seconds_count", kind=kind, outcome=outcome)
+        for kind in ("query", "passages")
+        for outcome in ("answered", "failed")
+    }
+    assert counted == {
+        ("query", "answered"): 1,
+        ("query", "failed"): 1,
+        ("passages", "answered"): 1,
+        ("passages", "failed"): 0,
+    }
+
+
+class Refusing:
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    async def verify(self, token: str) -> Caller:
+        if token == "right":
+            return Caller(Tenant("ann"))
+        raise Unauthorized(self._message)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"), [("the token has expired", "expired"), ("I do not like you", OTHER)]
+)
+async def test_tokens_are_counted_by_why_they_were_refused(figures: Figures, message: str, reason: str) -> None:
+    callers = CountedCallers(Refusing(message), figures)
+    assert (await callers.verify("right")).tenant == Tenant("ann")
+    with pytest.raises(Unauthorized):
+        await callers.verify("wrong")
+    assert value(figures.page(), "toolscript_tokens_refused_total", reason=reason) == 1
+    assert value(figures.page(), "toolscript_tokens_refused_total") == 1
+
+
+def test_for_every_refusal_of_a_token_there_is_a_word() -> None:
+    folder = Path(jwt_tokens.__file__).parent
+    said = [one for file in folder.glob("*.py") for one in _refusals(ast.parse(file.read_text()))]
+    assert len(said) > 8
+    assert [one for one in said if reason_of(Unauthorized(one)) == OTHER] == []
+
+
+def _refusals(tree: ast.AST) -> list[str]:
+    """What is said when `Unauthorized` is made, as far as it is written there."""
+    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
+    named = (one for one in calls if isinstance(one.func, ast.Name) and one.func.id == "Unauthorized")
+    return [said for one in named if (said := _constant_words(one.args[0]))]
+
+
+def _constant_words(node: ast.AST) -> str:
+    parts = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+    return " ".join(one for one in parts if isinstance(one, str))
+
+
+class OneRequest:
+    def __init__(self) -> None:
+        self._left = 1
+
+    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+        self._left -= 1
+        return Budget(1, max(0, self._left), 60, self._left >= 0)
+
+
+async def test_requests_beyond_the_budget_are_counted(figures: Figures) -> None:
+    budget = CountedBudget(OneRequest(), figures)
+    taken = [await budget.take(Tenant("ann"), Plan("small")) for _ in range(3)]
+    assert [one.allowed for one in taken] == [True, False, False]
+    assert value(figures.page(), "toolscript_rate_limited_total") == 2
+
+
+async def test_ten_thousand_tenants_paths_and_ids_add_no_series(figures: Figures) -> None:
+    spans = MeasuredSpans(NoSpans(), figures)
+    callers = CountedCallers(Refusing("the token has expired"), figures)
+    budget = CountedBudget(OneRequest(), figures)
+
+    async def one(name: str) -> None:
+        query = DocumentQuery(name)
+        with spans.span("search.execute", tenant=name):
+            figures.searched(query, ANSWER)
+        figures.put([PutResult(name, PutOutcome.CREATED, 1)])
+        await budget.take(Tenant(name), Plan(name))
+        with pytest.raises(Unauthorized):
+            await callers.verify(name)
+        figures.request("GET", "/documents/{id}", 200, 0.01)
+
+    await one("first")
+    before = set(shown(figures.page()))
+    for number in range(10_000):
+        await one(f"tenant-{number}")
+    assert set(shown(figures.page())) == before
+
+
+def test_whatever_is_given_for_a_label_there_is_an_end_of_series(figures: Figures) -> None:
+    for _ in range(10_000):
+        name = f"x{uuid.uuid4().hex}"
+        figures.request(name, f"/documents/{name}", 200, 0.01)
+        figures.stage(name, 0.01, type(name, (Exception,), {}))
+        figures.token_refused(name)
+        figures.searched(DocumentQuery("a"), DocumentAnswer((), Total(0), degraded=(name,)))
+    labels: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+    for name, given in shown(figures.page()):
+        labels.setdefault(name, set()).add(tuple(one for one in given if one[0] != "le"))
+    assert len(labels["toolscript_http_request_seconds_count"]) == 301
+    assert len(labels["toolscript_tokens_refused_total"]) == len(REASONS)
+    assert len(labels["toolscript_searches_degraded_total"]) <= MOST_WORDS + 1
+    assert len(labels["toolscript_search_stage_seconds_count"]) == MOST_WORDS + 1
+
+
+def test_no_label_can_name_a_tenant(figures: Figures) -> None:
+    names = {label for _, labels in shown(figures.page()) for label, _ in labels}
+    assert names & {"tenant", "tenant_id", "path", "id", "doc_id", "query"} == set()
+
+
+def test_a_word_that_was_let_in_stays_in() -> None:
+    words = FewWords(most=2)
+    assert [words(one) for one in ("a", "b", "c", "a")] == ["a", "b", OTHER, "a"]
+
+
+async def test_counting_at_once_loses_nothing(figures: Figures) -> None:
+    await asyncio.gather(*(asyncio.to_thread(_count, figures) for _ in range(4)))
+    assert value(figures.page(), "toolscript_rate_limited_total") == 4_000
+
+
+def _count(figures: Figures) -> None:
+    for _ in range(1_000):
+        figures.rate_limited()

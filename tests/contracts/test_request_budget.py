@@ -1,0 +1,91 @@
+"""What every RequestBudget promises: as many requests a minute as the plan allows, to each tenant."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from toolscript.adapters.postgres import PostgresRequestBudget, open_pool
+from toolscript.model.tenancy import UNLIMITED, Budget, Plan, Tenant
+from toolscript.ports import RequestBudget
+from toolscript.testing import MemoryRequestBudget
+
+pytestmark = pytest.mark.requirement("DOC-003", "DOC-007")
+
+ACME, OTHER = Tenant("acme"), Tenant("other")
+
+
+class Clock:
+    """Stands at the first second of a minute."""
+
+    def __init__(self) -> None:
+        self.at = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@dataclass(frozen=True)
+class Scene:
+    budget: RequestBudget
+    clock: Clock
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
+    clock = Clock()
+    if request.param == "memory":
+        yield Scene(MemoryRequestBudget(clock), clock)
+        return
+    async with open_pool(request.getfixturevalue("postgres_url"), size=2) as pool:
+        await pool.wait()
+        # No database is waited for longer, and a machine under load takes its time.
+        budget = PostgresRequestBudget(pool, clock, wait_seconds=30)
+        yield Scene(budget, clock)
+        await budget.close()
+
+
+def plan(requests: int) -> Plan:
+    return Plan("some", requests_per_minute=requests)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 9, 10, 37, 250])
+async def test_exactly_as_many_as_the_plan_allows_and_each_is_told_what_is_left(scene: Scene, limit: int) -> None:
+    given = [await scene.budget.take(ACME, plan(limit)) for _ in range(limit + 3)]
+    assert [one.allowed for one in given] == [True] * limit + [False] * 3
+    assert [one.remaining for one in given] == [*range(limit - 1, -1, -1), 0, 0, 0]
+    assert {one.limit for one in given} == {limit}
+
+
+async def test_at_once_they_are_not_more(scene: Scene) -> None:
+    given = await asyncio.gather(*(scene.budget.take(ACME, plan(25)) for _ in range(60)))
+    assert sum(one.allowed for one in given) == 25
+
+
+async def test_the_next_minute_begins_afresh(scene: Scene) -> None:
+    scene.clock.at += 59.9
+    assert await scene.budget.take(ACME, plan(1)) == Budget(1, 0, 1, allowed=True)
+    assert await scene.budget.take(ACME, plan(1)) == Budget(1, 0, 1, allowed=False)
+    scene.clock.at += 0.1
+    assert await scene.budget.take(ACME, plan(1)) == Budget(1, 0, 60, allowed=True)
+
+
+async def test_one_tenant_does_not_spend_what_is_anothers(scene: Scene) -> None:
+    for _ in range(3):
+        await scene.budget.take(ACME, plan(2))
+    assert (await scene.budget.take(OTHER, plan(2))).remaining == 1
+
+
+async def test_a_plan_without_a_limit_has_none_and_spends_nothing(scene: Scene) -> None:
+    for _ in range(100):
+        assert await scene.budget.take(ACME, UNLIMITED) == Budget()
+    assert (await scene.budget.take(ACME, plan(1))).allowed
+
+
+async def test_another_plan_counts_what_was_spent_before(scene: Scene) -> None:
+    for _ in range(10):
+        await scene.budget.take(ACME, plan(10))
+    assert not (await scene.budget.take(ACME, plan(5))).allowed
+    given = [await scene.budget.take(ACME, plan(20)) for _ in range(11)]
+    assert [one.allowed for one in given] == [True] * 10 + [False]

@@ -1,0 +1,82 @@
+"""What every Reranker promises."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.adapters.text_endpoint import TextEndpoint
+from tests.adapters.tiny_cross_encoder import write_cross_encoder
+from tests.search.documents.judges import fair
+from toolscript.adapters.local_model.cross_encoder import CrossEncoder
+from toolscript.adapters.openai_text import OpenAITextModel
+from toolscript.ports import Reranker
+from toolscript.search.documents.llm_reranker import LlmReranker
+from toolscript.testing import WordReranker
+
+pytestmark = pytest.mark.requirement("DOC-003", "DOC-007")
+
+QUERY = "red fish in the sea"
+PASSAGES = ["The dog sat on the mat.", "A red fish in the blue sea.", "A fish.", "The blue sky."]
+
+
+@pytest.fixture(params=["words", "cross-encoder", "language model"])
+async def reranker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Reranker]:
+    if request.param == "words":
+        yield WordReranker()
+    elif request.param == "cross-encoder":
+        encoder = CrossEncoder(str(write_cross_encoder(tmp_path_factory.mktemp("models"))), threads=1)
+        yield encoder
+        encoder.close()
+    else:
+        with TextEndpoint(model=fair) as endpoint:
+            text = OpenAITextModel(endpoint.url, "m", retries=0)
+            yield LlmReranker(text)
+            await text.close()
+
+
+async def test_every_passage_has_one_score_between_0_and_1(reranker: Reranker) -> None:
+    scores = await reranker.scores(QUERY, PASSAGES)
+    assert len(scores) == len(PASSAGES)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+async def test_the_passage_that_fits_best_has_the_highest_score(reranker: Reranker) -> None:
+    scores = await reranker.scores(QUERY, PASSAGES)
+    assert max(range(len(PASSAGES)), key=lambda at: scores[at]) == 1
+
+
+async def test_a_score_belongs_to_its_passage_wherever_it_stands(reranker: Reranker) -> None:
+    scores = await reranker.scores(QUERY, PASSAGES)
+    turned = await reranker.scores(QUERY, PASSAGES[::-1])
+    assert list(turned) == pytest.approx(list(scores)[::-1])
+
+
+async def test_the_same_is_scored_the_same_again(reranker: Reranker) -> None:
+    assert await reranker.scores(QUERY, PASSAGES) == await reranker.scores(QUERY, PASSAGES)
+
+
+async def test_more_passages_than_it_looks_at_are_all_scored(reranker: Reranker) -> None:
+    scores = await reranker.scores(QUERY, PASSAGES * 10)
+    assert len(scores) == 40
+    assert max(range(40), key=lambda at: scores[at]) == 1
+
+
+async def test_no_passages_have_no_scores(reranker: Reranker) -> None:
+    assert list(await reranker.scores(QUERY, [])) == []
+
+
+@pytest.mark.parametrize("text", ["", "\n", "x" * 200_000, "東京", "\ud800", "{}]\"'", "END"])
+async def test_any_text_may_be_a_passage(reranker: Reranker, text: str) -> None:
+    scores = await reranker.scores(QUERY, [text, "A red fish in the sea."])
+    assert scores[1] > scores[0] >= 0
+
+
+@pytest.mark.parametrize("query", ["x" * 2_000, "東京", "\ud800x", '"}\nEND'])
+async def test_any_text_may_be_a_query(reranker: Reranker, query: str) -> None:
+    assert len(await reranker.scores(query, PASSAGES)) == len(PASSAGES)
+
+
+async def test_it_says_who_it_is(reranker: Reranker) -> None:
+    assert reranker.name

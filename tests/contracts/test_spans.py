@@ -1,0 +1,166 @@
+"""What is promised of spans, whoever records them."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from toolscript.adapters.telemetry.figures import Figures
+from toolscript.adapters.telemetry.measured import MeasuredSpans
+from toolscript.adapters.telemetry.no_spans import NoSpans
+from toolscript.adapters.telemetry.tracing import spans_of, tracer_provider
+from toolscript.errors import IndexUnavailable
+from toolscript.ports import Spans
+from toolscript.testing.spans import MemorySpans
+
+pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-003")]
+
+STAGES = ("search.embed", "search.statistics", "search.retrieve", "search.fuse", "search.rerank", "search.enrich")
+
+
+@dataclass(frozen=True)
+class Seen:
+    name: str
+    within: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Watched:
+    spans: Spans
+    seen: Callable[[], Sequence[Seen]]
+
+
+@pytest.fixture(params=["memory", "opentelemetry", "measured"])
+def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
+    if request.param == "opentelemetry":
+        exporter = InMemorySpanExporter()
+        provider = tracer_provider(exporter, 1.0)
+        yield Watched(spans_of(provider), lambda: [provider.force_flush(), _exported(exporter)][1])
+        provider.shutdown()
+        return
+    memory = MemorySpans()
+    spans = memory if request.param == "memory" else MeasuredSpans(memory, Figures())
+    yield Watched(spans, lambda: _remembered(memory))
+
+
+def _exported(exporter: InMemorySpanExporter) -> list[Seen]:
+    spans = exporter.get_finished_spans()
+    names = {one.context.span_id: one.name for one in spans if one.context}
+    seen = []
+    for one in spans:
+        facts = {name: value for name, value in (one.attributes or {}).items() if name != "error.type"}
+        within = names[one.parent.span_id] if one.parent else ""
+        failed = one.status.description or "" if not one.status.is_unset else ""
+        assert failed == (one.attributes or {}).get("error.type", "")
+        assert not one.events, "an event would quote the error"
+        seen.append(Seen(one.name, within, facts, failed))
+    return seen
+
+
+def _remembered(memory: MemorySpans) -> list[Seen]:
+    assert all(one.ended for one in memory.spans)
+    return [
+        Seen(one.name, one.within.name if one.within else "", dict(one.facts), one.error) for one in memory.spans
+    ]
+
+
+def by_name(seen: Sequence[Seen]) -> dict[str, Seen]:
+    return {one.name: one for one in seen}
+
+
+async def test_each_stage_is_a_child_of_the_search(watched: Watched) -> None:
+    with watched.spans.span("search.execute", tenant="ann", search_type="hybrid"):
+        for stage in STAGES:
+            with watched.spans.span(stage):
+                await asyncio.sleep(0)
+    seen = by_name(watched.seen())
+    assert seen.pop("search.execute") == Seen(
+        "search.execute", facts={"tenant": "ann", "search_type": "hybrid"}
+    )
+    assert seen == {stage: Seen(stage, "search.execute") for stage in STAGES}
+
+
+async def test_facts_are_kept_as_they_are(watched: Watched) -> None:
+    facts = {"tenant": "ann", "candidates": 3, "share": 0.5, "cached": True}
+    with watched.spans.span("search.retrieve", **facts):
+        pass
+    assert watched.seen() == [Seen("search.retrieve", facts=facts)]
+
+
+async def test_what_runs_beside_each_other_has_one_parent(watched: Watched) -> None:
+    async def stage(name: str) -> None:
+        with watched.spans.span(name):
+            await asyncio.sleep(0)
+
+    with watched.spans.span("search.execute"):
+        await asyncio.gather(stage("search.embed"), stage("search.statistics"))
+    seen = by_name(watched.seen())
+    assert seen["search.embed"].within == seen["search.statistics"].within == "search.execute"
+
+
+async def test_two_searches_at_once_keep_their_own_children(watched: Watched) -> None:
+    both = asyncio.Barrier(2)
+
+    async def search(name: str) -> None:
+        with watched.spans.span(f"search.{name}"):
+            await both.wait()
+            with watched.spans.span(f"search.stage-of-{name}"):
+                await both.wait()
+
+    await asyncio.gather(search("one"), search("two"))
+    seen = by_name(watched.seen())
+    assert {one.within for one in (seen["search.one"], seen["search.two"])} == {""}
+    assert seen["search.stage-of-one"].within == "search.one"
+    assert seen["search.stage-of-two"].within == "search.two"
+
+
+async def test_an_error_passes_and_leaves_its_class_and_not_its_words(watched: Watched) -> None:
+    error = IndexUnavailable("nobody may read this")
+    with (
+        pytest.raises(IndexUnavailable) as raised,
+        watched.spans.span("search.execute"),
+        watched.spans.span("search.retrieve"),
+    ):
+        raise error
+    assert raised.value is error
+    seen = watched.seen()
+    assert {one.error for one in seen} == {"IndexUnavailable"}
+    assert "nobody may read this" not in repr(seen)
+
+
+async def test_whoever_is_called_off_is_marked_too(watched: Watched) -> None:
+    begun = asyncio.Event()
+
+    async def search() -> None:
+        with watched.spans.span("search.execute"):
+            begun.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(search())
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert watched.seen() == [Seen("search.execute", error="CancelledError")]
+
+
+async def test_after_a_span_the_next_one_is_not_within_it(watched: Watched) -> None:
+    with watched.spans.span("search.one"):
+        pass
+    with watched.spans.span("search.two"):
+        pass
+    assert [one.within for one in watched.seen()] == ["", ""]
+
+
+def test_where_nobody_traces_work_is_done_and_errors_pass() -> None:
+    spans: Spans = NoSpans()
+    done = []
+    with spans.span("search.execute", tenant="ann"), spans.span("search.embed"):
+        done.append(1)
+    with pytest.raises(IndexUnavailable), spans.span("search.execute"), spans.span("search.retrieve"):
+        raise IndexUnavailable("down")
+    assert done == [1]

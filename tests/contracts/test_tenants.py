@@ -1,0 +1,107 @@
+"""What every Tenants promises: who has written is listed, in order and page by page, until it is forgotten."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from toolscript.adapters.postgres import PostgresTenants, open_pool
+from toolscript.adapters.postgres.pool import Pool
+from toolscript.model.tenancy import Tenant
+from toolscript.ports import Tenants
+from toolscript.testing import MemoryTenants
+
+pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")
+
+NAMES = ["0", "Acme", "Zeta", "a", "a-b", "a.b", "a:b", "a@b", "a_b", "acme", "b" * 128]
+
+
+@dataclass(frozen=True)
+class Scene:
+    tenants: Tenants
+    log_queries: Callable[[str, int], Awaitable[None]]
+    logged: Callable[[str], Awaitable[int]]
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
+    if request.param == "memory":
+        yield _in_memory()
+    else:
+        async with open_pool(request.getfixturevalue("postgres_url"), size=2) as pool:
+            yield _in_postgres(pool)
+
+
+def _in_memory() -> Scene:
+    queries: list[str] = []
+
+    async def log(tenant: str, count: int) -> None:
+        queries.extend([tenant] * count)
+
+    async def logged(tenant: str) -> int:
+        return queries.count(tenant)
+
+    def forget(tenant: Tenant) -> None:
+        queries[:] = [one for one in queries if one != tenant.name]
+
+    return Scene(MemoryTenants(forget), log, logged)
+
+
+def _in_postgres(pool: Pool) -> Scene:
+    async def log(tenant: str, count: int) -> None:
+        columns = "at, query_id, tenant, plan, search_type, fusion, filters, top_k, hits, total, took_ms, degraded"
+        values = "now(), 'q', %s, '', '', '', 0, 0, 0, 0, 0, '{}', '', '', '{}'"
+        statement = f"INSERT INTO documents.queries ({columns}, reranked_by, text, found) SELECT {values}"
+        async with pool.connection() as conn:
+            await conn.execute(f"{statement} FROM generate_series(1, %s)".encode(), (tenant, count))
+
+    async def logged(tenant: str) -> int:
+        async with pool.connection() as conn:
+            counted = await conn.execute("SELECT count(*) FROM documents.queries WHERE tenant = %s", (tenant,))
+            return int(str((await counted.fetchall())[0][0]))
+
+    # Batches so small that there are several.
+    return Scene(PostgresTenants(pool, batch=3), log, logged)
+
+
+async def names(tenants: Tenants) -> list[str]:
+    return [one.tenant.name for one in await tenants.page("", 1000)]
+
+
+async def test_who_has_written_is_listed_in_the_order_of_names(scene: Scene) -> None:
+    assert await names(scene.tenants) == []
+    for name in reversed(NAMES):
+        await scene.tenants.seen(Tenant(name))
+    assert await names(scene.tenants) == NAMES == sorted(NAMES)
+
+
+async def test_pages_follow_each_other_and_the_last_one_is_short(scene: Scene) -> None:
+    for name in NAMES:
+        await scene.tenants.seen(Tenant(name))
+    found: list[str] = []
+    while len(page := await scene.tenants.page(found[-1] if found else "", 4)) == 4:
+        found += [one.tenant.name for one in page]
+    assert [*found, *(one.tenant.name for one in page)] == NAMES
+
+
+async def test_a_tenant_is_there_since_it_first_wrote(scene: Scene) -> None:
+    await scene.tenants.seen(Tenant("acme"))
+    [first] = await scene.tenants.page("", 10)
+    await scene.tenants.seen(Tenant("acme"))
+    assert await scene.tenants.page("", 10) == [first]
+    since = datetime.fromisoformat(first.since)
+    assert since.tzinfo == UTC
+    assert abs(datetime.now(UTC) - since) < timedelta(minutes=5)
+
+
+async def test_a_tenant_that_is_forgotten_leaves_nothing_and_the_others_all(scene: Scene) -> None:
+    for name in ("acme", "other"):
+        await scene.tenants.seen(Tenant(name))
+        await scene.log_queries(name, 7)
+    await scene.tenants.forget(Tenant("acme"))
+    assert await names(scene.tenants) == ["other"]
+    assert [await scene.logged(name) for name in ("acme", "other")] == [0, 7]
+    await scene.tenants.forget(Tenant("acme"))
+    await scene.tenants.seen(Tenant("acme"))
+    assert await names(scene.tenants) == ["acme", "other"]

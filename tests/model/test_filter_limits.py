@@ -1,0 +1,90 @@
+"""What filters refuse, and what they say then."""
+
+import pytest
+
+from toolscript.errors import InvalidRequest
+from toolscript.model.filters import (
+    MOST_CONDITIONS,
+    MOST_FIELD,
+    MOST_VALUE,
+    MOST_VALUES,
+    NO_FILTERS,
+    FieldCondition,
+    Filters,
+    Op,
+)
+
+pytestmark = pytest.mark.requirement("DOC-002")
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "message", "hint"),
+    [
+        ("like", "x", "'like' is no op", "contains"),
+        ("EQ", "x", "'EQ' is no op", "eq"),
+        ("in", "x", "in takes a list", "[a, b, c]"),
+        ("nin", None, "nin takes a list", "[a, b, c]"),
+        ("in", {"a": 1}, "in takes a list", "[a, b, c]"),
+        ("eq", None, "a text, a number, true or false", "exists"),
+        ("eq", ["x"], "a text, a number, true or false", "in"),
+        ("eq", {"a": 1}, "a text, a number, true or false", "in"),
+        ("in", ["x", None], "a text, a number, true or false", "exists"),
+        ("in", [["x"]], "a text, a number, true or false", "in"),
+        ("in", list(range(MOST_VALUES + 1)), f"in with {MOST_VALUES + 1} values", str(MOST_VALUES)),
+        ("exists", "true", "exists takes true or false", "has none"),
+        ("exists", 1, "exists takes true or false", "has none"),
+        ("lt", "soon", "lt compares numbers or dates, not 'soon'", "2026-01-31"),
+        ("gte", True, "gte compares numbers or dates, not 'True'", "a number"),
+        ("gt", "2026-02-30", "gt compares numbers or dates", "2026-01-31"),
+        ("lt", float("inf"), "inf is no number", "leave the condition out"),
+        ("eq", float("nan"), "nan is no number", "leave the condition out"),
+        ("eq", "x" * (MOST_VALUE + 1), f"a text of {MOST_VALUE + 1} characters", str(MOST_VALUE)),
+        ("eq", "\ud800", "a character that is none", "UTF-8"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_the_name_of_its_field(
+    op: str, value: object, message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        FieldCondition.of("my field", op, value)
+    assert raised.value.message.startswith("filters: 'my field': ")
+    assert message in raised.value.message
+    assert hint in raised.value.hint
+    assert raised.value.details == {"field": "filters"}
+
+
+@pytest.mark.parametrize("name", ["", "n" * (MOST_FIELD + 1), "\udfff"])
+def test_a_name_that_no_field_can_have_is_refused(name: str) -> None:
+    with pytest.raises(InvalidRequest, match="is no name of a field") as raised:
+        FieldCondition.of(name, "eq", 1)
+    raised.value.message.encode()
+
+
+def test_a_condition_made_by_hand_is_checked_like_any_other() -> None:
+    with pytest.raises(InvalidRequest, match="eq takes one value"):
+        FieldCondition("n", Op.EQ, (1.0, 2.0))
+    with pytest.raises(InvalidRequest, match="lt takes one value"):
+        FieldCondition("n", Op.LT, ())
+    assert FieldCondition("n", Op.EQ, (0.1 + 0.2,)) == FieldCondition.of("n", "eq", 0.3)
+
+
+def test_as_much_as_is_allowed_is_taken() -> None:
+    condition = FieldCondition.of("n" * MOST_FIELD, "in", ["x" * MOST_VALUE, *range(MOST_VALUES - 1)])
+    assert len(Filters((condition,) * MOST_CONDITIONS).conditions) == MOST_CONDITIONS
+
+
+@pytest.mark.parametrize("kind", ["must", "should", "must_not"])
+def test_too_many_conditions_are_refused_wherever_they_stand(kind: str) -> None:
+    one = FieldCondition.of("n", "eq", 1)
+    with pytest.raises(InvalidRequest, match=f"{MOST_CONDITIONS + 1} conditions") as raised:
+        Filters(**{"must": (one,), kind: (one,) * MOST_CONDITIONS + ((one,) if kind == "must" else ())})
+    assert "in" in raised.value.hint
+
+
+def test_exists_without_a_value_asks_whether_it_does() -> None:
+    assert FieldCondition.of("n", "exists", None) == FieldCondition.of("n", "exists", value=True)
+
+
+def test_no_filters_are_nothing_to_check() -> None:
+    assert not NO_FILTERS
+    assert Filters(must_not=(FieldCondition.of("n", "eq", 1),))

@@ -1,0 +1,269 @@
+"""What filters may say, what they see of metadata, and what they mean."""
+
+import math
+from datetime import datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolscript.model.filter_evaluation import passes
+from toolscript.model.filters import (
+    MOST_FIELD,
+    MOST_VALUES,
+    NO_FILTERS,
+    FieldCondition,
+    Filters,
+    Op,
+    comparable,
+    filterable,
+    moment,
+)
+from toolscript.model.items import JsonObject
+
+pytestmark = pytest.mark.requirement("DOC-002")
+
+NUMBER = st.floats(allow_nan=False, allow_infinity=False) | st.integers()
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBER | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+)
+
+
+def holds(metadata: JsonObject, field: str, op: str, value: object) -> bool:
+    return passes(Filters(must=(FieldCondition.of(field, op, value),)), filterable(metadata))
+
+
+@pytest.mark.parametrize(
+    ("stored", "op", "value", "expected"),
+    [
+        ("en", "eq", "en", True),
+        ("en", "eq", "EN", False),
+        ("en", "eq", "e", False),
+        (["en", "de"], "eq", "de", True),
+        (["en", 5, True], "eq", 5, True),
+        (5, "eq", 5.0, True),
+        (5, "eq", "5", False),
+        (1, "eq", True, False),
+        (0, "eq", False, False),
+        (True, "eq", True, True),
+        (True, "eq", "true", False),
+        (-0.0, "eq", 0, True),
+        ("", "eq", "", True),
+        ("en", "ne", "de", True),
+        ("en", "ne", "en", False),
+        (["en", "de"], "ne", "de", False),
+        (["en", "de"], "ne", "fr", True),
+        (1, "ne", True, True),
+        (["a", "b"], "in", ["b", "c"], True),
+        (["a", "b"], "in", ["c"], False),
+        ("a", "in", [1, True, "a"], True),
+        ("a", "in", [], False),
+        (["a", "b"], "nin", ["c"], True),
+        (["a", "b"], "nin", ["b"], False),
+        ("a", "nin", [], True),
+        ("a long text", "contains", "long", True),
+        ("a long text", "contains", "Long", False),
+        ("a long text", "contains", "text long", False),
+        ("a long text", "contains", "", True),
+        ("50% [off] \\o/", "contains", "% [off] \\", True),
+        ("日本語", "contains", "本", True),
+        (["a long text", "b"], "contains", "long", False),
+        (["a long text"], "contains", "long", False),
+        (["a long text", "b"], "contains", "b", True),
+        (["a", ""], "contains", "", True),
+        (["a"], "contains", "", False),
+        ([1, 2], "contains", 2, True),
+        (12, "contains", 12, True),
+        (12, "contains", 1, False),
+        ("12", "contains", 1, False),
+        (True, "contains", True, True),
+        (3, "lt", 3, False),
+        (3, "lte", 3, True),
+        (3, "gt", 2.999, True),
+        (3, "gte", 3.001, False),
+        ([1, 9], "gt", 5, True),
+        ([1, 9], "lt", 5, True),
+        (["x", True, 9], "gt", 5, True),
+        (True, "gte", 0, False),
+        ("3", "gte", 0, False),
+        ("2026-01-31", "gt", 0, False),
+        ("2026-01-31", "gte", "2026-01-31T00:00:00Z", True),
+        ("2026-01-31T01:00:00+01:00", "lte", "2026-01-31", True),
+        ("2026-01-31T00:59:59+01:00", "gte", "2026-01-31", False),
+        ("soon", "gte", "2026-01-31", False),
+        (1769817600, "gte", "2026-01-31", False),
+        (["2020-01-01", "2030-01-01"], "gt", "2026-01-31", True),
+        ("x", "exists", True, True),
+        ("", "exists", True, True),
+        (False, "exists", True, True),
+        (0, "exists", False, False),
+    ],
+)
+def test_a_condition_means_what_it_says(stored: object, op: str, value: object, expected: bool) -> None:
+    assert holds({"field": stored}, "field", op, value) is expected
+
+
+def test_two_bounds_on_a_list_may_be_met_by_two_of_its_values() -> None:
+    bounds = (FieldCondition.of("n", "gt", 3), FieldCondition.of("n", "lt", 5))
+    assert passes(Filters(must=bounds), filterable({"n": [1, 9]}))
+    assert not passes(Filters(must=bounds), filterable({"n": 9}))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{}, {"field": None}, {"field": []}, {"field": [None]}, {"field": [["x"], {"y": 1}]}, {"field": {}}],
+)
+@pytest.mark.parametrize(
+    ("op", "value"),
+    [
+        *((op, 1) for op in Op if op not in {"in", "nin", "exists"}),
+        ("in", [1]),
+        ("nin", [1]),
+        ("nin", []),
+        ("exists", True),
+    ],
+)
+def test_of_a_field_without_values_nothing_holds_but_that_it_does_not_exist(
+    metadata: JsonObject, op: str, value: object
+) -> None:
+    assert not holds(metadata, "field", op, value)
+    assert holds(metadata, "field", "exists", value=False)
+
+
+def test_all_of_must_hold_one_of_should_and_none_of_must_not() -> None:
+    lang, year, tag = (
+        FieldCondition.of("lang", "eq", "en"),
+        FieldCondition.of("year", "eq", 1),
+        FieldCondition.of("tag", "eq", "x"),
+    )
+
+    def passing(filters: Filters) -> list[str]:
+        documents: dict[str, JsonObject] = {
+            "nothing": {},
+            "lang": {"lang": "en"},
+            "year": {"year": 1},
+            "both": {"lang": "en", "year": 1},
+            "all": {"lang": "en", "year": 1, "tag": "x"},
+        }
+        return [name for name, metadata in documents.items() if passes(filters, filterable(metadata))]
+
+    assert passing(NO_FILTERS) == ["nothing", "lang", "year", "both", "all"]
+    assert passing(Filters(must=(lang, year))) == ["both", "all"]
+    assert passing(Filters(should=(lang, year))) == ["lang", "year", "both", "all"]
+    assert passing(Filters(must_not=(lang, year))) == ["nothing"]
+    assert passing(Filters(must_not=(tag,))) == ["nothing", "lang", "year", "both"]
+    assert passing(Filters(must=(lang,), should=(year, tag), must_not=(tag,))) == ["both"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ({"author": {"name": "x"}}, "author.name"),
+        ({"author.name": "x"}, "author.name"),
+        ({"a": {"b": {"c": "x"}}}, "a.b.c"),
+        ({"": {"a": "x"}}, ".a"),
+        ({"a": {"": "x"}}, "a."),
+        ({'a"[]\\ é': "x"}, 'a"[]\\ é'),
+        ({"n" * MOST_FIELD: "x"}, "n" * MOST_FIELD),
+    ],
+)
+def test_fields_within_objects_are_named_by_their_path(metadata: JsonObject, field: str) -> None:
+    assert dict(filterable(metadata).values) == {field: ("x",)}
+    assert holds(metadata, field, "eq", "x")
+
+
+def test_names_that_nobody_can_ask_for_are_left_out() -> None:
+    assert dict(filterable({"": 1, "n" * (MOST_FIELD + 1): 2, "a": {"n" * MOST_FIELD: 3}}).values) == {}
+
+
+def test_two_ways_to_one_path_are_a_list() -> None:
+    metadata: JsonObject = {"a": {"b": "one"}, "a.b": "two"}
+    assert holds(metadata, "a.b", "eq", "one")
+    assert holds(metadata, "a.b", "contains", "two")
+    assert not holds(metadata, "a.b", "contains", "tw")
+
+
+@given(st.dictionaries(st.text(), JSON))
+@example({"huge": 10**400, "below": -(10**400), "list": [10**400]})
+def test_every_metadata_can_be_filtered(metadata: JsonObject) -> None:
+    seen = filterable(metadata)
+    for name, values in seen.values.items():
+        assert values
+        assert passes(Filters(must=(FieldCondition(name, Op.IN, values[:MOST_VALUES]),)), seen)
+        assert all(value == comparable(value) for value in values if not isinstance(value, str | bool))
+
+
+@given(NUMBER, NUMBER)
+@example(2**63 - 1, 2.0**63)
+@example(1e15 - 0.5, 1e15)
+@example(1e300, 1.7976931348623157e308)
+@example(5e-324, 1e-300)
+def test_numbers_keep_their_order_and_settle_at_once(one: float, other: float) -> None:
+    assert comparable(comparable(one)) == comparable(one)
+    assert math.isfinite(comparable(one))
+    if one <= other:
+        assert comparable(one) <= comparable(other)
+
+
+@given(st.integers(-(2**53), 2**53))
+def test_whole_numbers_are_what_they_are(number: int) -> None:
+    assert comparable(number) == number
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (0.1 + 0.2, 0.3, True),
+        (1.00000000000001, 1, False),
+        (1.000000000000001, 1, True),
+        (2**53, 2**53 + 1, True),
+        (2**53, 2**53 + 2, False),
+        (2**53 - 1, 2**53, False),
+        (1e15 + 0.25, 1e15, True),
+        (5e-324, 0, True),
+        (1e-299, 0, False),
+        (10**400, 1e300, True),
+        (1e299, 1e300, False),
+    ],
+)
+def test_numbers_are_told_apart_by_15_digits(one: float, other: float, same: bool) -> None:
+    assert holds({"n": one}, "n", "eq", other) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "same_as"),
+    [
+        ("2026-01-31", "2026-01-31T00:00:00+00:00"),
+        ("2026-01-31T12:30", "2026-01-31T12:30:00+00:00"),
+        ("2026-01-31 12:30:15Z", "2026-01-31T12:30:15+00:00"),
+        ("2026-01-31T12:30:15.5+0130", "2026-01-31T11:00:15.500000+00:00"),
+        ("2026-01-31T12:30:15.1234567-05:00", "2026-01-31T17:30:15.123456+00:00"),
+        ("2024-02-29", "2024-02-29T00:00:00+00:00"),
+        ("1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999999+00:00"),
+        ("0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00+14:00"),
+        ("9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59-14:00"),
+    ],
+)
+def test_dates_are_moments_to_the_microsecond_and_in_utc_where_they_say_nothing(text: str, same_as: str) -> None:
+    since = datetime.fromisoformat(same_as) - datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    assert moment(text) == float(microseconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "soon", "2026", "2026-01", "2026-1-31", "20260131", "2026-W05-6", "2026-02-30", "2023-02-29"),
+        *("0000-01-01", "2026-01-31T", "2026-01-31T24:00:00", "2026-01-31T12:00:60", "2026-01-31X12:00"),
+        *(
+            "2026-01-31T12:00:00+25:00",
+            " 2026-01-31",
+            "2026-01-31\n",
+            "٢٠٢٦-٠١-٣١",
+            "2026-01-31T12:00:00Z and more",
+        ),
+    ],
+)
+def test_other_texts_are_no_moments(text: str) -> None:
+    assert moment(text) is None

@@ -1,0 +1,60 @@
+"""A tenant with a few documents, on any index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from toolscript.adapters.telemetry.no_spans import NoSpans
+from toolscript.model.document_cards import DocumentCard
+from toolscript.model.document_queries import FIRST_PAGE, DocumentQuery
+from toolscript.model.document_results import DocumentAnswer
+from toolscript.model.documents import Document, PutResult
+from toolscript.model.tenancy import Caller, Tenant
+from toolscript.ports import DocumentIndex, Spans
+from toolscript.search.documents.search import DocumentSearch
+from toolscript.sync.documents import DocumentDesk
+from toolscript.testing import HashEmbedder, MemoryTenants
+
+CARD = DocumentCard(HashEmbedder().model)
+ACME = Caller(Tenant("acme"))
+OTHER = Caller(Tenant("other"))
+
+
+@dataclass
+class Shelf:
+    """Desk and search of one installation, for one caller."""
+
+    index: DocumentIndex
+    embedder: HashEmbedder = field(default_factory=HashEmbedder)
+    caller: Caller = ACME
+    spans: Spans = field(default_factory=NoSpans)
+
+    def __post_init__(self) -> None:
+        self.desk = DocumentDesk(self.embedder, self.index, MemoryTenants())
+        self.search = DocumentSearch(self.embedder, self.index, spans=self.spans, cursor_secret=b"secret")
+
+    async def put(self, *documents: Document) -> list[PutResult]:
+        return await self.desk.put(self.caller, documents)
+
+    async def ask(self, text: str = "", **options: object) -> DocumentAnswer:
+        return await self.search.search(self.caller, DocumentQuery(text, **options))  # type: ignore[arg-type]
+
+    async def found(self, text: str = "", **options: object) -> list[str]:
+        return [hit.id for hit in (await self.ask(text, **options)).hits]
+
+    async def walk(self, text: str = "", **options: object) -> list[str]:
+        """Every page to the end."""
+        found, cursor = list[str](), FIRST_PAGE
+        while cursor:
+            answer = await self.ask(text, cursor=cursor, **options)
+            found += [hit.id for hit in answer.hits]
+            cursor = answer.next_cursor
+        return found
+
+
+def document(id_: str, text: str, **metadata: object) -> Document:
+    return Document(id_, text, metadata)
+
+
+def long_text(words: Sequence[str], passages: int) -> str:
+    """Of about so many passages, each about one word."""
+    return "\n\n".join(f"{words[at % len(words)]} " * 150 for at in range(passages))

@@ -1,0 +1,96 @@
+"""The HTTP API with documents in memory behind it, watched as the settings say."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx2
+from fastapi import FastAPI
+
+from toolscript.adapters.postgres import Pool
+from toolscript.model.document_cards import DocumentCard
+from toolscript.model.document_queries import Rerank
+from toolscript.model.tenancy import Caller, Plan, Tenant
+from toolscript.ports import DocumentIndex, Embedder
+from toolscript.search.documents.search import DocumentSearch
+from toolscript.service.seeing import Seeing, open_seeing
+from toolscript.settings import Settings
+from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.callers import callers_of
+from toolscript.surfaces.http.document_parts import DocumentRoutes
+from toolscript.surfaces.http.health import Health, PartHealth
+from toolscript.sync.documents import DocumentDesk
+from toolscript.testing import HashEmbedder, MemoryDocuments
+from toolscript.testing.callers import MemoryCallers
+from toolscript.testing.request_budget import MemoryRequestBudget
+from toolscript.testing.reranker import WordReranker
+from toolscript.testing.tenants import MemoryTenants
+
+TOKEN = "token-of-ann"
+FEW = "token-of-few"
+CALLERS = {TOKEN: Caller(Tenant("ann")), FEW: Caller(Tenant("few"), Plan("few", requests_per_minute=1))}
+ADMIN = "admins-own-token"
+
+
+def settings_of(values: Mapping[str, object]) -> Settings:
+    return Settings.model_validate(dict(values))
+
+
+def watched_app(seeing: Seeing, embedder: Embedder | None = None, index: DocumentIndex | None = None) -> FastAPI:
+    """Wired as the service is."""
+    embeds = seeing.embedder(embedder or HashEmbedder())
+    documents = seeing.index(index or MemoryDocuments(DocumentCard(embeds.model)))
+    rerankers = {Rerank.CROSS_ENCODER: WordReranker()}
+    search = DocumentSearch(
+        embeds, documents, spans=seeing.spans, cursor_secret=b"secret", rerankers=rerankers
+    )
+
+    async def check() -> Health:
+        return Health({"index": PartHealth(ok=True, needed=True)})
+
+    nothing = cast("Any", None)
+    app = create_app(
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        check,
+        documents=DocumentRoutes(
+            search,
+            DocumentDesk(embeds, documents, MemoryTenants()),
+            callers_of(seeing.callers(MemoryCallers(CALLERS)), seeing.budget(MemoryRequestBudget())),
+            check,
+            seeing.searched,
+            seeing.search_failed,
+            seeing.written,
+        ),
+        telemetry=seeing.telemetry,
+    )
+    seeing.install(app, ADMIN)
+    return app
+
+
+def client_of(app: FastAPI, address: str = "127.0.0.1", host: str = "127.0.0.1") -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(app, client=(address, 123))
+    return httpx2.AsyncClient(
+        transport=transport, base_url=f"http://{host}", headers={"authorization": f"Bearer {TOKEN}"}
+    )
+
+
+@asynccontextmanager
+async def watched(
+    values: Mapping[str, object],
+    pool: Pool | None = None,
+    embedder: Embedder | None = None,
+    index: DocumentIndex | None = None,
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of it, and two documents to be found."""
+    async with open_seeing(settings_of(values), cast("Any", pool)) as seeing:
+        async with client_of(watched_app(seeing, embedder, index)) as client:
+            yield client
+
+
+async def put_two(client: httpx2.AsyncClient) -> None:
+    documents = [{"id": "doc-1", "text": "Keys lie under the mat."}, {"id": "doc-2", "text": "Mail comes at noon."}]
+    answer = await client.put("/documents", json={"documents": documents})
+    assert answer.status_code == 200, answer.text

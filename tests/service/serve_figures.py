@@ -1,0 +1,35 @@
+"""A server in two processes that counts. Says where it keeps its figures."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, cast
+
+import uvicorn
+
+from tests.service.seen_app import settings_of, watched_app
+from toolscript.service.event_loop import run
+from toolscript.service.processes import bound, in_processes
+from toolscript.service.seeing import figures_folder, open_seeing
+from toolscript.settings import Settings
+
+
+async def answer(settings: Settings, shared: socket.socket, folder: str) -> None:
+    async with open_seeing(settings, cast("Any", None), folder) as seeing:
+        app = watched_app(seeing)
+        app.add_api_route("/pid", os.getpid)
+        config = uvicorn.Config(app, log_config=None)
+        await uvicorn.Server(config).serve(sockets=[shared])
+
+
+def main(port: int, say: Callable[[str], object]) -> None:
+    settings = settings_of({"metrics": True, "processes": 2})
+    with figures_folder(settings) as folder, bound("127.0.0.1", port) as shared:
+        say(folder + "\n")
+        sys.stdout.flush()
+        in_processes(2, lambda: run(answer(settings, shared, folder)))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.stdout.write)

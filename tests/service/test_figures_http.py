@@ -1,0 +1,156 @@
+"""GET /metrics: what it counts of real requests, and who may read it."""
+
+import re
+
+import httpx2
+import pytest
+
+from tests.adapters.telemetry.shown_figures import shown, value
+from tests.service.seen_app import ADMIN, FEW, client_of, put_two, settings_of, watched, watched_app
+from toolscript.errors import EmbedderUnavailable
+from toolscript.model.models import ModelCard, Vector
+from toolscript.service.seeing import open_seeing
+from toolscript.testing import HashEmbedder
+
+pytestmark = [pytest.mark.requirement("DOC-007")]
+
+FIGURES = {"metrics": True}
+
+
+async def page(client: httpx2.AsyncClient) -> bytes:
+    answer = await client.get("/metrics")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return answer.content
+
+
+async def test_a_search_is_counted_with_its_stages_its_embedding_and_its_engine() -> None:
+    async with watched(FIGURES) as client:
+        await put_two(client)
+        await client.post("/search", json={"query": "where are the keys", "fusion": "rrf"})
+        shown_now = await page(client)
+    labels = {"search_type": "hybrid", "fusion": "rrf", "outcome": "answered"}
+    assert value(shown_now, "toolscript_searches_total", **labels) == 1
+    assert value(shown_now, "toolscript_searches_total") == 1
+    for stage in ("execute", "embed", "statistics", "retrieve", "fuse", "enrich"):
+        assert value(shown_now, "toolscript_search_stage_seconds_count", stage=stage) == 1, stage
+    assert value(shown_now, "toolscript_embedding_seconds_count", kind="query") == 1
+    assert value(shown_now, "toolscript_engine_seconds_count", operation="search", outcome="answered") == 1
+    assert value(shown_now, "toolscript_engine_seconds_count", operation="put") == 1
+    assert value(shown_now, "toolscript_documents_put_total", outcome="created") == 2
+    assert value(shown_now, "toolscript_passages_indexed_total") == 2
+
+
+async def test_what_is_refused_is_counted_as_refused() -> None:
+    async with watched(FIGURES) as client:
+        wrong = {"authorization": "Bearer nobodys"}
+        assert (await client.post("/search", json={"query": "a"}, headers=wrong)).status_code == 401
+        few = {"authorization": f"Bearer {FEW}"}
+        statuses = [(await client.post("/search", json={"query": "a"}, headers=few)).status_code for _ in range(3)]
+        assert (statuses.count(200), statuses.count(429)) == (1, 2)
+        cursor = {"query": "a", "cursor": "no-cursor"}
+        assert (await client.post("/search", json=cursor)).status_code == 422
+        shown_now = await page(client)
+    assert value(shown_now, "toolscript_tokens_refused_total") == 1
+    assert value(shown_now, "toolscript_rate_limited_total") == 2
+    assert value(shown_now, "toolscript_searches_total", outcome="refused") == 1
+    assert value(shown_now, "toolscript_searches_total", outcome="failed") == 0
+
+
+class Away:
+    model: ModelCard = HashEmbedder().model
+
+    async def embed_query(self, text: str) -> Vector:
+        raise EmbedderUnavailable("away")
+
+    embed_passages = HashEmbedder().embed_passages
+
+
+async def test_a_search_without_a_part_is_counted_as_degraded_by_that_part() -> None:
+    async with watched(FIGURES, embedder=Away()) as client:
+        await put_two(client)
+        found = await client.post("/search", json={"query": "keys"})
+        assert found.json()["degraded"] == ["embedding"]
+        shown_now = await page(client)
+    assert value(shown_now, "toolscript_searches_total", outcome="degraded") == 1
+    assert value(shown_now, "toolscript_searches_degraded_total", part="embedding") == 1
+    assert value(shown_now, "toolscript_embedding_seconds_count", kind="query", outcome="failed") == 1
+
+
+async def test_requests_are_timed_by_the_template_of_their_route() -> None:
+    async with watched(FIGURES) as client:
+        await put_two(client)
+        await client.get("/documents/doc-1")
+        await client.get("/documents/none-such")
+        await client.get("/nowhere/at/all")
+        await client.patch("/search")
+        await client.request("BREW", "/search")
+        shown_now = await page(client)
+    seen = {
+        (labels["method"], labels["route"], labels["status"])
+        for name, given in shown(shown_now)
+        if name == "toolscript_http_request_seconds_count" and (labels := dict(given))
+    }
+    template = next(route for _, route, _ in seen if route.startswith("/documents/"))
+    assert re.fullmatch(r"/documents/\{[^}]+\}", template)
+    assert seen == {
+        ("PUT", "/documents", "200"),
+        ("GET", template, "200"),
+        ("GET", template, "404"),
+        ("GET", "unmatched", "404"),
+        ("PATCH", "/search", "405"),
+        ("other", "/search", "405"),
+    }
+
+
+async def test_paths_ids_and_tenants_add_no_series() -> None:
+    async with watched(FIGURES) as client:
+        async def ask(name: str) -> None:
+            await client.get(f"/documents/{name}")
+            await client.get(f"/{name}/{name}")
+            await client.post("/search", json={"query": name})
+
+        await ask("first")
+        before = set(shown(await page(client)))
+        for number in range(300):
+            await ask(f"one-{number}")
+        after = set(shown(await page(client)))
+    added = {name for name, _ in after - before}
+    assert added <= {f"toolscript_http_request_seconds_{one}" for one in ("bucket", "count", "sum")}
+    assert {dict(labels)["route"] for _, labels in after - before} == {"/metrics"}
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "token", "status"),
+    [
+        ("127.0.0.1", "127.0.0.1", "", 200),
+        ("::1", "localhost", "", 200),
+        ("10.0.0.7", "tools.example", "", 401),
+        ("10.0.0.7", "tools.example", "wrong", 401),
+        ("10.0.0.7", "tools.example", ADMIN, 200),
+        ("127.0.0.1", "evil.example", "", 401),
+    ],
+)
+async def test_this_machine_and_whoever_shows_the_token_may_read(
+    address: str, host: str, token: str, status: int
+) -> None:
+    async with open_seeing(settings_of(FIGURES), None) as seeing:  # type: ignore[arg-type]
+        async with client_of(watched_app(seeing), address, host) as client:
+            answer = await client.get("/metrics", headers={"authorization": f"Bearer {token}" if token else ""})
+    assert answer.status_code == status
+    if status != 200:
+        assert "toolscript_" not in answer.text
+
+
+async def test_behind_a_proxy_the_token_is_needed() -> None:
+    async with watched(FIGURES) as client:
+        handed_on = {"x-forwarded-for": "10.0.0.7"}
+        assert (await client.get("/metrics", headers=handed_on)).status_code == 401
+        shown_token = {**handed_on, "authorization": f"Bearer {ADMIN}"}
+        assert (await client.get("/metrics", headers=shown_token)).status_code == 200
+
+
+async def test_where_figures_are_off_there_are_none() -> None:
+    async with watched({}) as client:
+        assert (await client.get("/metrics")).status_code == 404
+        assert (await client.post("/search", json={"query": "keys"})).status_code == 200

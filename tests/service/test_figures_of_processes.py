@@ -1,0 +1,76 @@
+"""Figures of a server in several processes: whoever is asked answers for all."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.adapters.telemetry.shown_figures import shown, value
+from tests.kept_ports import kept_port
+from tests.service.seen_app import TOKEN
+
+pytestmark = [pytest.mark.requirement("DOC-007")]
+
+ROOT = Path(__file__).parents[2]
+SOON = 60.0
+SEARCHES = 40
+
+
+@contextmanager
+def two_processes() -> Iterator[tuple[str, Path]]:
+    """Their address, and the folder they share."""
+    with kept_port() as port:
+        command = [sys.executable, "-m", "tests.service.serve_figures", str(port)]
+        server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert server.stdout is not None
+            folder = Path(server.stdout.readline().strip())
+            _until_ready(server, f"http://127.0.0.1:{port}")
+            yield f"http://127.0.0.1:{port}", folder
+        finally:
+            server.terminate()
+            server.wait(SOON)
+            if server.stdout is not None:
+                server.stdout.close()
+
+
+def _until_ready(server: "subprocess.Popen[str]", url: str) -> None:
+    ends_at = time.monotonic() + SOON
+    while time.monotonic() < ends_at:
+        assert server.poll() is None, "it ended"
+        try:
+            httpx2.get(f"{url}/livez", trust_env=False)
+        except httpx2.TransportError:
+            continue
+        return
+    raise AssertionError("it did not listen in time")
+
+
+def search_in_both(url: str) -> int:
+    """How many searches it took; who takes a connection is up to the system."""
+    ends_at, heard, count = time.monotonic() + SOON, set[int](), 0
+    while (len(heard) < 2 or count < SEARCHES) and time.monotonic() < ends_at:
+        with httpx2.Client(base_url=url, trust_env=False) as one_connection:
+            heard.add(one_connection.get("/pid").json())
+            headers = {"authorization": f"Bearer {TOKEN}"}
+            assert one_connection.post("/search", json={"query": "a"}, headers=headers).status_code == 200
+        count += 1
+    assert len(heard) == 2, "only one process was ever asked"
+    return count
+
+
+def test_every_process_shows_what_all_of_them_have_done() -> None:
+    with two_processes() as (url, folder):
+        searches = search_in_both(url)
+        assert len({file.stem.rpartition("_")[2] for file in folder.glob("*.db")}) == 2
+        pages = [httpx2.get(f"{url}/metrics", trust_env=False).content for _ in range(20)]
+        for page in pages:
+            assert value(page, "toolscript_searches_total", outcome="answered") == searches
+            assert value(page, "toolscript_search_stage_seconds_count", stage="execute") == searches
+        assert not any("pid" in dict(labels) for _, labels in shown(pages[0]))
+    assert not folder.exists()

@@ -1,0 +1,50 @@
+"""What an installation decides about tenants: what is for trying things out is refused in production."""
+
+import pytest
+
+from toolscript.errors import SetupError
+from toolscript.settings import Settings, load_settings
+
+pytestmark = pytest.mark.requirement("DOC-004")
+
+
+def given(monkeypatch: pytest.MonkeyPatch, **names: str) -> Settings:
+    for name, value in names.items():
+        monkeypatch.setenv(f"TOOLSCRIPT_{name.upper()}", value)
+    return load_settings()
+
+
+def test_nobody_is_let_in_unless_it_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = given(monkeypatch)
+    assert (settings.environment, settings.debug_bypass_auth, settings.jwt_keys) == ("production", False, "")
+
+
+@pytest.mark.parametrize("environment", [{}, {"environment": "production"}])
+def test_the_debug_bypass_is_refused_in_production(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    with pytest.raises(SetupError, match="TOOLSCRIPT_DEBUG_BYPASS_AUTH is for TOOLSCRIPT_ENVIRONMENT=development"):
+        given(monkeypatch, debug_bypass_auth="true", **environment)
+
+
+def test_the_debug_bypass_is_allowed_where_things_are_developed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert given(monkeypatch, debug_bypass_auth="1", environment="development").debug_bypass_auth
+
+
+def test_an_environment_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SetupError, match="TOOLSCRIPT_ENVIRONMENT"):
+        given(monkeypatch, environment="prod")
+
+
+def test_keys_need_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SetupError, match="TOOLSCRIPT_JWT_KEYS needs TOOLSCRIPT_JWT_ISSUER"):
+        given(monkeypatch, jwt_keys="keys.json")
+    assert (
+        given(monkeypatch, jwt_keys="keys.json", jwt_issuer="https://issuer.example").jwt_audience == "toolscript"
+    )
+
+
+@pytest.mark.parametrize("seconds", ["-1", "301", "soon"])
+def test_clocks_may_not_be_any_distance_apart(monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
+    with pytest.raises(SetupError, match="TOOLSCRIPT_JWT_LEEWAY_SECONDS"):
+        given(monkeypatch, jwt_leeway_seconds=seconds)

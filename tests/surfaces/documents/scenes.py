@@ -1,0 +1,143 @@
+"""The HTTP API with documents in memory behind it, and callers of two tenants."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import httpx2
+from fastapi import FastAPI
+
+from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.document_results import DocumentAnswer
+from toolscript.model.documents import Document, PutResult
+from toolscript.model.tenancy import Caller, Plan, Tenant
+from toolscript.ports import DocumentIndex
+from toolscript.search.documents.search import DocumentSearch
+from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.callers import callers_of
+from toolscript.surfaces.http.document_parts import DocumentRoutes
+from toolscript.surfaces.http.health import Health, PartHealth
+from toolscript.sync.documents import DocumentDesk
+from toolscript.testing import HashEmbedder
+from toolscript.testing.callers import MemoryCallers
+from toolscript.testing.request_budget import MemoryRequestBudget
+from toolscript.testing.spans import MemorySpans
+from toolscript.testing.tenants import MemoryTenants
+
+ACME = Caller(Tenant("acme"))
+OTHER = Caller(Tenant("other"))
+LIMITED = Caller(Tenant("limited"), Plan("small", max_top_k=5, requests_per_minute=3))
+TOKENS = {"token-of-acme": ACME, "token-of-other": OTHER, "token-of-limited": LIMITED}
+LINES = "application/x-ndjson"
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Searching:
+    """Searches, once it may."""
+
+    search_really: Callable[[Caller, DocumentQuery], Awaitable[DocumentAnswer]]
+    before: Callable[[], Awaitable[None]] | None = None
+
+    async def search(self, caller: Caller, query: DocumentQuery) -> DocumentAnswer:
+        if self.before is not None:
+            await self.before()
+        return await self.search_really(caller, query)
+
+
+@dataclass
+class Desk(DocumentDesk):
+    """Puts, once it may; remembers how many came at once."""
+
+    def __init__(self, index: DocumentIndex, embedder: HashEmbedder) -> None:
+        super().__init__(embedder, index, MemoryTenants())
+        self.before: Callable[[Sequence[Document]], Awaitable[None]] | None = None
+        self.batches: list[int] = []
+
+    async def put(self, caller: Caller, documents: Sequence[Document]) -> list[PutResult]:
+        self.batches.append(len(documents))
+        if self.before is not None:
+            await self.before(documents)
+        return await super().put(caller, documents)
+
+
+@dataclass
+class Parts:
+    """What is behind the routes, and what the routes told."""
+
+    index: DocumentIndex
+    searched: list[Json] = field(default_factory=list)
+    failed: list[BaseException] = field(default_factory=list)
+    written: list[tuple[Caller, Sequence[PutResult]]] = field(default_factory=list)
+    health: Health = field(default_factory=lambda: Health({"index": PartHealth(ok=True, needed=True)}))
+
+    def __post_init__(self) -> None:
+        embedder = HashEmbedder()
+        self.desk = Desk(self.index, embedder)
+        search = DocumentSearch(embedder, self.index, spans=MemorySpans(), cursor_secret=b"secret")
+        self.search = Searching(search.search)
+
+    def routes(self) -> DocumentRoutes:
+        async def check() -> Health:
+            return self.health
+
+        return DocumentRoutes(
+            self.search,
+            self.desk,
+            callers_of(MemoryCallers(TOKENS), MemoryRequestBudget()),
+            check,
+            self._note_search,
+            lambda _, error: self.failed.append(error),
+            lambda caller, results: self.written.append((caller, results)),
+        )
+
+    def _note_search(
+        self, caller: Caller, query: DocumentQuery, answer: DocumentAnswer, /, *, query_id: str, took_ms: float
+    ) -> None:
+        told = {"caller": caller, "query": query, "answer": answer, "query_id": query_id, "took_ms": took_ms}
+        self.searched.append(told)
+
+
+def app_of(documents: DocumentRoutes | None) -> FastAPI:
+    """All of the API; only documents are behind it."""
+    nothing = cast("Any", None)
+    return create_app(nothing, nothing, nothing, nothing, nothing, documents=documents)
+
+
+@dataclass(frozen=True)
+class Client:
+    http: httpx2.AsyncClient
+
+    async def ask(
+        self, method: str, path: str, expected: int = 200, json: object = None, **headers: str
+    ) -> httpx2.Response:
+        answer = await self.http.request(method, path, json=json, headers=headers)
+        assert answer.status_code == expected, answer.text
+        return answer
+
+    async def search(self, query: str | None = None, expected: int = 200, **more: object) -> Json:
+        asked = more if query is None else {"query": query, **more}
+        return dict((await self.ask("POST", "/search", expected, asked)).json())
+
+    async def put(self, *documents: object, expected: int = 200) -> Json:
+        return dict((await self.ask("PUT", "/documents", expected, {"documents": documents})).json())
+
+    async def put_lines(self, content: Any, expected: int = 200, **headers: str) -> httpx2.Response:
+        sent = {"content-type": LINES, **headers}
+        answer = await self.http.put("/documents", content=content, headers=sent)
+        assert answer.status_code == expected, answer.text
+        return answer
+
+
+@asynccontextmanager
+async def client_of(app: Any, token: str = "token-of-acme") -> AsyncIterator[Client]:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    transport = httpx2.ASGITransport(app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://testserver", headers=headers) as client:
+        yield Client(client)
+
+
+def document(number: int, text: str = "", **metadata: object) -> Json:
+    return {"id": f"doc-{number}", "text": text or f"About the number {number}.", "metadata": metadata}

@@ -1,0 +1,72 @@
+"""Searches to be noted, and places that take them or do not."""
+
+import asyncio
+from collections.abc import Sequence
+
+from toolscript.errors import Unavailable
+from toolscript.model.query_log import LoggedQuery
+
+
+def search(number: int = 0, **more: object) -> LoggedQuery:
+    values: dict[str, object] = {
+        "at": "2026-01-31T12:00:00.123456+00:00",
+        "query_id": f"query-{number}",
+        "tenant": "ann",
+        "plan": "default",
+        "search_type": "hybrid",
+        "fusion": "rrf",
+        "filters": 2,
+        "top_k": 10,
+        "hits": 3,
+        "total": 41,
+        "took_ms": 12.5,
+    }
+    return LoggedQuery(**{**values, **more})  # type: ignore[arg-type]
+
+
+class Taking:
+    """Fails as often as it is told to first, then takes everything."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.tries = 0
+        self.batches: list[list[LoggedQuery]] = []
+
+    async def write(self, queries: Sequence[LoggedQuery]) -> None:
+        self.tries += 1
+        if self.tries <= self.failures:
+            raise Unavailable("not now")
+        self.batches.append(list(queries))
+
+    @property
+    def taken(self) -> list[LoggedQuery]:
+        return [one for batch in self.batches for one in batch]
+
+
+class Gated(Taking):
+    """Takes nothing until it is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+        self.open = asyncio.Event()
+
+    async def write(self, queries: Sequence[LoggedQuery]) -> None:
+        self.began.set()
+        await self.open.wait()
+        await super().write(queries)
+
+
+class Broken:
+    """Fails in a way that nobody foresaw."""
+
+    async def write(self, queries: Sequence[LoggedQuery]) -> None:
+        raise UnicodeEncodeError("utf-8", queries[0].text, 0, 1, "no such letter")
+
+
+class Losses:
+    def __init__(self) -> None:
+        self.by_reason: dict[str, int] = {}
+
+    def __call__(self, count: int, reason: str) -> None:
+        self.by_reason[reason] = self.by_reason.get(reason, 0) + count
