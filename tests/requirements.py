@@ -17,7 +17,6 @@ class Requirement:
     missing: str = ""
 
 
-DOCUMENTS = "document search is not built yet"
 KNOWLEDGE = "knowledge search is not built yet"
 
 ALL = (
@@ -77,17 +76,13 @@ ALL = (
     ),
     Requirement("SK-010", "Items come from MCP servers, from files and over HTTP"),
     # Documents
-    Requirement("DOC-001", "POST /search finds a tenant's documents", deferred=DOCUMENTS),
-    Requirement("DOC-002", "Filters of must, should and must_not over ten operators", deferred=DOCUMENTS),
-    Requirement(
-        "DOC-003",
-        "Technology stands behind ports, and deterministic doubles of them ship with the package",
-        missing="the tenant's side of the index",
-    ),
-    Requirement("DOC-004", "Every read and write is scoped to the tenant of a verified token", deferred=DOCUMENTS),
-    Requirement("DOC-005", "Health, request ids, timings, spans and structured logs", deferred=DOCUMENTS),
-    Requirement("DOC-006", "A tenant can put and delete documents in bulk", deferred=DOCUMENTS),
-    Requirement("DOC-007", "Reranking, cursors, streaming, telemetry, plans and a query log", deferred=DOCUMENTS),
+    Requirement("DOC-001", "POST /search finds a tenant's documents"),
+    Requirement("DOC-002", "Filters of must, should and must_not over ten operators"),
+    Requirement("DOC-003", "Technology stands behind ports, and deterministic doubles of them ship with the package"),
+    Requirement("DOC-004", "Every read and write is scoped to the tenant of a verified token"),
+    Requirement("DOC-005", "Health, request ids, timings, spans and structured logs"),
+    Requirement("DOC-006", "A tenant can put and delete documents in bulk"),
+    Requirement("DOC-007", "Reranking, cursors, streaming, telemetry, plans and a query log"),
     # Knowledge
     Requirement("KN-001", "Chunks and extractions are searched at once and merged", deferred=KNOWLEDGE),
     Requirement("KN-002", "Knowledge search is public, rate limited and fast", deferred=KNOWLEDGE),

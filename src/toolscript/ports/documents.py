@@ -15,6 +15,7 @@ from toolscript.model.document_points import (
 from toolscript.model.document_results import Total
 from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
 from toolscript.model.filters import Filters
+from toolscript.model.progress import OnProgress, silent
 from toolscript.model.query_log import LoggedQuery
 from toolscript.model.tenancy import Budget, Caller, KnownTenant, Plan, Tenant
 
@@ -64,11 +65,17 @@ class DocumentIndex(Protocol):
 
 
 class TenantPlaces(Protocol):
-    """Where in a cluster a tenant's documents lie."""
+    """Where a tenant's documents lie: in a shard with others, or in a cluster in one of its own."""
 
     async def own_shard(self, tenant: Tenant) -> bool: ...
-    async def move_to_own_shard(self, tenant: Tenant) -> int:
+    async def passages(self, tenant: Tenant) -> int:
+        """How many it has, wherever they lie."""
+
+    async def move_to_own_shard(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
         """Moves them while they are searched and written; answers how many passages. Done twice is done once."""
+
+    async def erase(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
+        """Removes its passages from wherever they lie, and its own shard; answers how many there were."""
 
 
 class Tenants(Protocol):

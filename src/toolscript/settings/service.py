@@ -14,7 +14,11 @@ def load_settings() -> "Settings":
     try:
         return Settings()
     except ValidationError as error:
-        problems = [f"TOOLSCRIPT_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors()]
+        # What concerns several of them names them itself.
+        problems = [
+            "".join(f"TOOLSCRIPT_{str(name).upper()}: " for name in one["loc"][:1]) + one["msg"]
+            for one in error.errors()
+        ]
         raise SetupError("; ".join(problems), hint="docs/settings.md lists what each may be") from None
 
 

@@ -45,13 +45,16 @@ class ClusterView:
     def of(self, key: wire.ShardKey) -> list[Copy]:
         return [copy for copy in self.copies if copy.key == key.keyword]
 
+    def ready(self, key: wire.ShardKey) -> list[Copy]:
+        return [copy for copy in self.of(key) if copy.is_ready]
+
     def stage(self, key: wire.ShardKey) -> Stage:
         copies = self.of(key)
         if not copies:
             return Stage.ABSENT
-        if any(copy.is_ready for copy in copies):
+        if self.ready(key):
             return Stage.READY
-        if any(copy.shard in self.receiving for copy in copies):
+        if self.is_receiving(key):
             return Stage.COPYING
         if all(copy.state in _NOT_READY_YET for copy in copies):
             return Stage.LEFT
@@ -75,8 +78,6 @@ async def view_of(qdrant: Qdrant, collection: str) -> ClusterView:
         Copy(one.shard_id, one.shard_key.keyword, found.peer_id, one.state, one.points_count)
         for one in found.local_shards
     ]
-    elsewhere = [
-        Copy(one.shard_id, one.shard_key.keyword, one.peer_id, one.state) for one in found.remote_shards
-    ]
+    elsewhere = [Copy(one.shard_id, one.shard_key.keyword, one.peer_id, one.state) for one in found.remote_shards]
     receiving = (one.to_shard_id if one.HasField("to_shard_id") else one.shard_id for one in found.shard_transfers)
     return ClusterView([*here, *elsewhere], frozenset(receiving))

@@ -8,6 +8,7 @@ nobody's, and is removed. Each step looks at what is true now, so whoever was ki
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolscript.adapters.qdrant import wire
@@ -15,6 +16,7 @@ from toolscript.adapters.qdrant.connection import Qdrant
 from toolscript.adapters.qdrant.documents.clearing import clear, clear_moved
 from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Stage, view_of
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout
+from toolscript.adapters.qdrant.documents.payload import TENANT
 from toolscript.adapters.qdrant.documents.places import ask, make_key, own_key, shared_key
 from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.errors import Conflict, IndexUnavailable, NotFound, SetupError
@@ -74,12 +76,10 @@ class QdrantPlaces:
         """The own shard goes last: without it, what may be left in the shared one would be seen again."""
         if not self._layout.shards:
             return await clear(self._points(tenant), on_progress)
-        stage = await self._when_settled(tenant, "waiting for a copy to end", on_progress)
+        stage = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
         if stage is Stage.LEFT:
             await self._drop_own(tenant)
-        removed = await clear(
-            self._points(tenant).in_shard(shared_key(tenant, self._layout.shards)), on_progress
-        )
+        removed = await clear(self._points(tenant).in_shard(shared_key(tenant, self._layout.shards)), on_progress)
         if stage is Stage.READY:
             # What a shared shard still had of a tenant that was moved is no second passage.
             removed = await clear(self._points(tenant), on_progress)
@@ -89,13 +89,11 @@ class QdrantPlaces:
     async def _copy(self, tenant: Tenant, on_progress: OnProgress) -> None:
         before = await self.passages(tenant)
         if not before:
-            raise NotFound(
-                f"tenant {tenant} has no documents", hint="`toolscript tenants list` shows who has any"
-            )
+            raise NotFound(f"tenant {tenant} has no documents", hint="`toolscript tenants list` shows who has any")
         for _ in range(ATTEMPTS):
-            if await self._when_settled(tenant, "copying", on_progress) is not Stage.READY:
+            if await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT) is not Stage.READY:
                 await self._begin(tenant)
-            if await self._when_settled(tenant, "copying", on_progress) is Stage.READY:
+            if await self._when_settled(tenant, on_progress, Stage.READY) is Stage.READY:
                 await self._require_copied(tenant, before)
                 return
         raise IndexUnavailable(
@@ -115,7 +113,7 @@ class QdrantPlaces:
         copying = wire.ReplicatePoints(
             from_shard_key=shared_key(tenant, self._layout.shards),
             to_shard_key=own_key(tenant),
-            filter=self._points(tenant).where(EVERYTHING),
+            filter=wire.Filter(must=[wire.Condition(field=_is(tenant))]),
         )
         await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_points=copying))
 
@@ -124,25 +122,28 @@ class QdrantPlaces:
         copied = await self._points(tenant).in_shard(own_key(tenant)).count(EVERYTHING, exact=True)
         if copied * 2 < before:
             raise Conflict(
-                f"of {before} passages of tenant {tenant} only {copied} are in its own shard; the others were kept",
+                f"of {before} passages of tenant {tenant} only {copied} are in its own shard; all were kept",
                 hint="if it has removed them itself, run it again",
             )
 
     async def _add_copies(self, tenant: Tenant, on_progress: OnProgress) -> None:
         for _ in range(self._layout.replicas):
-            view = await self._until_quiet(tenant, on_progress)
-            ready = [copy for copy in view.of(own_key(tenant)) if copy.is_ready]
-            nodes = [node for node in view.nodes_by_load() if node not in {copy.node for copy in ready}]
-            if len(ready) >= self._layout.replicas:
+            view = await self._wait(tenant, on_progress, lambda seen: not seen.is_receiving(own_key(tenant)))
+            if len(view.ready(own_key(tenant))) >= self._layout.replicas:
                 return
-            if not nodes:
-                break
-            source = ready[0]
-            another = wire.ReplicateShard(shard_id=source.shard, from_peer_id=source.node, to_peer_id=nodes[0])
-            await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_shard=another))
+            await self._add_copy(tenant, view, on_progress)
         logger.warning(
             "fewer copies of a shard than wanted", extra={"part": "index", "reason": f"tenant {tenant}"}
         )
+
+    async def _add_copy(self, tenant: Tenant, view: ClusterView, on_progress: OnProgress) -> None:
+        """On the node that has the least of the collection."""
+        ready, having = view.ready(own_key(tenant)), {copy.node for copy in view.of(own_key(tenant))}
+        node = next((node for node in view.nodes_by_load() if node not in having), None)
+        if node is not None:
+            another = wire.ReplicateShard(shard_id=ready[0].shard, from_peer_id=ready[0].node, to_peer_id=node)
+            await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_shard=another))
+            await self._wait(tenant, on_progress, lambda seen: len(seen.ready(own_key(tenant))) > len(ready))
 
     async def _drop_own(self, tenant: Tenant) -> None:
         gone = wire.DeleteShardKey(shard_key=own_key(tenant))
@@ -151,3 +152,48 @@ class QdrantPlaces:
             "DeleteShardKey",
             wire.DeleteShardKeyRequest(collection_name=self._collection, request=gone),
         )
+
+    async def _when_settled(self, tenant: Tenant, on_progress: OnProgress, *settled: Stage) -> Stage:
+        """One of `settled`, or another that it stays in though nobody copies."""
+        view = await self._wait(tenant, on_progress, lambda seen: seen.stage(own_key(tenant)) in settled)
+        return view.stage(own_key(tenant))
+
+    async def _wait(
+        self, tenant: Tenant, on_progress: OnProgress, is_done: Callable[[ClusterView], bool]
+    ) -> ClusterView:
+        """Until it is done, or nobody has been copying for a while."""
+        began = copying_at = time.monotonic()
+        while True:
+            view, now = await self._view(), time.monotonic()
+            copying_at = now if view.is_receiving(own_key(tenant)) else copying_at
+            if is_done(view) or now - copying_at > self._patience.gone_seconds:
+                return view
+            on_progress(_copied(view, tenant, now - began))
+            await self._pause(tenant, began)
+
+    async def _pause(self, tenant: Tenant, began: float) -> None:
+        if time.monotonic() - began > self._patience.longest_seconds:
+            raise IndexUnavailable(
+                f"Qdrant still copies tenant {tenant}", hint="it goes on by itself; run this again to wait for it"
+            )
+        await asyncio.sleep(self._patience.look_seconds)
+
+    async def _set_up(self, change: wire.UpdateCollectionClusterSetupRequest) -> None:
+        change.collection_name = self._collection
+        await ask(self._qdrant, "UpdateCollectionClusterSetup", change)
+
+    async def _view(self) -> ClusterView:
+        return await view_of(self._qdrant, self._collection)
+
+    def _points(self, tenant: Tenant) -> TenantPoints:
+        return TenantPoints(self._qdrant, self._collection, tenant, self._layout.shards)
+
+
+def _is(tenant: Tenant) -> wire.FieldCondition:
+    return wire.FieldCondition(key=TENANT, match=wire.Match(keyword=tenant.name))
+
+
+def _copied(view: ClusterView, tenant: Tenant, seconds: float) -> Progress:
+    """How many are there is known to the node that gets them; of another the time must do."""
+    known = [copy.points for copy in view.of(own_key(tenant)) if copy.points is not None]
+    return Progress("passages copied", known[0]) if known else Progress("seconds of copying", int(seconds))

@@ -1,8 +1,8 @@
 """Which shard of a cluster a tenant's documents are in.
 
-Everybody starts in one of a few shards that are shared; the tenant's name says in which. A tenant that is moved has
-a shard of its own. Requests name both: the engine goes to the own shard as soon as that is ready, and to the shared
-one until then, so nobody has to be told of a move.
+Everybody starts in one of a few shards that are shared; the tenant's name says in which. A tenant that is moved
+has a shard of its own. Requests name both: the engine goes to the own shard as soon as that is ready, and to the
+shared one until then, so nobody has to be told of a move.
 """
 
 import hashlib
@@ -48,7 +48,10 @@ async def make_shards(qdrant: Qdrant, collection: str, shards: int, replicas: in
 
 
 async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str], wanted: set[str]) -> None:
-    """With another number tenants would be looked for where they are not. Who was killed while making them goes on."""
+    """With another number tenants would be looked for where they are not.
+
+    Fewer are found, without a point in them, where somebody was killed while making them.
+    """
     if not there or there == wanted:
         return
     with translated():

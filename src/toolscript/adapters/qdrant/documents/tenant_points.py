@@ -6,7 +6,6 @@ foreign ends the request, whatever the reason.
 """
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,17 +34,22 @@ class Query:
 
 
 class TenantPoints:
-    def __init__(self, qdrant: Qdrant, collection: str, tenant: Tenant, shards: int) -> None:
+    def __init__(
+        self,
+        qdrant: Qdrant,
+        collection: str,
+        tenant: Tenant,
+        shards: int = 0,
+        shard: wire.ShardKeySelector | None = None,
+    ) -> None:
         self._qdrant = qdrant
         self._collection = collection
         self.tenant = tenant
-        self._shard = shard_selector(tenant, shards)
+        self._shard = shard or shard_selector(tenant, shards)
 
     def in_shard(self, key: wire.ShardKey) -> "TenantPoints":
         """Those of them that lie there, for whoever moves them."""
-        part = copy(self)
-        part._shard = only(key)
-        return part
+        return TenantPoints(self._qdrant, self._collection, self.tenant, shard=only(key))
 
     async def query(self, queries: Sequence[Query]) -> list[Sequence[Any]]:
         """The points each question finds, without what they carry."""
@@ -167,3 +171,15 @@ def among(ids: Iterable[PassageId]) -> wire.Condition:
 
 def version_between(least: int, most: int) -> wire.Condition:
     return wire.Condition(field=wire.FieldCondition(key=VERSION, range=wire.Range(gte=least, lte=most)))
+
+
+def _as_put(point: Any) -> wire.PointStruct:
+    """The engine answers with vectors of another type than it takes."""
+    vectors = {
+        name: wire.Vector(dense=wire.DenseVector(data=one.dense.data))
+        if one.HasField("dense")
+        else wire.Vector(sparse=wire.SparseVector(indices=one.sparse.indices, values=one.sparse.values))
+        for name, one in point.vectors.vectors.vectors.items()
+    }
+    named = wire.Vectors(vectors=wire.NamedVectors(vectors=vectors))
+    return wire.PointStruct(id=point.id, vectors=named, payload=dict(point.payload))
