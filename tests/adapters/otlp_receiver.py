@@ -1,7 +1,7 @@
 """A real receiver of traces on loopback: OTLP over HTTP, decoded; or one that fails as it is told to."""
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -108,8 +108,8 @@ def _spans(request: ExportTraceServiceRequest) -> Iterator[Received]:
                 )
 
 
-def _facts(attributes: "Iterator[KeyValue] | object") -> dict[str, object]:
-    return {one.key: _value(one.value) for one in attributes}  # type: ignore[attr-defined]
+def _facts(attributes: Iterable[KeyValue]) -> dict[str, object]:
+    return {one.key: _value(one.value) for one in attributes}
 
 
 def _value(value: AnyValue) -> object:

@@ -70,9 +70,25 @@ async def test_keys_are_fetched_once_for_many_requests_at_once_and_again_when_th
     scene.clock.at += 599
     await scene.verify()
     assert scene.endpoint.asked == 1
-    scene.clock.at += 1
+    scene.clock.at += 61
     await asyncio.gather(*(scene.verify() for _ in range(20)))
     assert scene.endpoint.asked == 2
+
+
+async def test_keys_that_are_a_little_old_are_used_while_they_are_fetched_again(scene: Scene) -> None:
+    await scene.verify()
+    removed = Issuer(scene.issuer.keys.pop("ed-1"))
+    scene.issuer.keys["ed-2"] = ed_key("ed-2")
+    scene.publish()
+    scene.clock.at += 600
+    scene.endpoint.held.clear()
+    assert await scene.verify("ed-1", removed) == "acme"
+    scene.endpoint.held.set()
+    await scene.settle()
+    assert await scene.verify("ed-2") == "acme"
+    assert scene.endpoint.asked == 2
+    with pytest.raises(Unauthorized, match="no known key"):
+        await scene.verify("ed-1", removed)
 
 
 async def test_a_key_that_appears_is_used_at_once_and_one_that_is_removed_no_more(scene: Scene) -> None:
@@ -84,7 +100,7 @@ async def test_a_key_that_appears_is_used_at_once_and_one_that_is_removed_no_mor
     assert scene.endpoint.asked == 2
     removed = Issuer(scene.issuer.keys.pop("ed-1"))
     scene.publish()
-    scene.clock.at += 600
+    scene.clock.at += 660
     assert await scene.verify("ed-2") == "acme"
     with pytest.raises(Unauthorized, match="no known key"):
         await scene.verify("ed-1", removed)
@@ -95,7 +111,7 @@ async def test_a_key_that_was_replaced_under_its_name_stops_to_verify(scene: Sce
     before = Issuer(scene.issuer.keys["ed-1"])
     scene.issuer.keys["ed-1"] = ed_key("ed-1")
     scene.publish()
-    scene.clock.at += 600
+    scene.clock.at += 660
     assert await scene.verify() == "acme"
     with pytest.raises(Unauthorized, match="signature is not right"):
         await scene.verify(issuer=before)
@@ -128,7 +144,7 @@ async def test_while_the_issuer_fails_known_keys_stay_in_use_for_a_day(
 ) -> None:
     await scene.verify()
     scene.endpoint.serve(body, status)
-    for waited in (600, 30, DAY - 600 - 60):
+    for waited in (660, 30, DAY - 660 - 60):
         scene.clock.at += waited
         assert await scene.verify() == "acme"
         await scene.settle()
@@ -146,7 +162,7 @@ async def test_while_the_issuer_fails_known_keys_stay_in_use_for_a_day(
 async def test_a_failing_issuer_is_not_asked_by_every_request(scene: Scene) -> None:
     await scene.verify()
     scene.endpoint.serve(b"", 503)
-    scene.clock.at += 600
+    scene.clock.at += 660
     for _ in range(10):
         await scene.verify()
     assert scene.endpoint.asked == 2
@@ -166,7 +182,7 @@ async def test_without_any_key_it_is_unavailable_and_soon_tried_again(scene: Sce
 async def test_keys_that_the_issuer_takes_away_all_at_once_are_gone(scene: Scene) -> None:
     await scene.verify()
     scene.endpoint.serve({"keys": []})
-    scene.clock.at += 600
+    scene.clock.at += 660
     with pytest.raises(Unavailable, match="no key"):
         await scene.verify()
 

@@ -192,7 +192,7 @@ async def test_no_other_text_is_believed(text: str) -> None:
 class _Nowhere:
     """No text comes so far that a key is looked for."""
 
-    fresh_seconds = pause_seconds = 0.0
+    fresh_seconds = grace_seconds = pause_seconds = 0.0
 
     async def read(self) -> bytes:
         raise AssertionError

@@ -18,6 +18,13 @@ from toolscript.sync.query_log import BATCH, QueuedQueryLog
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
+SIXTY_DAYS = """
+INSERT INTO documents.queries (at, query_id, tenant, plan, search_type, fusion, filters, top_k, hits, total,
+                               took_ms, degraded, reranked_by, text, found)
+SELECT now() - make_interval(days => day), '', 'ann', '', '', '', 0, 1, 0, 0, 0, '{}', '', '', '{}'
+FROM generate_series(1, 60) day, generate_series(1, 200)
+"""
+
 
 async def count(pool: Pool) -> int:
     async with pool.connection() as conn:
@@ -63,9 +70,7 @@ async def test_when_the_database_is_away_recording_does_not_notice(postgres_url:
         for number in range(BATCH):
             log.record(search(number))
         assert time.perf_counter() - began < 1.0
-        async with asyncio.timeout(30):
-            while losses.by_reason.get("failed", 0) < BATCH:
-                await asyncio.sleep(0.01)
+        await losses.until(failed=BATCH)
         await between.heal()
         await _until_it_answers(sink)
         log.record(search())
@@ -119,12 +124,7 @@ async def test_a_database_that_is_away_for_a_moment_loses_nothing(postgres_url: 
 async def test_what_is_old_is_forgotten_in_pieces_and_the_rest_is_kept(pool: Pool) -> None:
     log = PostgresQueryLog(pool)
     async with pool.connection() as conn:
-        await conn.execute(
-            "INSERT INTO documents.queries (at, query_id, tenant, plan, search_type, fusion, filters, top_k, hits,"
-            " total, took_ms, degraded, reranked_by, text, found) SELECT now() - make_interval(days => d), '', 'ann',"
-            " '', '', '', 0, 1, 0, 0, 0, '{}', '', '', '{}' FROM generate_series(1, 60) d,"
-            " generate_series(1, 200)"
-        )
+        await conn.execute(SIXTY_DAYS)
     assert await log.forget(30, most=10) == 10
     assert await count(pool) == 12_000 - 10
     assert await log.forget(30) == 31 * 200 - 10 > AT_ONCE

@@ -48,7 +48,7 @@ async def test_little_is_lost_when_one_process_of_several_is_asked_most(postgres
         for budget in idle:
             assert (await budget.take(ACME, plan(100))).allowed
         allowed = [(await busy.take(ACME, plan(100))).allowed for _ in range(100)]
-    # Each idle one holds at most a tenth of what was left when it asked.
+    # Each idle one holds at most a tenth of the plan.
     assert 70 <= sum(allowed) <= 97
 
 

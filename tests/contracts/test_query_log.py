@@ -1,5 +1,6 @@
 """What is promised of a log of queries, wherever it lies."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields
@@ -59,7 +60,8 @@ def _queued(sink: QuerySink, read: Callable[[], Awaitable[Sequence[LoggedQuery]]
 
 
 async def _lines(path: Path) -> Sequence[LoggedQuery]:
-    return [_query(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+    text = await asyncio.to_thread(path.read_text, "utf-8")
+    return [_query(json.loads(line)) for line in text.splitlines()]
 
 
 async def _rows(pool: Pool) -> Sequence[LoggedQuery]:

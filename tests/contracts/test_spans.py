@@ -40,7 +40,12 @@ def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
     if request.param == "opentelemetry":
         exporter = InMemorySpanExporter()
         provider = tracer_provider(exporter, 1.0)
-        yield Watched(spans_of(provider), lambda: [provider.force_flush(), _exported(exporter)][1])
+
+        def exported() -> Sequence[Seen]:
+            provider.force_flush()
+            return _exported(exporter)
+
+        yield Watched(spans_of(provider), exported)
         provider.shutdown()
         return
     memory = MemorySpans()
@@ -79,14 +84,12 @@ async def test_each_stage_is_a_child_of_the_search(watched: Watched) -> None:
             with watched.spans.span(stage):
                 await asyncio.sleep(0)
     seen = by_name(watched.seen())
-    assert seen.pop("search.execute") == Seen(
-        "search.execute", facts={"tenant": "ann", "search_type": "hybrid"}
-    )
+    assert seen.pop("search.execute") == Seen("search.execute", facts={"tenant": "ann", "search_type": "hybrid"})
     assert seen == {stage: Seen(stage, "search.execute") for stage in STAGES}
 
 
 async def test_facts_are_kept_as_they_are(watched: Watched) -> None:
-    facts = {"tenant": "ann", "candidates": 3, "share": 0.5, "cached": True}
+    facts: dict[str, str | int | float | bool] = {"tenant": "ann", "candidates": 3, "share": 0.5, "cached": True}
     with watched.spans.span("search.retrieve", **facts):
         pass
     assert watched.seen() == [Seen("search.retrieve", facts=facts)]

@@ -41,9 +41,7 @@ def watched_app(seeing: Seeing, embedder: Embedder | None = None, index: Documen
     embeds = seeing.embedder(embedder or HashEmbedder())
     documents = seeing.index(index or MemoryDocuments(DocumentCard(embeds.model)))
     rerankers = {Rerank.CROSS_ENCODER: WordReranker()}
-    search = DocumentSearch(
-        embeds, documents, spans=seeing.spans, cursor_secret=b"secret", rerankers=rerankers
-    )
+    search = DocumentSearch(embeds, documents, spans=seeing.spans, cursor_secret=b"secret", rerankers=rerankers)
 
     async def check() -> Health:
         return Health({"index": PartHealth(ok=True, needed=True)})
@@ -85,12 +83,17 @@ async def watched(
     index: DocumentIndex | None = None,
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of it, and two documents to be found."""
-    async with open_seeing(settings_of(values), cast("Any", pool)) as seeing:
-        async with client_of(watched_app(seeing, embedder, index)) as client:
-            yield client
+    async with (
+        open_seeing(settings_of(values), cast("Any", pool)) as seeing,
+        client_of(watched_app(seeing, embedder, index)) as client,
+    ):
+        yield client
 
 
 async def put_two(client: httpx2.AsyncClient) -> None:
-    documents = [{"id": "doc-1", "text": "Keys lie under the mat."}, {"id": "doc-2", "text": "Mail comes at noon."}]
+    documents = [
+        {"id": "doc-1", "text": "Keys lie under the mat."},
+        {"id": "doc-2", "text": "Mail comes at noon."},
+    ]
     answer = await client.put("/documents", json={"documents": documents})
     assert answer.status_code == 200, answer.text

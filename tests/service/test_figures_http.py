@@ -105,6 +105,7 @@ async def test_requests_are_timed_by_the_template_of_their_route() -> None:
 
 async def test_paths_ids_and_tenants_add_no_series() -> None:
     async with watched(FIGURES) as client:
+
         async def ask(name: str) -> None:
             await client.get(f"/documents/{name}")
             await client.get(f"/{name}/{name}")
@@ -134,9 +135,11 @@ async def test_paths_ids_and_tenants_add_no_series() -> None:
 async def test_this_machine_and_whoever_shows_the_token_may_read(
     address: str, host: str, token: str, status: int
 ) -> None:
-    async with open_seeing(settings_of(FIGURES), None) as seeing:  # type: ignore[arg-type]
-        async with client_of(watched_app(seeing), address, host) as client:
-            answer = await client.get("/metrics", headers={"authorization": f"Bearer {token}" if token else ""})
+    async with (
+        open_seeing(settings_of(FIGURES), None) as seeing,  # type: ignore[arg-type]
+        client_of(watched_app(seeing), address, host) as client,
+    ):
+        answer = await client.get("/metrics", headers={"authorization": f"Bearer {token}" if token else ""})
     assert answer.status_code == status
     if status != 200:
         assert "toolscript_" not in answer.text

@@ -31,9 +31,7 @@ PRIVATE = (QUERY, TEXT, TITLE, VALUE, TOKEN, KEY, PASSWORD, "token-of-ann")
 @pytest.fixture
 async def embedder() -> AsyncIterator[Embedder]:
     with EmbeddingEndpoint(HashEmbedder().model.dimensions) as endpoint:
-        remote = OpenAIEmbedder(
-            endpoint.url, HashEmbedder().model, api_key=KEY, retries=1, headers=trace_headers
-        )
+        remote = OpenAIEmbedder(endpoint.url, HashEmbedder().model, api_key=KEY, retries=1, headers=trace_headers)
         yield CachedEmbedder(remote, 100)
         await remote.close()
 
@@ -70,9 +68,12 @@ async def test_nothing_private_is_in_the_log_of_a_service_that_works(
         settings = settings_of(
             {"otlp_endpoint": receiver.url, "metrics": True, "query_log": "postgres", "query_log_keeps": "results"}
         )
-        async with open_pool(postgres_url, size=2) as pool, open_seeing(settings, pool) as seeing:
-            async with client_of(watched_app(seeing, embedder, qdrant_documents)) as client:
-                statuses = await use(client)
+        async with (
+            open_pool(postgres_url, size=2) as pool,
+            open_seeing(settings, pool) as seeing,
+            client_of(watched_app(seeing, embedder, qdrant_documents)) as client,
+        ):
+            statuses = await use(client)
         sent = b"".join(receiver.raw).decode("utf-8", "replace")
     assert statuses.count(200) >= 5
     assert statuses.count(401) == 1

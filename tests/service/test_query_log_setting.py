@@ -20,9 +20,7 @@ SEARCH = {"query": "where are the keys", "top_k": 3, "filters": {"must_not": [{"
     ("keeps", "text", "found"),
     [("figures", "", []), ("text", "where are the keys", []), ("results", "where are the keys", ["doc-1"])],
 )
-async def test_a_file_has_a_line_for_each_search(
-    tmp_path: Path, keeps: str, text: str, found: list[str]
-) -> None:
+async def test_a_file_has_a_line_for_each_search(tmp_path: Path, keeps: str, text: str, found: list[str]) -> None:
     path = tmp_path / "queries.ndjson"
     async with watched({"query_log": str(path), "query_log_keeps": keeps}) as client:
         await put_two(client)
@@ -48,13 +46,15 @@ async def test_the_database_has_a_row_for_each_search(pool: Pool) -> None:
 
 async def test_a_database_that_is_away_fails_no_search_and_its_losses_are_counted() -> None:
     nowhere = "postgresql://somebody@127.0.0.1:1/nowhere"
-    async with open_pool(nowhere, size=1, wait_seconds=0.1) as pool:
-        async with open_seeing(settings_of({"metrics": True, "query_log": "postgres"}), pool) as seeing:
-            async with client_of(watched_app(seeing)) as client:
-                answers = [await client.post("/search", json=SEARCH) for _ in range(5)]
-        assert [one.status_code for one in answers] == [200] * 5
-        assert seeing.figures is not None
-        assert value(seeing.figures.page(), "toolscript_query_log_dropped_total", reason="failed") == 5
+    async with (
+        open_pool(nowhere, size=1, wait_seconds=0.1) as pool,
+        open_seeing(settings_of({"metrics": True, "query_log": "postgres"}), pool) as seeing,
+        client_of(watched_app(seeing)) as client,
+    ):
+        answers = [await client.post("/search", json=SEARCH) for _ in range(5)]
+    assert [one.status_code for one in answers] == [200] * 5
+    assert seeing.figures is not None
+    assert value(seeing.figures.page(), "toolscript_query_log_dropped_total", reason="failed") == 5
 
 
 async def test_a_place_that_cannot_be_written_to_is_refused_at_the_start(tmp_path: Path) -> None:

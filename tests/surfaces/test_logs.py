@@ -109,7 +109,9 @@ def test_what_an_error_came_from_is_told_before_it() -> None:
         except IndexUnavailable:
             logger.exception("unexpected error")
     told = lines(output)[0]["exception"]
-    assert told.index("ValueError") < told.index("which led to") < told.index("IndexUnavailable: could not be read")
+    assert (
+        told.index("ValueError") < told.index("which led to") < told.index("IndexUnavailable: could not be read")
+    )
     assert "my very own words" not in told
 
 
@@ -123,7 +125,9 @@ def test_errors_that_come_from_each_other_in_a_circle_have_an_end() -> None:
 
 def test_a_group_of_errors_names_each_of_them() -> None:
     with logged() as output:
-        logger.error("unexpected error", exc_info=ExceptionGroup("words", [ValueError("words"), KeyError("words")]))
+        logger.error(
+            "unexpected error", exc_info=ExceptionGroup("words", [ValueError("words"), KeyError("words")])
+        )
     told = lines(output)[0]["exception"]
     assert all(name in told for name in ("ExceptionGroup", "ValueError", "KeyError"))
     assert "words" not in told

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from toolscript.errors import Unavailable
 from toolscript.model.query_log import LoggedQuery
 
+SOON = 30.0
+
 
 def search(number: int = 0, **more: object) -> LoggedQuery:
     values: dict[str, object] = {
@@ -31,12 +33,14 @@ class Taking:
         self.failures = failures
         self.tries = 0
         self.batches: list[list[LoggedQuery]] = []
+        self.took = asyncio.Event()
 
     async def write(self, queries: Sequence[LoggedQuery]) -> None:
         self.tries += 1
         if self.tries <= self.failures:
             raise Unavailable("not now")
         self.batches.append(list(queries))
+        self.took.set()
 
     @property
     def taken(self) -> list[LoggedQuery]:
@@ -67,6 +71,14 @@ class Broken:
 class Losses:
     def __init__(self) -> None:
         self.by_reason: dict[str, int] = {}
+        self._more = asyncio.Event()
 
     def __call__(self, count: int, reason: str) -> None:
         self.by_reason[reason] = self.by_reason.get(reason, 0) + count
+        self._more.set()
+
+    async def until(self, failed: int) -> None:
+        async with asyncio.timeout(SOON):
+            while self.by_reason.get("failed", 0) < failed:
+                self._more.clear()
+                await self._more.wait()

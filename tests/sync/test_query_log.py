@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.sync.query_log_scenes import Broken, Gated, Losses, Taking, search
+from tests.sync.query_log_scenes import SOON, Broken, Gated, Losses, Taking, search
 from toolscript.model.document_queries import DocumentQuery, Fusion
 from toolscript.model.document_results import DocumentAnswer, DocumentHit, Exactness, Total
 from toolscript.model.filters import FieldCondition, Filters
@@ -67,7 +67,7 @@ async def test_what_waits_is_written_after_a_while() -> None:
     sink = Gated()
     log = QueuedQueryLog(sink, every_seconds=0.01)
     log.record(search())
-    await asyncio.wait_for(sink.began.wait(), 20)
+    await asyncio.wait_for(sink.began.wait(), SOON)
     sink.open.set()
     await log.aclose()
     assert sink.taken == [search()]
@@ -78,7 +78,7 @@ async def test_a_full_batch_does_not_wait() -> None:
     log = QueuedQueryLog(sink, every_seconds=LONG)
     for number in range(BATCH):
         log.record(search(number))
-    await asyncio.wait_for(sink.began.wait(), 20)
+    await asyncio.wait_for(sink.began.wait(), SOON)
     sink.open.set()
     await log.aclose()
     assert [len(batch) for batch in sink.batches] == [BATCH]
@@ -108,7 +108,7 @@ async def test_recording_never_waits_however_slow_the_place_is() -> None:
     sink, losses = Gated(), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0)
     log.record(search())
-    await asyncio.wait_for(sink.began.wait(), 20)
+    await asyncio.wait_for(sink.began.wait(), SOON)
     began = time.perf_counter()
     for number in range(20_000):
         log.record(search(number))
@@ -122,9 +122,7 @@ async def test_a_place_that_fails_for_a_moment_is_asked_again() -> None:
     sink, losses = Taking(failures=2), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0, pause_seconds=0.0)
     log.record(search())
-    async with asyncio.timeout(20):
-        while not sink.batches:
-            await asyncio.sleep(0)
+    await asyncio.wait_for(sink.took.wait(), SOON)
     await log.aclose()
     assert (sink.tries, sink.taken, losses.by_reason) == (3, [search()], {})
 
@@ -133,9 +131,7 @@ async def test_what_cannot_be_written_after_three_tries_is_dropped_and_the_next_
     sink, losses = Taking(failures=3), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0, pause_seconds=0.0)
     log.record(search(1))
-    async with asyncio.timeout(20):
-        while not losses.by_reason:
-            await asyncio.sleep(0)
+    await losses.until(failed=1)
     log.record(search(2))
     await log.aclose()
     assert losses.by_reason == {"failed": 1}
@@ -147,9 +143,7 @@ async def test_a_fault_that_nobody_foresaw_loses_a_batch_and_not_the_log(caplog:
     log = QueuedQueryLog(Broken(), losses, every_seconds=0.0, pause_seconds=0.0)
     for number in (1, 2):
         log.record(search(text="my very own words"))
-        async with asyncio.timeout(20):
-            while losses.by_reason.get("failed", 0) < number:
-                await asyncio.sleep(0)
+        await losses.until(failed=number)
     await log.aclose()
     assert losses.by_reason == {"failed": 2}
     assert "my very own words" not in "".join(str(vars(one)) for one in caplog.records)
@@ -159,7 +153,7 @@ async def test_a_place_that_hangs_is_given_up_and_the_end_comes_soon() -> None:
     sink, losses = Gated(), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0)
     log.record(search(1))
-    await asyncio.wait_for(sink.began.wait(), 20)
+    await asyncio.wait_for(sink.began.wait(), SOON)
     log.record(search(2))
     began = time.perf_counter()
     await log.aclose(within_seconds=0.05)
@@ -171,9 +165,7 @@ async def test_one_write_may_take_so_long_and_no_longer() -> None:
     sink, losses = Gated(), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0, pause_seconds=0.0, write_seconds=0.01)
     log.record(search())
-    async with asyncio.timeout(20):
-        while not losses.by_reason:
-            await asyncio.sleep(0.001)
+    await losses.until(failed=1)
     await log.aclose()
     assert losses.by_reason == {"failed": 1}
 

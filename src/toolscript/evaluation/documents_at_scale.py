@@ -43,7 +43,10 @@ class InTurn:
         told: Row = dict(zip(self.names, row, strict=True))
         for side in (one, other):
             told |= {f"{side.name} p50": round(side.p50_ms, 2), f"{side.name} p95": round(side.p95_ms, 2)}
-        ratios = {"p50 ratio": round(one.p50_ms / other.p50_ms, 3), "p95 ratio": round(one.p95_ms / other.p95_ms, 3)}
+        ratios = {
+            "p50 ratio": round(one.p50_ms / other.p50_ms, 3),
+            "p95 ratio": round(one.p95_ms / other.p95_ms, 3),
+        }
         return told | ratios | {"of": one.count}
 
 

@@ -1,4 +1,4 @@
-"""Texts about many subjects, put together from parts: something for a model to embed where nobody gives real ones."""
+"""Texts about many subjects, put together from parts: for a model to embed where nobody gives real ones."""
 
 import numpy as np
 

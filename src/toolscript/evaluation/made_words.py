@@ -1,4 +1,4 @@
-"""A vocabulary as large as that of real documents: the words of some real texts, and rarer ones made up behind them."""
+"""A vocabulary as large as that of real documents: words of real texts, and rarer ones made up behind them."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -95,9 +95,7 @@ def documents_of(originals: Originals, size: TenantSize, portion: int, seed: int
     at = 0
     while at < count:
         several = min(count - at, MOST_EACH, int(chance.geometric(1 / PASSAGES_EACH)))
-        words = [
-            _mixed(originals.words[origins[one]], added[one], chance) for one in range(at, at + several)
-        ]
+        words = [_mixed(originals.words[origins[one]], added[one], chance) for one in range(at, at + several)]
         id_ = f"doc-{portion}-{at}"
         yield _document(size.tenant, id_, originals.vocabulary, words, vectors[at : at + several], chance)
         at += several

@@ -95,6 +95,6 @@ class WordStatistics:
         return int(self.counts[at]) if at < len(self.terms) and self.terms[at] == term else 1
 
     def rarity(self, term: int) -> float:
-        """As in BM25."""
+        """As in BM25. Above zero, also while nothing is known yet."""
         having = self.count(term)
-        return math.log(1 + (self.sample - having + 0.5) / (having + 0.5)) if self.sample else 0.0
+        return math.log(1 + (max(self.sample, having) - having + 0.5) / (having + 0.5))

@@ -6,17 +6,20 @@ from toolscript.late_names import late_names
 
 if TYPE_CHECKING:
     from toolscript.service.asking import find_skills, find_tools
+    from toolscript.service.bench_documents import bench_documents
     from toolscript.service.bench_index import bench_index
     from toolscript.service.bench_load import bench_load, bench_sustained
     from toolscript.service.bench_search import bench_search
     from toolscript.service.changing import decide_change, find_change, list_changes
     from toolscript.service.evaluating import evaluate
+    from toolscript.service.evaluating_documents import evaluate_documents
     from toolscript.service.serving import serve
     from toolscript.service.skills import export_skills, import_skills, open_skills, rebuild_skills, reclassify
     from toolscript.service.syncing import sync_file, sync_servers, watch_servers
     from toolscript.service.writing import doctor, drain, migrate, reindex, work
 
 __all__ = [
+    "bench_documents",
     "bench_index",
     "bench_load",
     "bench_search",
@@ -25,6 +28,7 @@ __all__ = [
     "doctor",
     "drain",
     "evaluate",
+    "evaluate_documents",
     "export_skills",
     "find_change",
     "find_skills",
@@ -44,6 +48,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "bench_documents": "bench_documents",
     "bench_index": "bench_index",
     "bench_load": "bench_load",
     "bench_search": "bench_search",
@@ -52,6 +57,7 @@ _HOMES = {
     "doctor": "writing",
     "drain": "writing",
     "evaluate": "evaluating",
+    "evaluate_documents": "evaluating_documents",
     "export_skills": "skills",
     "find_change": "changing",
     "find_skills": "asking",

@@ -1,13 +1,12 @@
 """What a developer would send to the engine for the same answer, and nothing else.
 
-The text is embedded in the same way. Then one request: both arms with the best 100 each, joined by the engine, with
-everything the ten best passages carry. That is the documented way to a hybrid search of one tenant. Arms have the same
-parameters and the same filters as ours, and words the same weights, which are looked up before the clock starts.
+The text is embedded in the same way. Then one request: both arms with the best 100 each, joined by the engine,
+with everything the ten best passages carry. That is the documented way to a hybrid search of one tenant. Arms have
+the same parameters and filters as ours, and words the same weights, which are looked up before the clock starts.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant import wire
@@ -23,6 +22,8 @@ from toolscript.ports import Embedder
 
 CANDIDATES = 100
 RETURNED = 10
+Arm = tuple[str, wire.VectorInput, wire.SearchParams | None]
+
 _JOINED = wire.Query(fusion=wire.Fusion.RRF)
 _EVERYTHING = wire.WithPayloadSelector(enable=True)
 
@@ -62,7 +63,7 @@ class BareDocuments:
         return len(answer.result)
 
     def _request(self, question: BareQuestion, vector: Vector | None) -> wire.QueryPoints:
-        arms = []
+        arms: list[Arm] = []
         if vector is not None:
             arms.append((DENSE, wire.VectorInput(dense=wire.DenseVector(data=vector.tolist())), SEARCHED))
         if question.search_type is not SearchType.SEMANTIC:
@@ -70,7 +71,7 @@ class BareDocuments:
             arms.append((WORDS, wire.VectorInput(sparse=words), None))
         return self._joined(question, arms) if len(arms) > 1 else self._of_one(question, *arms[0])
 
-    def _joined(self, question: BareQuestion, arms: list[tuple[str, wire.VectorInput, Any]]) -> wire.QueryPoints:
+    def _joined(self, question: BareQuestion, arms: list[Arm]) -> wire.QueryPoints:
         prefetch = [
             wire.PrefetchQuery(
                 query=wire.Query(nearest=nearest),
@@ -90,7 +91,7 @@ class BareDocuments:
         )
 
     def _of_one(
-        self, question: BareQuestion, using: str, nearest: wire.VectorInput, params: Any
+        self, question: BareQuestion, using: str, nearest: wire.VectorInput, params: wire.SearchParams | None
     ) -> wire.QueryPoints:
         return wire.QueryPoints(
             collection_name=self._collection,

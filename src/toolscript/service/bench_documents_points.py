@@ -72,9 +72,6 @@ class BenchDocuments:
             answer = await self._qdrant.points.Count(request, timeout=self._qdrant.timeout_seconds)
         return int(answer.result.count)
 
-    async def remove(self) -> None:
-        await self._collections("Delete", self._named(wire.DeleteCollection))
-
     async def _upsert(self, points: Sequence[wire.PointStruct]) -> None:
         request = wire.UpsertPoints(collection_name=self.index.collection, wait=True, points=points)
         with translated():
@@ -107,7 +104,19 @@ async def bench_documents_in(
         yield made
     finally:
         if not keep and not (use and await made.count()):
-            await made.remove()
+            await remove_documents(connected, alias)
+
+
+async def remove_documents(connected: qdrant.Qdrant, alias: str) -> None:
+    """The collection that was made under this name, and the name with it."""
+    with translated():
+        known = await connected.collections.ListAliases(
+            wire.ListAliasesRequest(), timeout=connected.timeout_seconds
+        )
+        for one in known.aliases:
+            if one.alias_name == alias:
+                gone = wire.DeleteCollection(collection_name=one.collection_name)
+                await connected.collections.Delete(gone, timeout=connected.timeout_seconds)
 
 
 def _batches(originals: Originals, sizes: Sequence[TenantSize], seed: int) -> Iterator[list[wire.PointStruct]]:

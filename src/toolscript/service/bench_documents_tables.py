@@ -1,6 +1,6 @@
 """What is measured of a collection of many tenants: everything in turn, for times are noisy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -21,7 +21,6 @@ from toolscript.evaluation.document_questions import (
 )
 from toolscript.evaluation.documents_at_scale import InTurn, Recalls, Row, StageTimes
 from toolscript.evaluation.many_documents import Originals, TenantSize
-from toolscript.model.document_points import PassageAsk
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.passages import passage_query_terms
 from toolscript.model.progress import OnProgress, Progress

@@ -29,16 +29,16 @@ from toolscript.settings import Settings, load_gateway_settings, load_settings
 def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
     async def run() -> EvalResult:
         before = earlier_report(request)
-        settings = _settings(request)
+        settings = settings_for(request)
         judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
-        async with _open_remembering(settings, on_progress) as embedder, _catalog(settings) as catalog:
+        async with open_remembering(settings, on_progress) as embedder, _catalog(settings) as catalog:
             report = await _judged(judged, request, settings, embedder, catalog, on_progress)
         return result_of(replace(report, strategy=request.strategy), request, before)
 
     return asyncio.run(run())
 
 
-def _settings(request: EvalRequest) -> Settings:
+def settings_for(request: EvalRequest) -> Settings:
     settings = load_settings()
     return settings if request.model is None else settings.model_copy(update={"embedding_model": request.model})
 
@@ -73,7 +73,7 @@ async def _judged(
 
 
 @asynccontextmanager
-async def _open_remembering(settings: Settings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
+async def open_remembering(settings: Settings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
     """The service's model. What is remembered lies with the person who measures, as a gateway's caches do."""
     own = load_gateway_settings()
     async with open_embedder(settings) as model:

@@ -38,12 +38,13 @@ class DocumentDesk:
         """What became of each, in their order. What has not changed costs nothing; of one id the last counts."""
         _require_few(documents)
         shelf = self._index.of(caller.tenant)
-        await self._tenants.seen(caller.tenant)
         wanted = {document_key(caller.tenant, one.id): one for one in documents}
         known = await shelf.headers(list(wanted))
         changed = {key: one for key, one in wanted.items() if not _is_same(known.get(key), one)}
         refused = await self._beyond_plan(caller, shelf, [key for key in changed if key not in known])
         pieces = {key: split_passages(one.text) for key, one in changed.items() if key not in refused}
+        if pieces:
+            await self._tenants.seen(caller.tenant)
         await self._store(shelf, changed, known, pieces)
         results = {key: _result(key, one, known, pieces, refused) for key, one in wanted.items()}
         return [results[document_key(caller.tenant, one.id)] for one in documents]

@@ -64,7 +64,9 @@ def test_searches_are_counted_by_type_fusion_and_outcome(figures: Figures) -> No
     assert value(page, "toolscript_searches_degraded_total", part="embedding") == 1
 
 
-def test_documents_are_counted_by_what_became_of_them_and_passages_when_they_were_written(figures: Figures) -> None:
+def test_documents_are_counted_by_what_became_of_them_and_passages_when_they_were_written(
+    figures: Figures,
+) -> None:
     figures.put(
         [
             PutResult("a", PutOutcome.CREATED, 3),

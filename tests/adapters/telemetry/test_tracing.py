@@ -6,6 +6,7 @@ import socket
 import time
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
 from tests.adapters.otlp_receiver import otlp_receiver
 from toolscript.adapters.telemetry import tracing
@@ -98,7 +99,7 @@ def down() -> str:
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-async def _many(provider: "tracing.TracerProvider", count: int) -> float:
+async def _many(provider: TracerProvider, count: int) -> float:
     spans = spans_of(provider)
     began = time.perf_counter()
     for _ in range(count):
@@ -155,5 +156,3 @@ async def test_logs_and_requests_to_others_name_the_span_of_the_moment() -> None
     assert ids == {"trace_id": span.trace_id, "span_id": span.span_id}
     assert list(headers) == ["traceparent"]
     assert headers["traceparent"].startswith(f"00-{span.trace_id}-{span.span_id}-")
-
-

@@ -1,6 +1,7 @@
 """A cursor is signed, for one tenant and one search, and for a while."""
 
 import base64
+import time
 from dataclasses import replace
 
 import pytest
@@ -74,7 +75,7 @@ def test_nonsense_is_refused(desk: Cursors, nonsense: str) -> None:
 
 def test_an_old_one_is_refused(desk: Cursors, monkeypatch: pytest.MonkeyPatch) -> None:
     query = continued(desk)
-    later = cursors.time.time() + cursors.VALID_SECONDS + 2
-    monkeypatch.setattr(cursors.time, "time", lambda: later)
+    later = time.time() + cursors.VALID_SECONDS + 2
+    monkeypatch.setattr(time, "time", lambda: later)
     with pytest.raises(InvalidRequest, match="too old"):
         desk.read(ACME, query)

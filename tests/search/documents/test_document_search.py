@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from toolscript.ports import TenantDocuments
 from toolscript.search.documents.search import DocumentSearch
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemorySpans
 
-EVERY_KIND = [
+EVERY_KIND: list[dict[str, Any]] = [
     {"search_type": SearchType.SEMANTIC},
     {"search_type": SearchType.KEYWORD},
     {"fusion": Fusion.RRF},
@@ -41,7 +42,7 @@ def shelf(request: pytest.FixtureRequest) -> Shelf:
 
 @pytest.mark.requirement("DOC-001", "DOC-007")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_every_kind_of_search_finds_what_was_meant(shelf: Shelf, options: dict[str, object]) -> None:
+async def test_every_kind_of_search_finds_what_was_meant(shelf: Shelf, options: dict[str, Any]) -> None:
     await shelf.put(TAX, CAT, LONG)
     answer = await shelf.ask("taxes in germany", **options)
     assert answer.hits[0].id == "tax"
@@ -78,7 +79,7 @@ async def test_filters_alone_give_everything_that_passes(shelf: Shelf) -> None:
 
 @pytest.mark.requirement("DOC-002")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_filters_hold_for_every_kind_of_search(shelf: Shelf, options: dict[str, object]) -> None:
+async def test_filters_hold_for_every_kind_of_search(shelf: Shelf, options: dict[str, Any]) -> None:
     await shelf.put(TAX, CAT, LONG)
     none = Filters(must_not=(FieldCondition.of("tags", "contains", "law"),))
     assert "tax" not in await shelf.found("taxes cats harbour", filters=none, **options)
@@ -86,17 +87,15 @@ async def test_filters_hold_for_every_kind_of_search(shelf: Shelf, options: dict
 
 @pytest.mark.requirement("DOC-004")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_a_tenant_finds_nothing_of_another(shelf: Shelf, options: dict[str, object]) -> None:
+async def test_a_tenant_finds_nothing_of_another(shelf: Shelf, options: dict[str, Any]) -> None:
     await shelf.put(TAX, CAT)
-    answer = await shelf.search.search(OTHER, DocumentQuery("taxes cats", **options))  # type: ignore[arg-type]
+    answer = await shelf.search.search(OTHER, DocumentQuery("taxes cats", **options))
     assert (answer.hits, answer.total) == ([], Total(0))
 
 
 @pytest.mark.requirement("DOC-004")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_answers_are_the_same_with_and_without_other_tenants(
-    shelf: Shelf, options: dict[str, object]
-) -> None:
+async def test_answers_are_the_same_with_and_without_other_tenants(shelf: Shelf, options: dict[str, Any]) -> None:
     await shelf.put(TAX, CAT, LONG)
     alone = await shelf.ask("taxes of cats at the harbour", **options)
     crowd = [document(f"{number}", "taxes " * 50 + "harbour", year=number) for number in range(200)]
@@ -146,9 +145,9 @@ def test_a_query_without_anything_is_refused() -> None:
         {"metadata_fields": ("x",) * 101},
     ],
 )
-def test_what_is_out_of_range_is_refused(options: dict[str, object]) -> None:
+def test_what_is_out_of_range_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
-        DocumentQuery(**{"text": "x", **options})  # type: ignore[arg-type]
+        DocumentQuery(**{"text": "x", **options})
 
 
 @pytest.mark.requirement("DOC-007")

@@ -1,6 +1,7 @@
 """A walk with cursors, while others write: whoever stays is met once, whoever leaves is not met after that."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from toolscript.model.queries import SearchType
 from toolscript.testing import MemoryDocuments
 
 WORDS = ("tax", "wage", "cat", "river", "engine", "music", "winter", "paper")
-KINDS = [
+KINDS: list[dict[str, Any]] = [
     {},
     {"text": "tax river", "search_type": SearchType.SEMANTIC},
     {"text": "tax river", "search_type": SearchType.KEYWORD},
@@ -32,7 +33,7 @@ def shelf(request: pytest.FixtureRequest) -> Shelf:
 @pytest.mark.requirement("DOC-007")
 @pytest.mark.parametrize("options", KINDS, ids=lambda one: "-".join(str(value) for value in one.values()) or "all")
 @pytest.mark.parametrize("seed", range(4))
-async def test_each_document_that_stays_is_met_once(shelf: Shelf, options: dict[str, object], seed: int) -> None:
+async def test_each_document_that_stays_is_met_once(shelf: Shelf, options: dict[str, Any], seed: int) -> None:
     draw = random.Random(seed)
     world = World(shelf, draw)
     await world.begin(60)

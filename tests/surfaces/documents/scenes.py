@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.document_results import DocumentAnswer
-from toolscript.model.documents import Document, PutResult
+from toolscript.model.documents import Document, PutOutcome, PutResult
 from toolscript.model.tenancy import Caller, Plan, Tenant
 from toolscript.ports import DocumentIndex
 from toolscript.search.documents.search import DocumentSearch
@@ -47,19 +47,21 @@ class Searching:
         return await self.search_really(caller, query)
 
 
-@dataclass
 class Desk(DocumentDesk):
-    """Puts, once it may; remembers how many came at once."""
+    """Puts, once it may; remembers how many came at once. One that `forgets` says so and keeps nothing."""
 
     def __init__(self, index: DocumentIndex, embedder: HashEmbedder) -> None:
         super().__init__(embedder, index, MemoryTenants())
         self.before: Callable[[Sequence[Document]], Awaitable[None]] | None = None
         self.batches: list[int] = []
+        self.forgets = False
 
     async def put(self, caller: Caller, documents: Sequence[Document]) -> list[PutResult]:
         self.batches.append(len(documents))
         if self.before is not None:
             await self.before(documents)
+        if self.forgets:
+            return [PutResult(one.id, PutOutcome.CREATED, 1) for one in documents]
         return await super().put(caller, documents)
 
 

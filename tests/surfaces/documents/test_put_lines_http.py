@@ -5,7 +5,6 @@ import gzip
 import json
 import zlib
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import httpx2
 import pytest
@@ -14,7 +13,7 @@ from tests.gateway.serving import serving
 from tests.surfaces.documents.scenes import LINES, Client, Json, Parts, app_of, document
 from toolscript.errors import IndexUnavailable
 from toolscript.model.documents import Document
-from toolscript.surfaces.http import document_lines, document_put, document_writing
+from toolscript.surfaces.http import document_lines, document_put
 
 pytestmark = pytest.mark.requirement("DOC-006")
 
@@ -29,6 +28,11 @@ def lines(count: int, size: int = 0) -> list[bytes]:
     return [line(document(number, "word " * (size // 5))) for number in range(count)]
 
 
+def head(more: str) -> bytes:
+    usual = f"Host: x\r\nAuthorization: Bearer token-of-acme\r\nContent-Type: {LINES}"
+    return f"PUT /documents HTTP/1.1\r\n{usual}\r\n{more}\r\n\r\n".encode()
+
+
 def read(answer: httpx2.Response) -> tuple[list[Json], Json]:
     """The results, and the last line."""
     assert answer.headers["content-type"].startswith(LINES)
@@ -41,7 +45,7 @@ async def test_every_line_has_a_result_and_the_last_line_of_the_answer_the_count
     assert [one["doc_id"] for one in results] == [f"doc-{number}" for number in range(130)]
     assert results[7] == {"doc_id": "doc-7", "status": "created", "passages": 1, "line": 8}
     assert last == {"counts": {"created": 130, "updated": 0, "unchanged": 0, "refused": 0}}
-    again, last = read(await every_api.put_lines(b"".join(lines(131))))
+    _, last = read(await every_api.put_lines(b"".join(lines(131))))
     assert last["counts"] == {"created": 1, "updated": 0, "unchanged": 130, "refused": 0}
 
 
@@ -105,7 +109,7 @@ async def test_a_slow_engine_slows_the_sender_and_nothing_piles_up(api: Client, 
         assert sent[0] - written[0] == ahead[-1], "something was read meanwhile"
         written[0] += sum(len(one.text) for one in batch)
 
-    parts.desk.before = slowly
+    parts.desk.before, parts.desk.forgets = slowly, True
     _, last = read(await api.put_lines(pull()))
     assert last["counts"]["created"] == 400
     assert len(ahead) > 5
@@ -136,7 +140,9 @@ async def test_what_is_remembered_of_the_results_is_bounded_too(
     assert last["error"]["details"]["line"] == len(results) + 1
 
 
-async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_so(api: Client, parts: Parts) -> None:
+async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_so(
+    api: Client, parts: Parts
+) -> None:
     async def fail_third(_: object) -> None:
         if len(parts.desk.batches) == 3:
             raise IndexUnavailable("the index does not answer", hint="try again")
@@ -162,19 +168,28 @@ async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api
     assert answer.json()["error"]["code"] == "UNAVAILABLE"
 
 
-async def test_a_sender_that_never_stops_gets_a_short_answer(
-    api: Client, monkeypatch: pytest.MonkeyPatch
+async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_put, "MOST_DOCUMENTS", 10)
-    monkeypatch.setattr(document_writing, "MOST_LEFT_UNREAD", 1_000_000)
+    monkeypatch.setattr(document_put, "MOST_DOCUMENTS", 2_000)
+    parts.desk.forgets = True
+    long_ids = b"".join(line({"id": f"{'x' * 500}{number}", "text": "x"}) for number in range(1_000))
+    async with serving(app_of(parts.routes())) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 24)
+        writer.write(head(f"Content-Length: {10**12}"))
 
-    async def for_ever() -> AsyncIterator[bytes]:
-        while True:
-            yield b"".join(lines(100))
+        async def send_for_ever() -> None:
+            while True:
+                writer.write(long_ids)
+                await writer.drain()
 
-    results, last = read(await api.put_lines(for_ever()))
-    assert (results, last["counts"]["created"]) == ([], 10)
-    assert last["error"]["code"] == "VALIDATION_ERROR"
+        sending = asyncio.create_task(send_for_ever())
+        async with asyncio.timeout(SOON):
+            said = await reader.readuntil(b'"line":2001}}\n')
+        sending.cancel()
+        writer.close()
+    assert said.count(b'"status":"created"') == 2_000
 
 
 async def test_a_sender_that_falls_silent_is_not_waited_for(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,8 +216,7 @@ async def test_whoever_hangs_up_on_the_way_leaves_what_was_written(
     async with serving(app_of(parts.routes())) as url:
         host, _, port = url.removeprefix("http://").partition(":")
         _, writer = await asyncio.open_connection(host, int(port))
-        head = "PUT /documents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token-of-acme\r\n"
-        writer.write(f"{head}Content-Type: {LINES}\r\nContent-Length: 99999999\r\n\r\n".encode())
+        writer.write(head("Content-Length: 99999999"))
         writer.write(b"".join(lines(65)))
         await asyncio.wait_for(wrote.wait(), SOON)
         writer.close()
@@ -215,11 +229,11 @@ async def test_whoever_hangs_up_on_the_way_leaves_what_was_written(
 
 async def test_a_sender_that_does_not_read_while_it_sends_gets_its_answer(parts: Parts) -> None:
     """More is sent and answered than any buffer between the two holds."""
+    parts.desk.forgets = True
     content = b"".join(line({"id": f"{'é' * 500}{number}", "text": "x " * 200}) for number in range(5_000))
-    async with serving(app_of(parts.routes())) as url:
-        async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=120) as client:
-            headers = {"authorization": "Bearer token-of-acme", "content-type": LINES}
-            answer = await client.put("/documents", content=content, headers=headers)
+    headers = {"authorization": "Bearer token-of-acme", "content-type": LINES}
+    async with serving(app_of(parts.routes())) as url, httpx2.AsyncClient(trust_env=False, timeout=120) as client:
+        answer = await client.put(f"{url}/documents", content=content, headers=headers)
     assert len(answer.content) > 5_000_000
     assert read(answer)[1]["counts"]["created"] == 5_000
 
@@ -277,5 +291,3 @@ async def test_what_is_held_of_a_body_is_one_line(monkeypatch: pytest.MonkeyPatc
     assert max(held) <= 100
     assert [(one.number, one.data) for one in cutter.cut(b"\nab\nc")] == [(1, None), (2, b"ab")]
     assert [(one.number, one.data) for one in cutter.last()] == [(3, b"c")]
-
-

@@ -42,7 +42,12 @@ async def test_a_snippet_is_text_and_its_place_and_highlights_stand_beside_it(ev
     assert text[hit["snippet_start"] : hit["snippet_end"]] == hit["snippet"]
     assert "lighthouse" in [hit["snippet"][start:end] for start, end in hit["highlights"]]
     bare = (await every_api.search("lighthouse", include_snippets=False))["hits"][0]
-    assert (bare["snippet"], bare["snippet_start"], bare["snippet_end"], bare["highlights"]) == (None, None, None, [])
+    assert (bare["snippet"], bare["snippet_start"], bare["snippet_end"], bare["highlights"]) == (
+        None,
+        None,
+        None,
+        [],
+    )
 
 
 async def test_every_word_of_a_request_reaches_the_search(api: Client, parts: Parts) -> None:
@@ -75,7 +80,9 @@ async def test_every_word_of_a_request_reaches_the_search(api: Client, parts: Pa
 
 
 @pytest.mark.requirement("DOC-005")
-async def test_whoever_notes_searches_hears_of_each_with_the_id_that_was_answered(api: Client, parts: Parts) -> None:
+async def test_whoever_notes_searches_hears_of_each_with_the_id_that_was_answered(
+    api: Client, parts: Parts
+) -> None:
     answer = await api.search("bread")
     told = parts.searched[0]
     assert (told["caller"], told["query_id"], told["took_ms"]) == (ACME, answer["query_id"], answer["took_ms"])

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx2
 import pytest
@@ -22,9 +22,10 @@ SOON = 20.0
 @asynccontextmanager
 async def connected(parts: Parts) -> AsyncIterator[httpx2.AsyncClient]:
     headers = {"authorization": "Bearer token-of-acme"}
-    async with serving(app_of(parts.routes())) as url:
-        async with httpx2.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=SOON) as client:
-            yield client
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serving(app_of(parts.routes())))
+        client = httpx2.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=SOON)
+        yield await stack.enter_async_context(client)
 
 
 async def filled(parts: Parts) -> Json:

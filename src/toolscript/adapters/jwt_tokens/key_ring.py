@@ -34,10 +34,11 @@ class KeyRing:
 
     async def keys(self) -> KeySet:
         """Those in force. Unavailable when there have never been any, or not for too long."""
-        if self._now() - self._read_at >= self._source.fresh_seconds and self._may_try():
+        overdue = self._now() - self._read_at - self._source.fresh_seconds
+        if overdue >= 0 and self._may_try():
             reading = self._read_once()
-            # An issuer that was away a moment ago is not waited for by everyone, as long as there are keys.
-            if not self._failure or self._known() is None:
+            # Where many ask, nobody waits; nor for an issuer that was away a moment ago, while there are keys.
+            if self._known() is None or (overdue >= self._source.grace_seconds and not self._failure):
                 await asyncio.shield(reading)
         known = self._known()
         if known is None:

@@ -19,10 +19,14 @@ _TOO_LARGE = f"the key set is larger than {MOST_BYTES >> 10} KiB"
 
 
 class KeySource(Protocol):
-    """`fresh_seconds`: how long what was read is as good as new. `pause_seconds`: between two wishes for more."""
+    """`fresh_seconds`: how long what was read is as good as new. `grace_seconds`: how much longer it is used while
+    it is read again. `pause_seconds`: between two wishes for more.
+    """
 
     @property
     def fresh_seconds(self) -> float: ...
+    @property
+    def grace_seconds(self) -> float: ...
     @property
     def pause_seconds(self) -> float: ...
     async def read(self) -> bytes: ...
@@ -32,6 +36,7 @@ class KeyFile:
     """Looked at again every second in which somebody asks: whoever replaces a key waits no longer."""
 
     fresh_seconds = 1.0
+    grace_seconds = 10.0
     pause_seconds = 0.0
 
     def __init__(self, path: Path) -> None:
@@ -55,6 +60,7 @@ class KeyAddress:
     """Goes where it was sent and nowhere else: who can redirect it could choose the keys."""
 
     fresh_seconds = 600.0
+    grace_seconds = 60.0
     pause_seconds = 30.0
 
     def __init__(self, url: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:

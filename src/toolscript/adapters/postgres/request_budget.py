@@ -1,7 +1,7 @@
 """Requests of a minute, counted by all processes together.
 
-A process takes them in portions, a tenth of what is left, and hands them out by itself. So most requests wait for
-nobody, and portions are small when little is left for anyone.
+A process takes them in portions, a tenth of the plan and at most half of what is left, and hands them out by itself.
+So most requests wait for nobody, and portions are small when little is left for anyone.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class PostgresRequestBudget:
         return self._windows.setdefault(tenant.name, _Window(minute))
 
     async def _refill(self, tenant: Tenant, window: _Window, limit: int) -> None:
-        portion = max(1, (limit - window.taken) // SHARE)
+        portion = max(1, min(limit // SHARE, (limit - window.taken) // 2))
         taken = None if window.alone else await self._take_portion(tenant, window.minute, portion)
         if taken is None:
             # What is not known to be taken by others is ours until the minute ends.

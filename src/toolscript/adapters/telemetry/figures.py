@@ -30,7 +30,7 @@ NONE = "none"
 UNMATCHED = "unmatched"
 
 # When a series began is one more series for each, which nobody asks for.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Figures:

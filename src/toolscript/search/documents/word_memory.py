@@ -1,5 +1,6 @@
 """How common words are among a tenant's passages, remembered for a while."""
 
+import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class WordMemory:
 
     def __init__(self, most_terms: int = MOST_TERMS) -> None:
         self._known: OrderedDict[Tenant, _Known] = OrderedDict()
+        self._asked: dict[Tenant, asyncio.Task[WordStatistics]] = {}
         self._most_terms = most_terms
         self._terms = 0
 
@@ -32,18 +34,36 @@ class WordMemory:
         if known is not None and known.until > time.monotonic():
             self._known.move_to_end(documents.tenant)
             return known.statistics
+        return await asyncio.shield(self._asking(documents))
+
+    def _asking(self, documents: TenantDocuments) -> asyncio.Task[WordStatistics]:
+        """Those who ask at the same moment wait for the same answer; one who gives up leaves it to the others."""
+        tenant = documents.tenant
+        if tenant not in self._asked:
+            self._asked[tenant] = asyncio.create_task(self._ask(documents))
+            self._asked[tenant].add_done_callback(lambda task: self._answered(tenant, task))
+        return self._asked[tenant]
+
+    async def _ask(self, documents: TenantDocuments) -> WordStatistics:
         statistics = await documents.statistics()
-        self._remember(documents.tenant, statistics)
+        # Whoever has nothing yet is about to put something.
+        if statistics.sample:
+            self._remember(documents.tenant, statistics)
         return statistics
 
-    def forget(self, tenant: Tenant) -> None:
+    def _answered(self, tenant: Tenant, task: asyncio.Task[WordStatistics]) -> None:
+        del self._asked[tenant]
+        if not task.cancelled():
+            task.exception()
+
+    def _forget(self, tenant: Tenant) -> None:
         known = self._known.pop(tenant, None)
         if known is not None:
             self._terms -= len(known.statistics.terms)
 
     def _remember(self, tenant: Tenant, statistics: WordStatistics) -> None:
-        self.forget(tenant)
+        self._forget(tenant)
         self._known[tenant] = _Known(statistics, time.monotonic() + FRESH_SECONDS)
         self._terms += len(statistics.terms)
         while self._terms > self._most_terms and len(self._known) > 1:
-            self.forget(next(iter(self._known)))
+            self._forget(next(iter(self._known)))

@@ -13,6 +13,7 @@ from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
 from toolscript.surfaces.cli.changes import ChangeCommands, change_commands
 from toolscript.surfaces.cli.evaluate import EvalCommands, evaluate_commands
+from toolscript.surfaces.cli.evaluate_documents import DocumentEvalCommands, add_documents
 from toolscript.surfaces.cli.evaluate_fit import add_fit
 from toolscript.surfaces.cli.evaluate_make import add_make
 from toolscript.surfaces.cli.evaluate_page import add_page
@@ -36,7 +37,14 @@ if TYPE_CHECKING:
 
 
 class ServiceCommands(
-    BenchCommands, ChangeCommands, EvalCommands, SkillCommands, SyncCommands, ToolCommands, Protocol
+    BenchCommands,
+    ChangeCommands,
+    DocumentEvalCommands,
+    EvalCommands,
+    SkillCommands,
+    SyncCommands,
+    ToolCommands,
+    Protocol,
 ):
     """What the command line asks of the service."""
 
@@ -74,6 +82,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     add_make(evaluating, gateway)
     add_fit(evaluating, gateway)
     add_page(evaluating, gateway)
+    add_documents(evaluating, service)
     app.add_typer(evaluating, name="eval")
     return app
 

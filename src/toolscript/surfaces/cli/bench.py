@@ -8,6 +8,7 @@ from typing import Annotated, Protocol
 import typer
 
 from toolscript.model.progress import OnProgress
+from toolscript.surfaces.cli.bench_documents import DocumentBenches, add_bench_documents
 from toolscript.surfaces.cli.bench_search import SearchBenches, add_bench_search
 from toolscript.surfaces.cli.bench_tables import comparison_table
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
@@ -15,7 +16,7 @@ from toolscript.surfaces.cli.gateway_options import AsJson, Model
 from toolscript.surfaces.cli.output import progress, show
 
 
-class BenchCommands(SearchBenches, Protocol):
+class BenchCommands(SearchBenches, DocumentBenches, Protocol):
     def bench_index(
         self,
         *,
@@ -38,6 +39,7 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
     app.callback()(lambda: None)
 
     add_bench_search(app, service)
+    add_bench_documents(app, service)
 
     @app.command()
     def index(

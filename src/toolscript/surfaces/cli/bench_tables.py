@@ -23,6 +23,25 @@ def comparison_table(compared: Comparison) -> str:
     return "\n".join(lines)
 
 
+def titled_tables(tables: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
+    """Each under its name, as wide as what is in it; what a row does not have is left empty."""
+    return "\n\n".join(f"{name}\n{_aligned(rows)}" for name, rows in tables.items() if rows)
+
+
+def _aligned(rows: Sequence[Mapping[str, object]]) -> str:
+    titles = list(dict.fromkeys(title for row in rows for title in row))
+    cells = [titles, *([str(row.get(title, "")) for title in titles] for row in rows)]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(titles))]
+    texts = [isinstance(next(row[title] for row in rows if title in row), str) for title in titles]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if is_text else cell.rjust(width)
+            for cell, width, is_text in zip(line, widths, texts, strict=True)
+        ).rstrip()
+        for line in cells
+    )
+
+
 def load_table(compared: LoadComparison) -> str:
     lines = [_asked_about(compared), "", _LOAD_HEAD]
     rates = sorted({step.offered for curve in (compared.ours, compared.bare) for step in curve.steps})

@@ -89,8 +89,8 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
             without_gold=without_gold,
             ablate=ablate,
             seed=seed,
-            before=None if compare is None else _read(compare),
-            recipe=None if recipe is None else _read(recipe),
+            before=None if compare is None else read_report(compare),
+            recipe=None if recipe is None else read_report(recipe),
             strategy=strategy,
         )
         commands = service() if _is_service(engine, strategy) else gateway()
@@ -98,7 +98,7 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
             result = commands.evaluate(request, on_progress=on_progress)
         show(result.data, result.text, as_json=as_json)
         if out is not None:
-            _write(out, result.data)
+            write_report(out, result.data)
 
     return app
 
@@ -109,7 +109,7 @@ def _is_service(engine: EngineName, strategy: Strategy) -> bool:
     return engine is EngineName.SERVICE
 
 
-def _read(path: Path) -> Mapping[str, object]:
+def read_report(path: Path) -> Mapping[str, object]:
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -121,7 +121,7 @@ def _read(path: Path) -> Mapping[str, object]:
     return data
 
 
-def _write(path: Path, data: Mapping[str, object]) -> None:
+def write_report(path: Path, data: Mapping[str, object]) -> None:
     try:
         path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf-8")
     except OSError as error:

@@ -116,9 +116,9 @@ def _entry(line: Line) -> Entry:
     return Entry(line_read(line.data), len(line.data), line.number)
 
 
-def answer_in_lines(writing: Writing, stopped: ToolscriptError | None, *, whole: bool) -> Iterator[str]:
+def answer_in_lines(writing: Writing, stopped: ToolscriptError | None) -> Iterator[str]:
     """A line for each document, and a last one with the counts, and with the error that ended it too early."""
-    results = writing.results if whole else ()
+    results = writing.results
     for at in range(0, len(results), LINES_AT_ONCE):
         yield "".join(f"{result}\n" for result in results[at : at + LINES_AT_ONCE])
     counts = writing.counts.model_dump_json()

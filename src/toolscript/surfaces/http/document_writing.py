@@ -1,6 +1,5 @@
 """PUT, GET and DELETE /documents."""
 
-import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
@@ -31,9 +30,6 @@ from toolscript.surfaces.http.errors import documented
 DOCUMENTS_PATH = "/documents"
 MOST_JSON_BYTES = 1024 * 1024
 MOST_REMOVAL_BYTES = 4 * 1024 * 1024
-# What a sender that goes on sending after an error is given time for, so that it can read the error.
-MOST_LEFT_UNREAD = 64 * 1024 * 1024
-LEFT_UNREAD_SECONDS = 5.0
 MOST_REMOVED_AT_ONCE = 250
 
 Json = dict[str, object]
@@ -145,15 +141,14 @@ async def _put_json(request: Request, writing: Writing) -> Response:
 
 async def _put_lines(request: Request, writing: Writing) -> Response:
     """Answers when all is read: a sender that does not read while it sends would wait for us, and we for it."""
-    received = request.stream()
     try:
-        stopped = await write_lines(writing, lines_of(_body(request, received)))
-        read = stopped is None or await _left_unread(received)
+        stopped = await write_lines(writing, lines_of(_body(request, request.stream())))
     except ClientDisconnect:
         return Response(status_code=400)
     if stopped is not None and not writing.results:
         raise stopped
-    return StreamingResponse(answer_in_lines(writing, stopped, whole=read), media_type=LINES)
+    # Where it stopped too early, the rest is read and thrown away while this is sent.
+    return StreamingResponse(answer_in_lines(writing, stopped), media_type=LINES)
 
 
 def _body(request: Request, received: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -186,15 +181,3 @@ def _listed(body: bytes) -> list[object]:
             details={"field": "documents"},
         )
     return data["documents"]
-
-
-async def _left_unread(received: AsyncIterator[bytes]) -> bool:
-    """Whether the rest came to an end soon. Where it did not, a long answer could wait for ever to be read."""
-    size = 0
-    with contextlib.suppress(InvalidRequest):
-        async for chunk in not_idle(received, LEFT_UNREAD_SECONDS):
-            size += len(chunk)
-            if size > MOST_LEFT_UNREAD:
-                return False
-        return True
-    return False

@@ -1,0 +1,134 @@
+"""A tenant's client that searches, puts and removes without a pause, and remembers what it was promised."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.documents import Document, DocumentHeader, PutOutcome
+from toolscript.model.filters import NO_FILTERS
+from toolscript.model.tenancy import Caller, Tenant
+from toolscript.ports import DocumentIndex, TenantDocuments
+from toolscript.search.documents.search import DocumentSearch
+from toolscript.sync.documents import DocumentDesk, stored_document
+from toolscript.testing import HashEmbedder, MemorySpans, MemoryTenants
+
+# What stays as it is for the whole time, to be found by every search.
+STANDING = "a lighthouse that nobody moves"
+WRITERS = 6
+# One writer comes back to a document only after all its others.
+EACH = 25
+LONG = " ".join(f"The keeper wrote line {number} into the book of the harbour." for number in range(60))
+
+
+@dataclass
+class BusyClient:
+    """`indexes` are ways to the same collection, one per node; each writer and searcher has one of them."""
+
+    tenant: Tenant
+    indexes: Sequence[DocumentIndex]
+    promised: dict[str, str] = field(default_factory=dict)
+    failures: list[object] = field(default_factory=list)
+    writes: int = 0
+    searches: int = 0
+
+    async def fill(self, more: int = 0) -> None:
+        standing = [Document(f"standing-{number}", STANDING, {}) for number in range(3)]
+        written = [
+            _document(f"{writer}-{number}", 0, number) for writer in range(WRITERS) for number in range(EACH)
+        ]
+        others = [Document(f"more-{number}", f"Shelf {number}. {LONG}", {}) for number in range(more)]
+        everything = [*standing, *written, *others]
+        for start in range(0, len(everything), 64):
+            await self._desk(0).put(Caller(self.tenant), everything[start : start + 64])
+        self.promised = {one.id: one.text for one in everything}
+
+    @asynccontextmanager
+    async def going_on(self) -> AsyncIterator[None]:
+        """Whoever is on the way when it ends is waited for: what is promised is then known."""
+        ends = asyncio.Event()
+        async with asyncio.timeout(180), asyncio.TaskGroup() as group:
+            for number in range(WRITERS):
+                group.create_task(self._write(number, ends))
+            for number in range(len(self.indexes)):
+                group.create_task(self._search(number, ends))
+            try:
+                yield
+            finally:
+                ends.set()
+
+    async def reaches(self, writes: int) -> None:
+        """So many more."""
+        wanted = self.writes + writes
+        while self.writes < wanted and not self.failures:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    async def stored(self) -> dict[str, str]:
+        """Everything, read document by document."""
+        documents = self.indexes[0].of(self.tenant)
+        found = {}
+        for header in await all_headers(documents):
+            assert header.complete, header.id
+            found[header.id] = (await stored_document(documents, header)).text
+        return found
+
+    async def passages(self) -> int:
+        """Those that documents know of."""
+        return sum(one.passages for one in await all_headers(self.indexes[0].of(self.tenant)))
+
+    async def _write(self, writer: int, ends: asyncio.Event) -> None:
+        desk = self._desk(writer)
+        for turn in range(1, 10_000):
+            for number in range(EACH):
+                if ends.is_set():
+                    return
+                await self._write_one(desk, f"{writer}-{number}", turn, number)
+                self.writes += 1
+
+    async def _write_one(self, desk: DocumentDesk, id_: str, turn: int, number: int) -> None:
+        caller = Caller(self.tenant)
+        try:
+            if (turn + number) % 4 == 0:
+                await desk.remove(caller, [id_])
+                self.promised.pop(id_, None)
+            else:
+                document = _document(id_, turn, number)
+                (result,) = await desk.put(caller, [document])
+                self.promised[id_] = document.text
+                if result.outcome not in (PutOutcome.CREATED, PutOutcome.UPDATED):
+                    self.failures.append(result)
+        except Exception as error:  # noqa: BLE001
+            self.failures.append(error)
+
+    async def _search(self, number: int, ends: asyncio.Event) -> None:
+        search = DocumentSearch(
+            HashEmbedder(), self.indexes[number], spans=MemorySpans(), cursor_secret=b"a secret of this test"
+        )
+        while not ends.is_set():
+            try:
+                answer = await search.search(Caller(self.tenant), DocumentQuery(STANDING, top_k=20))
+            except Exception as error:  # noqa: BLE001
+                self.failures.append(error)
+                return
+            ids = [hit.id for hit in answer.hits]
+            whole = {f"standing-{one}" for one in range(3)} <= set(ids[:3]) and len(ids) == len(set(ids))
+            if not whole or answer.degraded:
+                self.failures.append((ids, answer.degraded))
+            self.searches += 1
+
+    def _desk(self, number: int) -> DocumentDesk:
+        return DocumentDesk(HashEmbedder(), self.indexes[number % len(self.indexes)], MemoryTenants())
+
+
+async def all_headers(documents: TenantDocuments) -> list[DocumentHeader]:
+    found: list[DocumentHeader] = []
+    while page := await documents.page(found[-1].key if found else "", 200, NO_FILTERS):
+        found += page
+    return found
+
+
+def _document(id_: str, turn: int, number: int) -> Document:
+    """Some of one passage, some of several, and not always of as many as before."""
+    text = f"Turn {turn} of {id_}."
+    return Document(id_, f"{text} {LONG[: 1_500 * ((turn + number) % 3)]}".strip(), {"turn": turn})

@@ -1,0 +1,45 @@
+"""A tenant is moved to its own shard of a real cluster while it is searched and written through every node."""
+
+import pytest
+
+from tests.adapters.places.busy_client import BusyClient
+from tests.adapters.places.conftest import SHARDS, Spread
+from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.documents.places import own_key, shared_key
+from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
+from toolscript.model.tenancy import Tenant
+
+MOVED = Tenant("moved")
+EVERYTHING = wire.Filter()
+
+
+def in_shard(spread: Spread, tenant: Tenant, key: wire.ShardKey) -> TenantPoints:
+    return TenantPoints(spread.nodes[0], spread.collection, tenant, SHARDS).in_shard(key)
+
+
+def neighbour_of(tenant: Tenant) -> Tenant:
+    """Somebody in the same shared shard."""
+    names = (Tenant(f"neighbour{number}") for number in range(100))
+    return next(one for one in names if shared_key(one, SHARDS) == shared_key(tenant, SHARDS))
+
+
+@pytest.mark.requirement("DOC-004", "DOC-006")
+async def test_a_move_is_noticed_by_nobody_and_nothing_is_lost_doubled_or_back_again(spread: Spread) -> None:
+    moved, neighbour = BusyClient(MOVED, spread.indexes), BusyClient(neighbour_of(MOVED), spread.indexes)
+    await moved.fill(more=150)
+    await neighbour.fill()
+    places = spread.places()
+    async with moved.going_on(), neighbour.going_on():
+        await moved.reaches(100)
+        passages = await places.move_to_own_shard(MOVED)
+        await moved.reaches(100)
+    assert moved.failures == neighbour.failures == []
+    assert await places.own_shard(MOVED)
+    assert not await places.own_shard(neighbour.tenant)
+    assert passages > 150
+    for client in (moved, neighbour):
+        assert await client.stored() == client.promised
+        assert await places.passages(client.tenant) == await client.passages()
+    assert await in_shard(spread, MOVED, shared_key(MOVED, SHARDS)).count(EVERYTHING, exact=True) == 0
+    own = in_shard(spread, MOVED, own_key(MOVED))
+    assert await own.count(EVERYTHING, exact=True) == await moved.passages()

@@ -1,0 +1,1 @@
+"""Many tenants in one service, as alike as they can be: nothing of one may reach another."""
