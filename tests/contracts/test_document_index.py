@@ -145,7 +145,7 @@ async def test_statistics_count_the_passages_that_have_a_word(shelf: TenantDocum
 
 async def test_statistics_of_nothing_are_of_nothing(shelf: TenantDocuments) -> None:
     statistics = await shelf.statistics()
-    assert (statistics.sample, statistics.rarity(1)) == (0, 0.0)
+    assert (statistics.sample, statistics.terms.tolist(), statistics.counts.tolist()) == (0, [], [])
 
 
 async def test_headers_and_passages_are_given_as_they_were_put(shelf: TenantDocuments) -> None:

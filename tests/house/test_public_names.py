@@ -60,13 +60,16 @@ def test_the_doubles_are_exactly_these() -> None:
         "MemoryDocuments",
         "MemoryIndexes",
         "MemoryItemChanges",
+        "MemoryQueryLog",
         "MemoryRequestBudget",
         "MemorySkillVectors",
+        "MemorySpans",
         "MemorySuggestions",
         "MemorySyncJobs",
         "MemoryTaxonomy",
         "MemoryTenants",
         "MemoryToolServers",
+        "WordReranker",
     }
     assert set(toolscript.testing.__all__) == expected
 

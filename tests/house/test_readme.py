@@ -1,28 +1,24 @@
 """The README's commands are run as they stand: the gateway's in one shell, the service's in another."""
 
-import asyncio
 import json
 import os
 import re
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import Installation
+from tests.house.shell_pages import BLOCK, ROOT, code_of, contains, json_values, run
 from tests.kept_ports import kept_port
 from tests.npm_servers_installed import entry_point
 from toolscript.adapters.config_files import read_config
 from toolscript.adapters.config_files.connect import ENTRY
 from toolscript.surfaces.error_table import ERROR_TABLE
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
-BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]+ -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 NPM_SERVERS = ("filesystem", "memory")
 
@@ -37,10 +33,7 @@ toolscript migrate --down-to base
 
 
 def blocks(start: str, end: str, language: str) -> list[str]:
-    """The code of a part of the README that is not marked as not run."""
-    part = README.split(f"\n{start}\n")[1].split(f"\n{end}\n")[0]
-    found = [block for block in BLOCK.finditer(part) if block["language"] == language]
-    return [block["text"] for block in found if not block["skip"]]
+    return code_of(README.split(f"\n{start}\n")[1].split(f"\n{end}\n")[0], language)
 
 
 def gateway_part(language: str) -> list[str]:
@@ -55,46 +48,6 @@ def first_search(language: str) -> list[str]:
 def port() -> Iterator[str]:
     with kept_port() as kept:
         yield str(kept)
-
-
-async def run(script: str, environment: dict[str, str], output: Path, cwd: Path = ROOT) -> int:
-    """The exit code of the script; its output goes to a file, which a server left behind cannot hold open."""
-    with output.open("wb") as file, output.with_suffix(".err").open("wb") as errors:
-        shell = await asyncio.create_subprocess_exec(
-            *("bash", "-e", "-o", "pipefail", "-c", script),
-            cwd=cwd,
-            env=environment,
-            stdout=file,
-            stderr=errors,
-            start_new_session=True,
-        )
-    try:
-        return await asyncio.wait_for(shell.wait(), 180)
-    except TimeoutError:
-        os.killpg(shell.pid, signal.SIGTERM)
-        raise
-
-
-def json_values(text: str) -> list[Any]:
-    """The JSON values of an output that has other lines between them."""
-    values, at, decoder = list[Any](), 0, json.JSONDecoder()
-    while found := re.compile(r"[\[{]").search(text, at):
-        try:
-            value, at = decoder.raw_decode(text, found.start())
-        except ValueError:
-            at = found.end()
-        else:
-            values.append(value)
-    return values
-
-
-def contains(whole: Any, part: Any) -> bool:
-    """Whether a shortened answer holds of the whole one."""
-    if isinstance(part, dict):
-        return all(name in whole and contains(whole[name], value) for name, value in part.items())
-    if isinstance(part, list):
-        return len(whole) == len(part) and all(map(contains, whole, part))
-    return bool(whole == part)
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import httpx2
 import pytest
 
 from tests.adapters.telemetry.shown_figures import shown, value
@@ -44,21 +45,38 @@ def _until_ready(server: "subprocess.Popen[str]", url: str) -> None:
     while time.monotonic() < ends_at:
         assert server.poll() is None, "it ended"
         try:
-            httpx2.get(f"{url}/livez", trust_env=False)
-        except httpx2.TransportError:
-            continue
-        return
+            asked(url, "GET", "/livez")
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
     raise AssertionError("it did not listen in time")
 
 
+def asked(url: str, *requests: str) -> list[bytes]:
+    """Answers to methods and paths, all on one new connection; who takes it is up to the system."""
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=SOON)
+    try:
+        return [_answer(connection, *one) for one in zip(requests[::2], requests[1::2], strict=True)]
+    finally:
+        connection.close()
+
+
+def _answer(connection: HTTPConnection, method: str, path: str) -> bytes:
+    body = b'{"query": "a"}' if method == "POST" else None
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    connection.request(method, path, body, headers)
+    answer = connection.getresponse()
+    read = answer.read()
+    assert answer.status == 200, read
+    return read
+
+
 def search_in_both(url: str) -> int:
-    """How many searches it took; who takes a connection is up to the system."""
-    ends_at, heard, count = time.monotonic() + SOON, set[int](), 0
+    """How many searches it took."""
+    ends_at, heard, count = time.monotonic() + SOON, set[bytes](), 0
     while (len(heard) < 2 or count < SEARCHES) and time.monotonic() < ends_at:
-        with httpx2.Client(base_url=url, trust_env=False) as one_connection:
-            heard.add(one_connection.get("/pid").json())
-            headers = {"authorization": f"Bearer {TOKEN}"}
-            assert one_connection.post("/search", json={"query": "a"}, headers=headers).status_code == 200
+        heard.add(asked(url, "GET", "/pid", "POST", "/search")[0])
         count += 1
     assert len(heard) == 2, "only one process was ever asked"
     return count
@@ -68,7 +86,7 @@ def test_every_process_shows_what_all_of_them_have_done() -> None:
     with two_processes() as (url, folder):
         searches = search_in_both(url)
         assert len({file.stem.rpartition("_")[2] for file in folder.glob("*.db")}) == 2
-        pages = [httpx2.get(f"{url}/metrics", trust_env=False).content for _ in range(20)]
+        pages = [asked(url, "GET", "/metrics")[0] for _ in range(20)]
         for page in pages:
             assert value(page, "toolscript_searches_total", outcome="answered") == searches
             assert value(page, "toolscript_search_stage_seconds_count", stage="execute") == searches

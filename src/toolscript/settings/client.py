@@ -19,6 +19,19 @@ class ClientSettings:
             "by `TOOLSCRIPT_HOST` and `TOOLSCRIPT_PORT`.",
         },
     )
+    token: str = field(
+        default="",
+        repr=False,
+        metadata={
+            "accepts": "secret text",
+            "description": "What a service is shown by commands that ask for documents: a token of their tenant.",
+        },
+    )
+
+    def __post_init__(self) -> None:
+        """A token has to fit into a header. Its value stays out of the message."""
+        if not (self.token.isascii() and self.token.isprintable()):
+            raise SetupError("TOOLSCRIPT_TOKEN cannot be used: expected printable ASCII")
 
     @property
     def address(self) -> str:

@@ -69,7 +69,7 @@ class BusyClient:
         documents = self.indexes[0].of(self.tenant)
         found = {}
         for header in await all_headers(documents):
-            assert header.complete, header.id
+            assert header.complete, header
             found[header.id] = (await stored_document(documents, header)).text
         return found
 

@@ -126,8 +126,8 @@ class Client:
     async def put(self, *documents: object, expected: int = 200) -> Json:
         return dict((await self.ask("PUT", "/documents", expected, {"documents": documents})).json())
 
-    async def put_lines(self, content: Any, expected: int = 200, **headers: str) -> httpx2.Response:
-        sent = {"content-type": LINES, **headers}
+    async def put_lines(self, content: Any, expected: int = 200, packing: str = "") -> httpx2.Response:
+        sent = {"content-type": LINES, **({"content-encoding": packing} if packing else {})}
         answer = await self.http.put("/documents", content=content, headers=sent)
         assert answer.status_code == expected, answer.text
         return answer

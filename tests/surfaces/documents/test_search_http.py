@@ -92,7 +92,12 @@ async def test_whoever_notes_searches_hears_of_each_with_the_id_that_was_answere
 @pytest.mark.requirement("DOC-007")
 async def test_pages_follow_each_other_by_cursor_and_the_last_has_none(every_api: Client) -> None:
     await every_api.put(*(document(number, "the same words") for number in range(7)))
-    for asked in ({"query": "same words"}, {"filters": {"must_not": [{"field": "x", "op": "exists"}]}}, {}):
+    searches: list[Json] = [
+        {"query": "same words"},
+        {"filters": {"must_not": [{"field": "x", "op": "exists"}]}},
+        {},
+    ]
+    for asked in searches:
         found, cursor = list[str](), "*"
         while cursor:
             page = await every_api.search(**{**asked, "cursor": cursor, "top_k": 3})

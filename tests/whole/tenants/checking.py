@@ -36,7 +36,7 @@ def judged(member: Member, ask: Ask, answer: httpx2.Response) -> Verdict:
     if answer.status_code != 200:
         return Verdict([], foreign, _one_shape(ask, answer), {})
     if ask.method == "POST":
-        hits, end = _found(ask, text)
+        hits, end = found_in(ask.headers.get("accept", ""), text)
         return Verdict(hits, foreign + _not_own(member, ask, hits), _amiss(member, ask, hits, end), end)
     if ask.method == "GET":
         return Verdict([], foreign + _not_owned(member, answer.json()), [], {})
@@ -53,8 +53,8 @@ def _one_shape(ask: Ask, answer: httpx2.Response) -> list[str]:
     return [] if is_right else [f"{ask.kind}: an error of another shape: {answer.text[:300]}"]
 
 
-def _found(ask: Ask, text: str) -> tuple[list[Json], Json]:
-    accept = ask.headers.get("accept")
+def found_in(accept: str, text: str) -> tuple[list[Json], Json]:
+    """The hits of an answer, and what is said beside them."""
     if accept == LINES:
         *hits, end = [json.loads(line) for line in text.splitlines()]
     elif accept == EVENTS:

@@ -17,7 +17,7 @@ import httpx2
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.kept_ports import kept_port
 from tests.token_issuer import Issuer, an_issuer
-from tests.whole.commands import command, environment, run
+from tests.whole.commands import command, environment, run_here
 from tests.whole.tenants.embedding import endpoint
 from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.settings import Settings
@@ -116,7 +116,7 @@ def served(
             **more,
         }
         # `serve` wants the index of tools, too.
-        run(given, "worker", "--drain")
+        run_here(given, "worker", "--drain")
         service = Service(f"http://127.0.0.1:{port}", port, given, leak, log=log)
         try:
             service.start()

@@ -4,9 +4,18 @@ import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
-from toolscript.errors import Forbidden, InvalidRequest, NotFound, ToolscriptError, Unauthorized, Unavailable
+from toolscript.errors import (
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    ToolscriptError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
 
 # What a status says of a request, whoever refuses it.
 REFUSALS: Mapping[int, type[ToolscriptError]] = {
@@ -15,8 +24,12 @@ REFUSALS: Mapping[int, type[ToolscriptError]] = {
     403: Forbidden,
     404: NotFound,
     413: InvalidRequest,
+    415: InvalidRequest,
     422: InvalidRequest,
+    429: TooManyRequests,
 }
+REQUEST_ID_HEADER = "x-request-id"
+JSON = "application/json"
 
 
 @dataclass(frozen=True)
@@ -68,13 +81,21 @@ def address_of(url: str, peer: Peer) -> Address:
 
 
 def exchange(
-    peer: Peer, to: Address, method: str, path: str, body: object = None, *, token: str = "", seconds: float
+    peer: Peer,
+    to: Address,
+    method: str,
+    path: str,
+    body: object = None,
+    *,
+    token: str = "",
+    seconds: float,
+    content_type: str = JSON,
 ) -> Answer:
-    """`seconds` bounds every wait for the other side."""
-    headers = {"Content-Type": "application/json"} if body is not None else {}
+    """`seconds` bounds every wait for the other side. A body of bytes is sent as it is, any other as JSON."""
+    headers = {"Content-Type": content_type} if body is not None else {}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    sent = None if body is None else json.dumps(body).encode()
+    sent = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
     connection = kind(to.host, to.port, timeout=seconds)
     try:
@@ -95,6 +116,36 @@ def refusal_in(answer: Answer) -> Refusal:
         return Refusal(str(body["code"]), str(body["message"]), str(details.pop("hint", "")), details)
     except (ValueError, KeyError, TypeError, RecursionError):
         return Refusal()
+
+
+def granted(peer: Peer, to: Address, method: str, path: str, body: object = None, **how: Any) -> Answer:
+    """The same, where a refusal is an error."""
+    try:
+        answer = exchange(peer, to, method, path, body, **how)
+    except Unavailable as error:
+        if isinstance(error.__cause__, TimeoutError):
+            error.hint = "--timeout gives it longer"
+        raise
+    if answer.status >= 400:
+        raise _refused(peer, to, answer)
+    return answer
+
+
+def _refused(peer: Peer, to: Address, answer: Answer) -> ToolscriptError:
+    told = refusal_in(answer)
+    wait = answer.headers.get("retry-after", "")
+    details = {**told.details, **({"retry_after_seconds": int(wait)} if _is_count(wait) else {})}
+    if not told.code:
+        return not_one(peer, to)
+    kind = REFUSALS.get(answer.status, Unavailable)
+    request = answer.headers.get(REQUEST_ID_HEADER, "")
+    logged = f"the {peer.name}'s log has it as request {request}" if answer.status >= 500 and request else ""
+    message = f"the {peer.name} answered {answer.status} {told.code}: {told.message}"
+    return kind(message, hint=told.hint or logged, details=details)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 6
 
 
 def not_one(peer: Peer, to: Address) -> Unavailable:

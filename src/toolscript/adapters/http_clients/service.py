@@ -5,16 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from toolscript.adapters.http_clients.exchange import (
-    REFUSALS,
-    Answer,
-    Peer,
-    address_of,
-    exchange,
-    not_one,
-    refusal_in,
-)
-from toolscript.errors import ToolscriptError, Unavailable
+from toolscript.adapters.http_clients.exchange import Answer, Peer, address_of, granted, not_one
 from toolscript.model.results import SkillAnswer, ToolAnswer
 from toolscript.model.search_json import answer_from_json, skills_from_json
 from toolscript.model.text import readable
@@ -28,7 +19,6 @@ SERVICE = Peer(
 )
 SEARCH = "/api/v1/search"
 DEGRADED_HEADER = "x-toolscript-degraded"
-REQUEST_ID_HEADER = "x-request-id"
 
 
 class ServiceClient:
@@ -46,15 +36,7 @@ class ServiceClient:
         return self._read(answer, lambda data, degraded: SkillAnswer(skills_from_json(data), degraded))
 
     def _ask(self, method: str, path: str, body: object = None) -> Answer:
-        try:
-            answer = exchange(SERVICE, self._address, method, path, body, seconds=self._seconds)
-        except Unavailable as error:
-            if isinstance(error.__cause__, TimeoutError):
-                error.hint = "--timeout gives it longer"
-            raise
-        if answer.status >= 400:
-            raise self._error(answer)
-        return answer
+        return granted(SERVICE, self._address, method, path, body, seconds=self._seconds)
 
     def _read(self, answer: Answer, read: Callable[[Any, tuple[str, ...]], T]) -> tuple[T, Any]:
         degraded = tuple(part for part in answer.headers.get(DEGRADED_HEADER, "").split(",") if part)
@@ -63,16 +45,6 @@ class ServiceClient:
             return read(data, degraded), data
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise not_one(SERVICE, self._address) from error
-
-    def _error(self, answer: Answer) -> ToolscriptError:
-        told = refusal_in(answer)
-        if not told.code:
-            return not_one(SERVICE, self._address)
-        kind = REFUSALS.get(answer.status, Unavailable)
-        request = answer.headers.get(REQUEST_ID_HEADER, "")
-        logged = f"the service's log has it as request {request}" if answer.status >= 500 and request else ""
-        message = f"the service answered {answer.status} {told.code}: {told.message}"
-        return kind(message, hint=told.hint or logged, details=told.details)
 
 
 def _readable(asked: Mapping[str, object]) -> dict[str, object]:

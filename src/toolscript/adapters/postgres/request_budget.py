@@ -1,6 +1,6 @@
 """Requests of a minute, counted by all processes together.
 
-A process takes them in portions, a tenth of the plan and at most half of what is left, and hands them out by itself.
+A process takes them in portions, a tenth of the plan and at most half of what is left, and hands them out itself.
 So most requests wait for nobody, and portions are small when little is left for anyone.
 """
 

@@ -15,7 +15,7 @@ from toolscript.model.document_queries import (
     Rerank,
 )
 from toolscript.model.document_results import Exactness
-from toolscript.model.documents import MOST_ID, MOST_TEXT, PutOutcome
+from toolscript.model.documents import MOST_ID, PutOutcome
 from toolscript.model.filters import MOST_CONDITIONS, MOST_FIELD, MOST_VALUES, FieldCondition, Filters, Op
 from toolscript.model.queries import SearchType
 from toolscript.surfaces.http.search_models import Count
@@ -159,17 +159,6 @@ class DocumentSearchResponse(SearchEnd):
 class SearchHealth(BaseModel):
     status: Literal["ok", "degraded", "unready"]
     parts: dict[str, str] = Field({}, description="What does not answer, and why; absent when all of it does.")
-
-
-class DocumentToPut(BaseModel):
-    """For OpenAPI: documents are read by the model, the same for every surface."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    id: str = Field(min_length=1, max_length=MOST_ID, description="What it is known by; printable.")
-    text: str = Field(max_length=MOST_TEXT)
-    title: str | None = Field(None, description="Becomes `metadata.title`; counts more than the text.")
-    metadata: dict[str, Any] | None = Field(None, description="Whatever is to be shown or filtered by; 16 KiB.")
 
 
 class PutCounts(BaseModel):

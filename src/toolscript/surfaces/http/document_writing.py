@@ -20,7 +20,6 @@ from toolscript.surfaces.http.document_models import (
     DocumentsPut,
     DocumentsRemoved,
     DocumentsToRemove,
-    DocumentToPut,
 )
 from toolscript.surfaces.http.document_parts import DocumentRoutes
 from toolscript.surfaces.http.document_put import Entry, Writing, answer_in_lines, write_lines
@@ -34,11 +33,21 @@ MOST_REMOVED_AT_ONCE = 250
 
 Json = dict[str, object]
 
-_DOCUMENT = DocumentToPut.model_json_schema()
+# What one of them must be is said and not demanded: one that is none is refused alone.
 _DOCUMENTS = {
     "title": "Documents to put",
     "type": "object",
-    "properties": {"documents": {"type": "array", "items": _DOCUMENT}},
+    "properties": {
+        "documents": {
+            "type": "array",
+            "items": {
+                "description": "{id, text, title?, metadata?}: an id is printable, of at most 512 characters, a "
+                "text of 1,000,000; a title becomes `metadata.title` and counts more than the text; metadata "
+                "is an object of at most 16 KiB.",
+                "examples": [{"id": "a.md", "text": "Whales are mammals.", "metadata": {"year": 2026}}],
+            },
+        }
+    },
     "required": ["documents"],
     "additionalProperties": False,
 }
@@ -109,7 +118,7 @@ def add_one(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.delete(
         one,
         response_model=DocumentsRemoved,
-        responses=documented(401, 403, 422, 429, 503),
+        responses=documented(401, 403, 404, 422, 429, 503),
         summary="Remove one document",
     )
     async def remove_document(document_id: IdInPath, caller: CallerHere) -> Json:

@@ -1,0 +1,245 @@
+"""Documents in files: a text each, or JSON lines of them; one by one, however many there are."""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from toolscript.errors import InvalidRequest, NotFound
+from toolscript.model.document_json import line_read
+from toolscript.model.document_sending import Place
+from toolscript.model.documents import MOST_TEXT, Document
+
+STDIN = "-"
+TEXTS, JSON_LINES = (".txt", ".md", ".markdown"), (".jsonl", ".ndjson")
+# Whatever is longer cannot be a text of so many characters.
+MOST_FILE_BYTES = 4 * MOST_TEXT
+MOST_LINE = 4 * 1024 * 1024
+MOST_DEPTH = 64
+NO_TEXT = "is not UTF-8 text"
+_HEADING = re.compile(r"^#{1,2}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class FoundDocument:
+    document: Document
+    place: Place
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not sent: a line that is no document, which is `refused`, or a file that cannot be one."""
+
+    where: str
+    reason: str
+    place: Place
+    refused: bool = False
+
+
+Found = FoundDocument | LeftOut
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    name: str
+    place: Place
+
+
+class DocumentFiles:
+    """`after` is where an earlier reading ended, `began_at` when it began: what changed since is read again."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        after: Place | None = None,
+        began_at: float = 0.0,
+        stdin: BinaryIO | None = None,
+    ) -> None:
+        self._paths = paths
+        self._after = after
+        self._began_at = began_at
+        self._stdin = stdin
+        for path in paths:
+            if path != STDIN and not Path(path).exists():
+                raise NotFound(f"there is no {path}", hint="name files, folders, or - for lines of JSON on stdin")
+        _require_distinct(paths)
+
+    def count(self) -> int | None:
+        """About how many documents there are to be read; None where nobody can know."""
+        if STDIN in self._paths:
+            return None
+        return sum(_count(one) for one in self._files() if isinstance(one, _File))
+
+    def read(self) -> Iterator[Found]:
+        for file in self._files():
+            if isinstance(file, LeftOut):
+                yield from () if self._is_before(file.place) else (file,)
+            elif file.path.suffix.lower() in JSON_LINES or file.name == STDIN:
+                yield from self._lines(file)
+            elif not self._is_before(file.place) or self._is_newer(file):
+                yield _text(file)
+
+    def _files(self) -> Iterator[_File | LeftOut]:
+        for number, path in enumerate(self._paths):
+            place = Place(number)
+            if path == STDIN:
+                yield _File(Path(STDIN), STDIN, place)
+            elif Path(path).is_dir():
+                yield from _below(Path(path), _name(Path(path)), place)
+            else:
+                yield _File(Path(path), _name(Path(path)), place)
+
+    def _is_before(self, place: Place) -> bool:
+        after = self._after
+        return after is not None and (place.path, place.steps) <= (after.path, after.steps)
+
+    def _is_newer(self, file: _File) -> bool:
+        try:
+            status = file.path.stat()
+        except OSError:
+            return True
+        return max(status.st_mtime, status.st_ctime) >= self._began_at
+
+    def _lines(self, file: _File) -> Iterator[Found]:
+        """Of a file that was begun, the rest. What stdin holds may be something else now, so it is read again."""
+        begin, after = file.place, self._after
+        if file.name == STDIN:
+            yield from _entries(self._stdin or sys.stdin.buffer, "stdin", begin)
+            return
+        if after is not None and not self._is_newer(file):
+            if (begin.path, begin.steps) < (after.path, after.steps):
+                return
+            if (begin.path, begin.steps) == (after.path, after.steps):
+                begin = after
+        try:
+            with file.path.open("rb") as opened:
+                if begin.offset:
+                    opened.seek(begin.offset)
+                yield from _entries(opened, file.name, begin)
+        except OSError as error:
+            yield LeftOut(file.name, f"cannot be read: {error.strerror}", begin)
+
+
+def _require_distinct(paths: Sequence[str]) -> None:
+    """Two of one name would be taken for one document, or for the same ones."""
+    names = [_name(Path(path)) for path in paths if path != STDIN]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidRequest(
+            f"{twice[0]!r} would be the name of two of these paths",
+            hint="put one after the other, from their folders",
+        )
+
+
+def _name(path: Path) -> str:
+    """Relative to where we are; of what lies elsewhere, its own name."""
+    whole, here = path.resolve(), Path.cwd().resolve()
+    inside = whole.is_relative_to(here)
+    return whole.relative_to(here).as_posix() if inside else whole.name
+
+
+def _below(folder: Path, name: str, place: Place) -> Iterator[_File | LeftOut]:
+    if len(place.steps) >= MOST_DEPTH:
+        yield LeftOut(name, f"more than {MOST_DEPTH} folders deep", place)
+        return
+    try:
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=lambda one: one.name)
+    except OSError as error:
+        yield LeftOut(name, f"cannot be read: {error.strerror}", place)
+        return
+    for entry in entries:
+        if not entry.name.startswith("."):
+            yield from _entry(entry, entry.name if name in ("", ".") else f"{name}/{entry.name}", place)
+
+
+def _entry(entry: "os.DirEntry[str]", name: str, place: Place) -> Iterator[_File | LeftOut]:
+    at = Place(place.path, (*place.steps, entry.name))
+    path = Path(entry.path)
+    # A link to a folder may lead back to where it is.
+    if entry.is_dir(follow_symlinks=False):
+        yield from _below(path, name, at)
+    elif path.suffix.lower() not in (*TEXTS, *JSON_LINES):
+        yield LeftOut(name, f"is none of {', '.join((*TEXTS, *JSON_LINES))}", at)
+    elif not path.is_file():
+        yield LeftOut(name, "is no file", at)
+    else:
+        yield _File(path, name, at)
+
+
+def _count(file: _File) -> int:
+    # What is no file can be read only once.
+    if file.path.suffix.lower() not in JSON_LINES or not file.path.is_file():
+        return 1
+    count, last = 0, b"\n"
+    try:
+        with file.path.open("rb") as opened:
+            while block := opened.read(1 << 20):
+                count, last = count + block.count(b"\n"), block
+    except OSError:
+        return 1
+    return count + (not last.endswith(b"\n"))
+
+
+def _text(file: _File) -> Found:
+    """A whole file as one document."""
+    try:
+        with file.path.open("rb") as opened:
+            content = opened.read(MOST_FILE_BYTES + 1)
+        if len(content) > MOST_FILE_BYTES:
+            raise InvalidRequest(f"is larger than {MOST_FILE_BYTES:,} bytes")
+        if b"\0" in content:
+            raise InvalidRequest(NO_TEXT)
+        text = str(content, "utf-8-sig")
+        metadata = {"path": file.name, "title": _title(file.path, text)}
+        return FoundDocument(Document(file.name, text, metadata), file.place)
+    except OSError as error:
+        return LeftOut(file.name, f"cannot be read: {error.strerror}", file.place)
+    except UnicodeDecodeError:
+        return LeftOut(file.name, NO_TEXT, file.place)
+    except InvalidRequest as error:
+        return LeftOut(file.name, error.message, file.place)
+
+
+def _title(path: Path, text: str) -> str:
+    """Its first heading, else its name."""
+    heading = _HEADING.search(text[:10_000]) if path.suffix.lower() != ".txt" else None
+    return heading.group(1)[:500] if heading else re.sub(r"[-_\s]+", " ", path.stem).strip() or path.stem
+
+
+def _entries(opened: BinaryIO, name: str, begin: Place) -> Iterator[Found]:
+    number, offset = begin.line, begin.offset
+    for line, length in _bounded(opened):
+        number, offset = number + 1, offset + length
+        if line is not None and not line.strip():
+            continue
+        place = Place(begin.path, begin.steps, offset, number)
+        where = f"{name} line {number}"
+        if line is None:
+            yield LeftOut(where, f"is longer than {MOST_LINE >> 20} MiB", place, refused=True)
+            continue
+        read = line_read(line)
+        if isinstance(read, Document):
+            yield FoundDocument(read, place)
+        else:
+            yield LeftOut(where, read.problem, place, refused=True)
+
+
+def _bounded(opened: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """Each line with its length; None for one that is too long, which is not kept."""
+    while line := opened.readline(MOST_LINE + 1):
+        length = len(line)
+        kept: bytes | None = line if length <= MOST_LINE else None
+        while kept is None and line and not line.endswith(b"\n"):
+            line = opened.readline(MOST_LINE)
+            length += len(line)
+        yield kept, length
+
+
+def names_of(paths: Iterable[str]) -> list[str]:
+    """The paths as they are remembered: where they are, from wherever the command is run."""
+    return [path if path == STDIN else str(Path(path).resolve()) for path in paths]

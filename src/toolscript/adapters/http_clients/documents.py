@@ -1,0 +1,90 @@
+"""A tenant's documents in a service in another process."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from toolscript.adapters.http_clients.exchange import Answer, address_of, granted, not_one
+from toolscript.adapters.http_clients.service import SERVICE
+from toolscript.errors import ToolscriptError, Unavailable
+from toolscript.model.documents import PutOutcome, PutResult
+from toolscript.model.text import readable
+
+SEARCH, DOCUMENTS = "/search", "/documents"
+LINES = "application/x-ndjson"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PutAnswer:
+    """What became of the lines that were sent, by their numbers from 1; `stopped`: why not all have an answer."""
+
+    results: Mapping[int, PutResult]
+    stopped: ToolscriptError | None = None
+
+
+class DocumentsClient:
+    """What is asked and answered has the names of the API."""
+
+    def __init__(self, url: str, *, token: str, seconds: float = 30.0) -> None:
+        self._address = address_of(url, SERVICE)
+        self._token = token
+        self._seconds = seconds
+
+    @property
+    def place(self) -> str:
+        """Where it is, without a password."""
+        return f"{self._address.scheme}://{self._address.place}{self._address.path}"
+
+    def search(self, asked: Mapping[str, object]) -> Json:
+        return self._object(self._ask("POST", SEARCH, dict(asked)), "hits")
+
+    def document(self, document_id: str) -> Json:
+        return self._object(self._ask("GET", _path(document_id)), "text")
+
+    def remove(self, ids: Sequence[str]) -> Json:
+        return self._object(self._ask("DELETE", DOCUMENTS, {"ids": [readable(one) for one in ids]}), "deleted")
+
+    def put(self, lines: Sequence[bytes]) -> PutAnswer:
+        """Each line a document, as JSON."""
+        answer = self._ask("PUT", DOCUMENTS, b"\n".join(lines), content_type=LINES)
+        try:
+            *results, last = [json.loads(line) for line in answer.body.splitlines()]
+            error = last.get("error")
+            return PutAnswer(
+                {int(one["line"]): _result(one) for one in results},
+                None if error is None else Unavailable(str(error["message"]), hint=_hint(error)),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+            raise not_one(SERVICE, self._address) from problem
+
+    def _ask(self, method: str, path: str, body: object = None, **how: Any) -> Answer:
+        return granted(SERVICE, self._address, method, path, body, token=self._token, seconds=self._seconds, **how)
+
+    def _object(self, answer: Answer, expected: str) -> Json:
+        try:
+            data = json.loads(answer.body)
+            if isinstance(data, dict) and expected in data:
+                return data
+        except (ValueError, RecursionError):
+            pass
+        raise not_one(SERVICE, self._address)
+
+
+def _path(document_id: str) -> str:
+    """What is a step of a path and nothing else, whoever hands it on."""
+    step = quote(readable(document_id), safe="")
+    return f"{DOCUMENTS}/{step.replace('.', '%2E') if step in ('.', '..') else step}"
+
+
+def _result(data: Json) -> PutResult:
+    return PutResult(
+        str(data["doc_id"] or ""), PutOutcome(data["status"]), int(data["passages"]), str(data.get("error", ""))
+    )
+
+
+def _hint(error: Json) -> str:
+    return str(dict(error.get("details", {})).get("hint", ""))

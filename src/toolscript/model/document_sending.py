@@ -1,0 +1,64 @@
+"""How far sending documents has come, and what became of them."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from toolscript.model.documents import PutOutcome, PutResult
+
+MOST_NAMED = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far reading has come: in which of the paths, in which file, and there after which bytes and lines.
+
+    `steps` are the names that lead from the path to the file; files are read in the order of their steps.
+    """
+
+    path: int = 0
+    steps: tuple[str, ...] = ()
+    offset: int = 0
+    line: int = 0
+
+
+@dataclass
+class SendingReport:
+    """`skipped` are files that hold no document. Of what was refused or skipped the first are named, and why."""
+
+    outcomes: Counter[PutOutcome] = field(default_factory=Counter)
+    skipped: int = 0
+    named: list[tuple[str, str]] = field(default_factory=list)
+    sent_before: int = 0
+
+    @property
+    def refused(self) -> int:
+        return self.outcomes[PutOutcome.REFUSED]
+
+    @property
+    def done(self) -> int:
+        return self.outcomes.total() + self.skipped
+
+    def took(self, result: PutResult) -> None:
+        self.outcomes[result.outcome] += 1
+        if result.outcome is PutOutcome.REFUSED:
+            self._name(result.id, result.problem)
+
+    def refuse(self, where: str, reason: str) -> None:
+        self.outcomes[PutOutcome.REFUSED] += 1
+        self._name(where, reason)
+
+    def skip(self, where: str, reason: str) -> None:
+        self.skipped += 1
+        self._name(where, reason)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            **{outcome.value: self.outcomes[outcome] for outcome in PutOutcome},
+            "skipped": self.skipped,
+            "sent_before": self.sent_before,
+            "reasons": [{"where": where, "reason": reason} for where, reason in self.named],
+        }
+
+    def _name(self, where: str, reason: str) -> None:
+        if len(self.named) < MOST_NAMED:
+            self.named.append((where, reason))

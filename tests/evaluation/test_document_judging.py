@@ -1,0 +1,66 @@
+"""A judged set of documents is asked in every way to search, and told side by side."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from toolscript.errors import InvalidRequest
+from toolscript.evaluation.document_judging import OURS, WAYS, differences_text, judge_documents
+from toolscript.model.items import Item, ItemKind
+from toolscript.model.judged import JudgedQuery, JudgedSet, SystemRole
+
+
+def document(key: str) -> Item:
+    return Item(key, ItemKind.RESOURCE, server="", name=f"title of {key}", description=f"text of {key}")
+
+
+JUDGED = JudgedSet(
+    "made",
+    [document(key) for key in ("a", "b", "c")],
+    [JudgedQuery("1", "first", {"a": 1}), JudgedQuery("2", "second", {"b": 1}), JudgedQuery("3", "nothing")],
+    documents=True,
+)
+
+
+class Scripted:
+    """Finds the right document first by our own ranking, and last in all other ways."""
+
+    def __init__(self) -> None:
+        self.put_: list[Mapping[str, object]] = []
+        self.asked: list[tuple[str, Mapping[str, str]]] = []
+
+    async def put(self, documents: Sequence[Mapping[str, object]]) -> None:
+        self.put_ += documents
+
+    async def search(self, query: str, top_k: int, way: Mapping[str, str]) -> Sequence[str]:
+        assert top_k == 10
+        self.asked.append((query, way))
+        right = "a" if query == "first" else "b"
+        wrong = [key for key in ("a", "b", "c") if key != right]
+        return [right, *wrong] if way == WAYS[OURS] else [*wrong, right]
+
+
+async def test_every_query_with_an_answer_is_asked_in_every_way() -> None:
+    api = Scripted()
+    report = await judge_documents(api, JUDGED, model="m")
+    assert [one["id"] for one in api.put_] == ["a", "b", "c"]
+    assert api.put_[0] == {"id": "a", "title": "title of a", "text": "text of a"}
+    assert api.asked == [(text, way) for text in ("first", "second") for way in WAYS.values()]
+    assert [one.system for one in report.systems] == list(WAYS)
+    assert [one.role for one in report.systems] == [SystemRole.ENGINE, *[SystemRole.BASELINE] * 4]
+    ours, *others = (one.measures for one in report.systems)
+    assert (ours["ndcg@10"].value, ours["mrr"].value) == (1.0, 1.0)
+    assert [one["ndcg@10"].value for one in others] == pytest.approx([0.5] * 4)
+    assert (report.queries, report.items) == (2, 3)
+
+
+async def test_our_ranking_is_told_beside_each_of_the_others() -> None:
+    told = differences_text(await judge_documents(Scripted(), JUDGED, model="m"))
+    assert [line.split("  ")[0] for line in told.splitlines()[1:]] == list(WAYS)[1:]
+    assert told.count("+0.5000  (+0.5000 to +0.5000)") == 4
+
+
+async def test_a_set_without_answers_is_refused() -> None:
+    nothing = JudgedSet("made", JUDGED.items, [JudgedQuery("3", "nothing")])
+    with pytest.raises(InvalidRequest, match="none of these queries"):
+        await judge_documents(Scripted(), nothing, model="m")

@@ -1,0 +1,82 @@
+"""What is told of searches in a collection of many tenants."""
+
+import numpy as np
+import pytest
+
+from toolscript.evaluation.documents_at_scale import InTurn, Recalls, StageTimes
+from toolscript.model.document_points import FoundPassage, FoundPassages, PassageAsk, PassageId
+from toolscript.model.filters import NO_FILTERS
+from toolscript.model.tenancy import Tenant
+from toolscript.ports import TenantDocuments
+from toolscript.testing.documents import MemoryTenantDocuments
+
+VECTOR = np.ones(4, dtype=np.float32)
+
+
+class Forgetful(MemoryTenantDocuments):
+    """Finds every second of twenty passages, unless it is to be exact."""
+
+    def __init__(self, there: int = 20) -> None:
+        super().__init__(Tenant("acme"), {})
+        self._there = there
+
+    async def search(self, ask: PassageAsk) -> FoundPassages:
+        found = [FoundPassage(PassageId(f"{at:024x}", 0), 1 - at / 100) for at in range(self._there)]
+        return FoundPassages(dense=found if ask.exact else found[::2])
+
+
+async def recall_rows(documents: TenantDocuments) -> list[dict[str, object]]:
+    recalls = Recalls(("tenants",))
+    await recalls.ask(("big",), documents, VECTOR, NO_FILTERS)
+    return recalls.rows()
+
+
+async def test_recall_is_the_share_of_what_an_exact_search_finds() -> None:
+    assert await recall_rows(Forgetful()) == [{"tenants": "big", "recall@10": 0.5, "recall@100": 0.5, "of": 1}]
+
+
+async def test_a_question_without_an_answer_says_nothing_of_recall() -> None:
+    assert await recall_rows(Forgetful(there=0)) == []
+
+
+async def test_who_comes_first_changes() -> None:
+    order: list[str] = []
+
+    async def ours() -> None:
+        order.append("ours")
+
+    async def bare() -> None:
+        order.append("bare")
+
+    times = InTurn(("tenants", "search"), ("ours", "bare"))
+    for _ in range(4):
+        await times.ask(("tiny", "hybrid"), ours, bare)
+    assert order == ["bare", "ours", "ours", "bare"] * 2
+    assert [len(side) for side in times.spent["tiny", "hybrid"]] == [4, 4]
+
+
+def test_both_sides_are_told_with_how_many_times_the_one_took_of_the_other() -> None:
+    times = InTurn(("tenants", "search"), ("ours", "bare"), {("tiny", "hybrid"): ([10.0] * 4, [8.0] * 4)})
+    assert times.rows() == [
+        {
+            "tenants": "tiny",
+            "search": "hybrid",
+            "ours p50": 10.0,
+            "ours p95": 10.0,
+            "bare p50": 8.0,
+            "bare p95": 8.0,
+            "p50 ratio": 1.25,
+            "p95 ratio": 1.25,
+            "of": 4,
+        }
+    ]
+
+
+def test_stages_are_told_by_what_a_search_says_it_does_even_when_it_fails() -> None:
+    stages = StageTimes()
+    for _ in range(2):
+        with stages.span("search.embed"):
+            pass
+        with pytest.raises(ValueError, match="no"), stages.span("search.retrieve", limit=3):
+            raise ValueError("no")
+    assert set(stages.row()) == {"embed", "retrieve"}

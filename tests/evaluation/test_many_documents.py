@@ -1,0 +1,114 @@
+"""Generated tenants differ in size as real ones do, and their documents look like real ones."""
+
+from statistics import median
+
+import numpy as np
+import pytest
+
+from toolscript.evaluation.document_questions import FILTERS, classes_of, draws, question_for
+from toolscript.evaluation.made_texts import made_texts
+from toolscript.evaluation.made_words import WORDS
+from toolscript.evaluation.many_documents import (
+    Originals,
+    TenantSize,
+    documents_of,
+    originals_of,
+    portions_of,
+    sizes_of,
+    subjects_of,
+)
+from toolscript.model.document_points import IndexedDocument
+from toolscript.model.filter_evaluation import passes
+from toolscript.model.passages import passage_terms
+
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def originals() -> Originals:
+    texts = made_texts(60, SEED)
+    vectors = np.random.default_rng(SEED).standard_normal((60, 64), dtype=np.float32)
+    return originals_of(texts, np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True)))
+
+
+def all_of(originals: Originals, size: TenantSize) -> list[IndexedDocument]:
+    return [one for portion in range(size.portions) for one in documents_of(originals, size, portion, SEED)]
+
+
+def test_one_tenant_has_a_fifth_and_half_of_them_have_about_twenty() -> None:
+    sizes = [size.passages for size in sizes_of(10_000, 1_000_000, SEED)]
+    assert sum(sizes) == 1_000_000
+    assert 0.15 < sizes[0] / 1_000_000 < 0.25
+    assert 10 < median(sizes) < 40
+    assert min(sizes) > 0
+    assert sum(size > 10_000 for size in sizes) >= 5
+
+
+def test_every_portion_of_every_tenant_is_written_once_and_tenants_are_mixed() -> None:
+    sizes = sizes_of(50, 20_000, SEED)
+    portions = portions_of(sizes, SEED)
+    assert sorted((size.number, portion) for size, portion in portions) == [
+        (size.number, portion) for size in sizes for portion in range(size.portions)
+    ]
+    of_the_largest = [at for at, (size, _) in enumerate(portions) if size.number == 0]
+    assert of_the_largest[-1] - of_the_largest[0] > len(of_the_largest)
+
+
+def test_a_tenant_has_as_many_passages_as_it_should_and_the_same_ones_every_time(originals: Originals) -> None:
+    size = TenantSize(3, 431)
+    first, second = all_of(originals, size), all_of(originals, size)
+    assert sum(len(one.passages) for one in first) == 431
+    assert len({one.header.key for one in first}) == len(first)
+    assert [one.header for one in first] == [one.header for one in second]
+    for one, other in zip(first, second, strict=True):
+        assert all(np.array_equal(a.vector, b.vector) for a, b in zip(one.passages, other.passages, strict=True))
+
+
+def test_passages_are_near_what_the_tenant_is_about_and_are_found_by_their_own_words(originals: Originals) -> None:
+    size = TenantSize(7, 40)
+    own = originals.vectors[subjects_of(originals, size, SEED)]
+    for document in all_of(originals, size):
+        for indexed in document.passages:
+            assert float((own @ indexed.vector).max()) > 0.8
+            assert indexed.terms.keys() == passage_terms("", indexed.passage.text).keys()
+            assert 30 < len(indexed.terms) < 90
+            assert 300 < len(indexed.passage.text) < 1_200
+
+
+def test_the_words_of_texts_come_first_and_there_are_as_many_as_in_real_documents(originals: Originals) -> None:
+    words = originals.vocabulary.words
+    assert len(set(words)) == len(words) == WORDS
+    drawn = originals.vocabulary.draw(np.random.default_rng(SEED), (1_000, 50))
+    counts = np.bincount(drawn.ravel(), minlength=WORDS)
+    assert counts[:100].sum() > counts[100:1_000].sum() > 0
+    assert counts[1_000:].sum() > 10_000
+
+
+@pytest.mark.parametrize(
+    ("filtered", "share"), [("", 1.0), ("1 of 2", 0.5), ("1 of 20", 0.05), ("1 of 10, no index", 0.1)]
+)
+def test_filters_let_through_what_they_say(originals: Originals, filtered: str, share: float) -> None:
+    documents = all_of(originals, TenantSize(1, 3_000))
+    through = sum(passes(FILTERS[filtered], one.metadata) for one in documents) / len(documents)
+    assert through == pytest.approx(share, rel=0.4)
+
+
+def test_tenants_are_drawn_one_like_another_and_by_what_they_have() -> None:
+    sizes = sizes_of(1_000, 100_000, SEED)
+    drawn = draws(sizes, 400, np.random.default_rng(SEED))
+    assert {name: len(listed) for name, listed in drawn.items()} == dict.fromkeys(drawn, 400)
+    one_like_another, by_size = drawn["any tenant"], drawn["any passage's tenant"]
+    assert median(size.passages for size in one_like_another) < 60
+    assert median(size.passages for size in by_size) > 1_000
+    for name, listed in classes_of(sizes).items():
+        assert set(drawn[name]) <= set(listed)
+
+
+def test_a_question_is_a_few_words_of_what_its_tenant_is_about(originals: Originals) -> None:
+    chance = np.random.default_rng(SEED)
+    size = TenantSize(7, 40)
+    about = [originals.texts[at] for at in subjects_of(originals, size, SEED)]
+    for _ in range(20):
+        text = question_for(originals, size, SEED, chance).text
+        assert 6 <= len(text.split()) <= 12
+        assert any(text in one for one in about)

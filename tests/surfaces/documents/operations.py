@@ -1,0 +1,54 @@
+"""Every operation of the running API that only callers may come to, as its own description lists them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+# Of tools and skills, and of nobody's documents; whatever else the description lists is taken for one of them.
+OF_TOOLS = "/api/v1/"
+OPEN = frozenset({("GET", "/livez"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/search/health")})
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`headers` say what is wanted, and `body` is what a caller would send."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} {self.headers.get('accept', '')}".strip()
+
+
+def for_callers(openapi: Json, document_id: str = "doc-1") -> Iterator[Operation]:
+    for template, operations in openapi["paths"].items():
+        for method, described in operations.items():
+            if template.startswith(OF_TOOLS) or (method.upper(), template) in OPEN:
+                continue
+            path = template.replace("{document_id}", document_id)
+            assert "{" not in path, f"{template}: what stands for its parameter?"
+            yield from _forms(method.upper(), path, described)
+
+
+def _forms(method: str, path: str, described: Json) -> Iterator[Operation]:
+    """Once for each content that is taken, and for each that is answered with."""
+    taken = described.get("requestBody", {}).get("content", {"": {}})
+    answered = described["responses"]["200"].get("content", {"": {}})
+    for kind in taken:
+        for accept in answered:
+            headers = {name: value for name, value in (("content-type", kind), ("accept", accept)) if value}
+            yield Operation(method, path, _body(path, method, kind) if kind else None, headers)
+
+
+def _body(path: str, method: str, kind: str) -> bytes:
+    if path == "/search":
+        return b'{"query": "anything", "cursor": "*"}'
+    if method == "DELETE":
+        return b'{"ids": ["doc-1"]}'
+    document = b'{"id": "doc-1", "text": "changed by a stranger"}'
+    return document if kind == LINES else b'{"documents": [' + document + b"]}"

@@ -1,0 +1,59 @@
+"""`serve` in two processes, watched in every way at once: what was done is seen, once, wherever it was done."""
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.adapters.otlp_receiver import otlp_receiver
+from tests.adapters.telemetry.shown_figures import value
+from tests.conftest import Installation
+from tests.whole.commands import run_here, serving
+
+pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007")]
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+CALLER = {"x-debug-bypass-auth": "1", "traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+SEARCHES = 8
+
+
+def ask(url: str, method: str, path: str, body: object = None) -> httpx2.Response:
+    """Each on a connection of its own: either process may take it."""
+    answer = httpx2.request(method, f"{url}{path}", json=body, headers=CALLER, trust_env=False, timeout=60.0)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+@pytest.fixture
+def filled(installation: Installation, tmp_path: Path) -> Installation:
+    file = tmp_path / "items.jsonl"
+    file.write_text('{"server": "disk", "name": "read_file", "description": "Read a file"}\n')
+    run_here(installation.environment, "sync", str(file))
+    run_here(installation.environment, "worker", "--drain")
+    return installation
+
+
+def test_searches_of_two_processes_are_traced_counted_and_noted(filled: Installation, tmp_path: Path) -> None:
+    log = tmp_path / "queries.ndjson"
+    with otlp_receiver() as receiver:
+        watched = {
+            **filled.environment,
+            "TOOLSCRIPT_PROCESSES": "2",
+            "TOOLSCRIPT_ENVIRONMENT": "development",
+            "TOOLSCRIPT_DEBUG_BYPASS_AUTH": "true",
+            "TOOLSCRIPT_METRICS": "true",
+            "TOOLSCRIPT_OTLP_ENDPOINT": receiver.url,
+            "TOOLSCRIPT_QUERY_LOG": str(log),
+        }
+        with serving(watched) as url:
+            document = {"id": "doc-1", "text": "Keys lie under the mat."}
+            ask(url, "PUT", "/documents", {"documents": [document]})
+            ids = [ask(url, "POST", "/search", {"query": "keys"}).json()["query_id"] for _ in range(SEARCHES)]
+            pages = [ask(url, "GET", "/metrics").content for _ in range(6)]
+        searches = [one for one in receiver.spans if one.name == "search.execute"]
+    for page in pages:
+        assert value(page, "toolscript_searches_total", outcome="answered") == SEARCHES
+        assert value(page, "toolscript_documents_put_total", outcome="created") == 1
+    assert sorted(json.loads(line)["query_id"] for line in log.read_text().splitlines()) == sorted(ids)
+    assert [one.trace_id for one in searches] == [TRACE] * SEARCHES
