@@ -78,7 +78,9 @@ ALL = (
     # Documents
     Requirement("DOC-001", "POST /search finds a tenant's documents"),
     Requirement("DOC-002", "Filters of must, should and must_not over ten operators"),
-    Requirement("DOC-003", "Technology stands behind ports, and deterministic doubles of them ship with the package"),
+    Requirement(
+        "DOC-003", "Technology stands behind ports, and deterministic doubles of them ship with the package"
+    ),
     Requirement("DOC-004", "Every read and write is scoped to the tenant of a verified token"),
     Requirement("DOC-005", "Health, request ids, timings, spans and structured logs"),
     Requirement("DOC-006", "A tenant can put and delete documents in bulk"),

@@ -11,7 +11,7 @@ import pytest
 from tests.faults import Fault, Relay, relay
 from tests.sync.query_log_scenes import Losses, search
 from toolscript.adapters.postgres import Pool, open_pool
-from toolscript.adapters.postgres.query_log import AT_ONCE, PostgresQueryLog
+from toolscript.adapters.postgres.query_log import PostgresQueryLog
 from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError
 from toolscript.model.query_log import LoggedQuery
 from toolscript.sync.query_log import BATCH, QueuedQueryLog
@@ -121,12 +121,11 @@ async def test_a_database_that_is_away_for_a_moment_loses_nothing(postgres_url: 
         assert (await count(pool), losses.by_reason) == (1, {})
 
 
-async def test_what_is_old_is_forgotten_in_pieces_and_the_rest_is_kept(pool: Pool) -> None:
-    log = PostgresQueryLog(pool)
+async def test_what_is_old_goes_as_new_ones_come_and_the_rest_is_kept(pool: Pool) -> None:
+    log = PostgresQueryLog(pool, keep_days=30)
     async with pool.connection() as conn:
         await conn.execute(SIXTY_DAYS)
-    assert await log.forget(30, most=10) == 10
-    assert await count(pool) == 12_000 - 10
-    assert await log.forget(30) == 31 * 200 - 10 > AT_ONCE
-    assert await count(pool) == 29 * 200
-    assert await log.forget(30) == 0
+    await log.write([search()] * 10)
+    assert await count(pool) == 12_000 + 10 - 20
+    await log.write([search()] * 4_000)
+    assert await count(pool) == 29 * 200 + 4_010

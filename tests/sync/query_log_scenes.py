@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from toolscript.errors import Unavailable
 from toolscript.model.query_log import LoggedQuery
@@ -9,9 +10,13 @@ from toolscript.model.query_log import LoggedQuery
 SOON = 30.0
 
 
+# Whatever is old is forgotten.
+NOW = datetime.now(UTC).replace(microsecond=123456).isoformat()
+
+
 def search(number: int = 0, **more: object) -> LoggedQuery:
     values: dict[str, object] = {
-        "at": "2026-01-31T12:00:00.123456+00:00",
+        "at": NOW,
         "query_id": f"query-{number}",
         "tenant": "ann",
         "plan": "default",

@@ -195,6 +195,8 @@ def _text(file: _File) -> Found:
         if b"\0" in content:
             raise InvalidRequest(NO_TEXT)
         text = str(content, "utf-8-sig")
+        if not text.strip():
+            raise InvalidRequest("is blank")
         metadata = {"path": file.name, "title": _title(file.path, text)}
         return FoundDocument(Document(file.name, text, metadata), file.place)
     except OSError as error:

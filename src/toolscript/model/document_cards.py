@@ -9,7 +9,6 @@ from toolscript.model.passages import PASSAGES_VERSION
 from toolscript.model.words import WORDS_VERSION
 
 
-
 @dataclass(frozen=True)
 class DocumentCard:
     """Equal cards, interchangeable vectors and words."""

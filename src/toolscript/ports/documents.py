@@ -42,7 +42,7 @@ class TenantDocuments(Protocol):
         """How many documents pass: exactly, or about where that would take long."""
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
-        """Stores the documents, except where a newer version of one is there. Keys are distinct, the version is one.
+        """Stores the documents, except where a newer version of one is there. Keys differ, the version is one.
 
         Whoever is killed on the way leaves headers that are not complete, and nothing that has none.
         """

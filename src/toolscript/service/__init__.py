@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from toolscript.service.bench_load import bench_load, bench_sustained
     from toolscript.service.bench_search import bench_search
     from toolscript.service.changing import decide_change, find_change, list_changes
+    from toolscript.service.documents_asking import (
+        find_documents,
+        put_documents,
+        remove_documents,
+        show_document,
+    )
     from toolscript.service.evaluating import evaluate
     from toolscript.service.evaluating_documents import evaluate_documents
     from toolscript.service.serving import serve
@@ -31,16 +37,20 @@ __all__ = [
     "evaluate_documents",
     "export_skills",
     "find_change",
+    "find_documents",
     "find_skills",
     "find_tools",
     "import_skills",
     "list_changes",
     "migrate",
     "open_skills",
+    "put_documents",
     "rebuild_skills",
     "reclassify",
     "reindex",
+    "remove_documents",
     "serve",
+    "show_document",
     "sync_file",
     "sync_servers",
     "watch_servers",
@@ -60,16 +70,20 @@ _HOMES = {
     "evaluate_documents": "evaluating_documents",
     "export_skills": "skills",
     "find_change": "changing",
+    "find_documents": "documents_asking",
     "find_skills": "asking",
     "find_tools": "asking",
     "import_skills": "skills",
     "list_changes": "changing",
     "migrate": "writing",
     "open_skills": "skills",
+    "put_documents": "documents_asking",
     "rebuild_skills": "skills",
     "reclassify": "skills",
     "reindex": "writing",
+    "remove_documents": "documents_asking",
     "serve": "serving",
+    "show_document": "documents_asking",
     "sync_file": "syncing",
     "sync_servers": "syncing",
     "watch_servers": "syncing",

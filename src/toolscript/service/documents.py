@@ -39,7 +39,7 @@ async def open_routes(
     index = seeing.index(await open_index(settings, stores.qdrant, embedder.model))
     async with open_tenancy(settings, stores.pool) as tenancy, open_rerankers(settings) as rerankers:
         search = DocumentSearch(
-            seeing.embedder(cached),
+            cached,
             index,
             spans=seeing.spans,
             cursor_secret=secret,
@@ -48,7 +48,7 @@ async def open_routes(
         )
         yield DocumentRoutes(
             search,
-            DocumentDesk(seeing.embedder(embedder), index, tenancy.tenants),
+            DocumentDesk(embedder, index, tenancy.tenants),
             _callers(tenancy, seeing),
             Remembered(DocumentHealth(embedder, index).check).check,
             searched=seeing.searched,

@@ -3,43 +3,42 @@
 import asyncio
 import secrets
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from toolscript.adapters.judged_sets import read_judged_set
-from toolscript.adapters.postgres import PostgresTenants
 from toolscript.adapters.telemetry.no_spans import NoSpans
-from toolscript.errors import SetupError
 from toolscript.evaluation.document_judging import differences_text, judge_documents
 from toolscript.evaluation.judging import evenly_spread
 from toolscript.evaluation.results import earlier_report, result_of
 from toolscript.model.judged import EvalRequest, EvalResult
 from toolscript.model.progress import OnProgress
-from toolscript.model.tenancy import Tenant
-from toolscript.ports import Embedder
+from toolscript.model.tenancy import Budget, KnownTenant, Plan, Tenant
+from toolscript.ports import DocumentIndex, Embedder
+from toolscript.search.documents.search import DocumentSearch
 from toolscript.service.bench_documents_points import remove_documents
-from toolscript.service.documents import open_routes
+from toolscript.service.documents import open_index
 from toolscript.service.documents_over_http import DocumentsOverHttp, documents_over_http
 from toolscript.service.evaluating import open_remembering, settings_for
-from toolscript.service.parts import Stores, open_stores
-from toolscript.service.seeing import Seeing
+from toolscript.service.health import DocumentHealth
+from toolscript.service.parts import connect_qdrant
 from toolscript.settings import Settings
+from toolscript.surfaces.http.callers import callers_of
+from toolscript.surfaces.http.documents import DocumentRoutes
+from toolscript.sync.documents import DocumentDesk
+
+TENANT = Tenant("judged")
 
 
 def evaluate_documents(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
-    """In a collection and for a tenant of its own, both gone afterwards."""
+    """In a collection of its own that is gone afterwards. The catalog is not asked: PostgreSQL may be down."""
 
     async def run() -> EvalResult:
         before = earlier_report(request)
-        name = f"eval-documents-{uuid.uuid4().hex[:12]}"
-        settings = _own(settings_for(request), alias=name.replace("-", "_"))
+        settings = _own(settings_for(request))
         judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
-        async with (
-            open_remembering(settings, on_progress) as embedder,
-            open_stores(settings) as stores,
-            _api(settings, stores, embedder, Tenant(name)) as api,
-        ):
+        async with open_remembering(settings, on_progress) as embedder, _api(settings, embedder) as api:
             report = await judge_documents(
                 api, judged, model=embedder.model.name, seed=request.seed, on_progress=on_progress
             )
@@ -49,32 +48,42 @@ def evaluate_documents(request: EvalRequest, *, on_progress: OnProgress) -> Eval
     return asyncio.run(run())
 
 
-def _own(settings: Settings, alias: str) -> Settings:
-    """Nobody's tokens are needed, and nobody's documents are near."""
-    return settings.model_copy(
-        update={
-            "environment": "development",
-            "debug_bypass_auth": True,
-            "jwt_keys": "",
-            "plans": "",
-            "default_plan": "default",
-            "document_shards": 0,
-            "qdrant_documents_alias": alias,
-        }
-    )
+def _own(settings: Settings) -> Settings:
+    """Under a name that nobody else uses: two measurements at once must not meet."""
+    alias = f"eval_documents_{uuid.uuid4().hex[:12]}"
+    return settings.model_copy(update={"qdrant_documents_alias": alias, "document_shards": 0})
 
 
 @asynccontextmanager
-async def _api(
-    settings: Settings, stores: Stores, embedder: Embedder, tenant: Tenant
-) -> AsyncIterator[DocumentsOverHttp]:
-    secret = secrets.token_bytes(32)
-    async with open_routes(settings, stores, embedder, embedder, Seeing(NoSpans()), secret) as routes:
-        if routes is None:
-            raise SetupError("documents are not set up here")
+async def _api(settings: Settings, embedder: Embedder) -> AsyncIterator[DocumentsOverHttp]:
+    async with connect_qdrant(settings) as connected:
         try:
-            async with documents_over_http(routes, tenant.name) as api:
+            index = await open_index(settings, connected, embedder.model)
+            async with documents_over_http(_routes(embedder, index), TENANT) as api:
                 yield api
         finally:
-            await remove_documents(stores.qdrant, settings.qdrant_documents_alias)
-            await PostgresTenants(stores.pool).forget(tenant)
+            await remove_documents(connected, settings.qdrant_documents_alias)
+
+
+def _routes(embedder: Embedder, index: DocumentIndex) -> DocumentRoutes:
+    """As the service wires them, but for whoever may ask: everybody, as often as they like."""
+    return DocumentRoutes(
+        DocumentSearch(embedder, index, spans=NoSpans(), cursor_secret=secrets.token_bytes(32)),
+        DocumentDesk(embedder, index, _Unlisted()),
+        callers_of(None, _Unbounded(), debug_bypass=True),
+        DocumentHealth(embedder, index).check,
+    )
+
+
+class _Unlisted:
+    """Of a tenant that is gone in a moment nothing is kept."""
+
+    async def seen(self, tenant: Tenant) -> None: ...
+    async def forget(self, tenant: Tenant) -> None: ...
+    async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:  # noqa: ARG002
+        return ()
+
+
+class _Unbounded:
+    async def take(self, tenant: Tenant, plan: Plan) -> Budget:  # noqa: ARG002
+        return Budget()

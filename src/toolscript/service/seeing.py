@@ -180,7 +180,7 @@ def _query_log(
     if settings.query_log == POSTGRES:
         from toolscript.adapters.postgres.query_log import PostgresQueryLog
 
-        log = QueuedQueryLog(PostgresQueryLog(pool), dropped)
+        log = QueuedQueryLog(PostgresQueryLog(pool, settings.query_log_days), dropped)
     else:
         from toolscript.adapters.query_log_file import QueryLogFile
 

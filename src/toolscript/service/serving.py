@@ -78,7 +78,9 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         open_seeing(settings, stores.pool, common.figures) as seeing,
         open_embedder(settings, parallel=cores, headers=seeing.headers) as embedder,
     ):
-        cached = CachedEmbedder(embedder, settings.embedding_cache_size)
+        # Measured within the cache: what was remembered has not been embedded.
+        measured = seeing.embedder(embedder)
+        cached = CachedEmbedder(measured, settings.embedding_cache_size)
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
         await _warm_up(embedder)
         search = ToolSearch(
@@ -90,7 +92,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
 
         jobs = PostgresSyncJobs(stores.pool)
         async with (
-            open_routes(settings, stores, embedder, cached, seeing, common.cursor_secret) as documents,
+            open_routes(settings, stores, measured, cached, seeing, common.cursor_secret) as documents,
             JobRunner(jobs).running() as runner,
         ):
             app = create_app(

@@ -70,6 +70,10 @@ class DocumentSettings(BaseSettings):
         description="What is noted of a search: figures alone, the query's text too, or the ids found as well.",
     )
 
+    query_log_days: int = Field(
+        default=30, ge=1, le=36_500, description="How long searches stay noted in PostgreSQL."
+    )
+
     @model_validator(mode="after")
     def _nothing_for_trying_in_production(self) -> "DocumentSettings":
         if self.debug_bypass_auth and self.environment == "production":

@@ -180,7 +180,7 @@ async def test_every_stage_is_a_span_within_the_search() -> None:
     (whole,) = [span for span in spans.spans if span.within is None]
     assert whole.name == "search.execute"
     inner = [span.name for span in spans.spans if span.within is whole]
-    stages = ["statistics", "embed", "retrieve", "fuse", "rerank", "enrich"]
+    stages = ["statistics", "embed", "retrieve", "fuse", "enrich"]
     assert inner == [f"search.{stage}" for stage in stages]
     assert all(span.ended and not span.error for span in spans.spans)
     assert "taxes" not in str([span.facts for span in spans.spans])

@@ -1,8 +1,10 @@
 """Every operation of the running API that only callers may come to, as its own description lists them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import httpx2
 
 # Of tools and skills, and of nobody's documents; whatever else the description lists is taken for one of them.
 OF_TOOLS = "/api/v1/"
@@ -52,3 +54,19 @@ def _body(path: str, method: str, kind: str) -> bytes:
         return b'{"ids": ["doc-1"]}'
     document = b'{"id": "doc-1", "text": "changed by a stranger"}'
     return document if kind == LINES else b'{"documents": [' + document + b"]}"
+
+
+def as_sent(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Some have letters that a client would rather not send."""
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers]
+
+
+def require_refusal(answer: httpx2.Response, secret: str, said: str) -> None:
+    """Nothing but that one is no caller, in the one shape of errors."""
+    assert answer.status_code == 401, f"{said}: {answer.text}"
+    assert answer.headers["www-authenticate"].startswith("Bearer"), said
+    told = answer.json()
+    assert told.keys() == {"error"}, said
+    assert told["error"].keys() == {"code", "message", "details"}, said
+    assert told["error"]["code"] == "UNAUTHORIZED", said
+    assert secret not in answer.text + str(answer.headers), said

@@ -1,5 +1,6 @@
 """The HTTP API with documents in memory behind it, and callers of two tenants."""
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -73,6 +74,7 @@ class Parts:
     searched: list[Json] = field(default_factory=list)
     failed: list[BaseException] = field(default_factory=list)
     written: list[tuple[Caller, Sequence[PutResult]]] = field(default_factory=list)
+    now: Callable[[], float] = time.time
     health: Health = field(default_factory=lambda: Health({"index": PartHealth(ok=True, needed=True)}))
 
     def __post_init__(self) -> None:
@@ -88,7 +90,7 @@ class Parts:
         return DocumentRoutes(
             self.search,
             self.desk,
-            callers_of(MemoryCallers(TOKENS), MemoryRequestBudget()),
+            callers_of(MemoryCallers(TOKENS), MemoryRequestBudget(self.now)),
             check,
             self._note_search,
             lambda _, error: self.failed.append(error),

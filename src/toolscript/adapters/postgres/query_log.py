@@ -16,32 +16,24 @@ DELETE FROM documents.queries WHERE id = ANY(ARRAY(
 ))
 """
 
-AT_ONCE = 5_000
-MOST_FORGOTTEN = 1_000_000
+KEPT_DAYS = 30
+# For each that comes, so many old ones go: whatever has gathered is gone some day, and no statement is long.
+FORGOTTEN_FOR_EACH = 2
 
 
 class PostgresQueryLog:
     """A batch is one statement: all of it or nothing. Whose answer got lost may be in there twice."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, keep_days: int = KEPT_DAYS) -> None:
         self._pool = pool
+        self._keep_days = keep_days
 
     async def write(self, queries: Sequence[LoggedQuery]) -> None:
-        async with connection(self._pool) as conn, conn.cursor() as cursor, cursor.copy(_COPY) as copy:
-            for query in queries:
-                await copy.write_row(_row(query))
-
-    async def forget(self, older_than_days: int, most: int = MOST_FORGOTTEN) -> int:
-        """Answers how many; when these are `most`, there may be more. No lock is held for long."""
-        forgotten = 0
-        while forgotten < most:
-            limit = min(AT_ONCE, most - forgotten)
-            async with connection(self._pool) as conn:
-                gone = (await conn.execute(_FORGET, (older_than_days, limit))).rowcount
-            forgotten += gone
-            if gone < limit:
-                break
-        return forgotten
+        async with connection(self._pool) as conn:
+            async with conn.cursor() as cursor, cursor.copy(_COPY) as copy:
+                for query in queries:
+                    await copy.write_row(_row(query))
+            await conn.execute(_FORGET, (self._keep_days, FORGOTTEN_FOR_EACH * len(queries)))
 
 
 def _row(query: LoggedQuery) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ which costs more than the search.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -47,6 +48,9 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
 
 _ASK_ANOTHER = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
 _PASS_BY = {*_ASK_ANOTHER, StatusCode.DEADLINE_EXCEEDED}
+# A node that begins or ends to hand over a shard does not find it for a moment.
+_HANDING_OVER = re.compile(r"Local shard \d+ not found")
+HAND_OVER_TRIES, HAND_OVER_SECONDS = 20, 0.05
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class _Call:
         node = next(nodes)
         while True:
             try:
-                return _readable(await self.at[node](request, timeout=ends_at - time.monotonic()))
+                return _readable(await _patiently(self.at[node], request, ends_at))
             except grpc.aio.AioRpcError as error:
                 if error.code() in _PASS_BY:
                     self.nodes.pass_by(node)
@@ -132,6 +136,17 @@ class _Call:
                 # Somebody has waited long enough for a node that says nothing.
                 self.nodes.pass_by(node)
                 raise
+
+
+async def _patiently(call: Any, request: object, ends_at: float) -> Any:
+    for _ in range(HAND_OVER_TRIES):
+        try:
+            return await call(request, timeout=ends_at - time.monotonic())
+        except grpc.aio.AioRpcError as error:
+            if not _HANDING_OVER.search(str(error.details())):
+                raise
+        await asyncio.sleep(HAND_OVER_SECONDS)
+    return await call(request, timeout=ends_at - time.monotonic())
 
 
 def _readable(answer: object) -> object:

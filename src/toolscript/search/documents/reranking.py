@@ -27,8 +27,8 @@ class Reranking:
     async def reranked(
         self, attempt: Attempt, documents: TenantDocuments, query: DocumentQuery, order: Sequence[Ranked]
     ) -> tuple[Sequence[Ranked], str]:
-        """The order, and who made it; as it was where nobody is to look, or whoever looks does not answer."""
-        if query.rerank is Rerank.OFF or not order:
+        """The order, and who made it; as it was where whoever is to look does not answer."""
+        if not order:
             return order, ""
         reranker, most = self._rerankers[query.rerank], MOST_LOOKED_AT[query.rerank]
         work = _looked_at(reranker, documents, query.text, order[:most])

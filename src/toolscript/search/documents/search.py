@@ -94,9 +94,14 @@ class DocumentSearch:
         with self._spans.span("search.fuse"):
             best_words = math.fsum(understood.said.values()) * MOST_OF_A_WORD
             found = ranked(arms, run.query.fusion or Fusion.BEST, best_words)
-        with self._spans.span("search.rerank"):
-            order, reranked_by = await self._reranking.reranked(run.attempt, run.documents, run.query, found)
+        order, reranked_by = await self._reranked(run, found)
         return await self._page(run, understood, order[run.query.offset : MOST_RANKED], arms.total, reranked_by)
+
+    async def _reranked(self, run: _Run, found: Sequence[Ranked]) -> tuple[Sequence[Ranked], str]:
+        if run.query.rerank is Rerank.OFF:
+            return found, ""
+        with self._spans.span("search.rerank"):
+            return await self._reranking.reranked(run.attempt, run.documents, run.query, found)
 
     async def _page(
         self,

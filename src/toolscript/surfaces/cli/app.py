@@ -12,6 +12,7 @@ from toolscript.errors import ToolscriptError
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
 from toolscript.surfaces.cli.changes import ChangeCommands, change_commands
+from toolscript.surfaces.cli.documents import DocumentCommands, document_commands
 from toolscript.surfaces.cli.evaluate import EvalCommands, evaluate_commands
 from toolscript.surfaces.cli.evaluate_documents import DocumentEvalCommands, add_documents
 from toolscript.surfaces.cli.evaluate_fit import add_fit
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 class ServiceCommands(
     BenchCommands,
     ChangeCommands,
+    DocumentCommands,
     DocumentEvalCommands,
     EvalCommands,
     SkillCommands,
@@ -77,6 +79,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     app.add_typer(change_commands(service), name="changes")
     app.add_typer(skill_commands(service), name="skills")
     app.add_typer(tool_commands(service), name="tools")
+    app.add_typer(document_commands(service), name="documents")
     app.add_typer(bench_commands(service, gateway), name="bench")
     evaluating = evaluate_commands(service, gateway)
     add_make(evaluating, gateway)

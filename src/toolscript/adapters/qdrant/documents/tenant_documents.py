@@ -23,8 +23,10 @@ from toolscript.adapters.qdrant.documents.payload import (
     TEXT,
     VERSION,
 )
+from toolscript.adapters.qdrant.documents.settling import not_newer, settled
 from toolscript.adapters.qdrant.documents.tenant_points import Query, TenantPoints, among
 from toolscript.adapters.qdrant.values import Payload
+from toolscript.errors import IndexUnavailable
 from toolscript.model.document_points import (
     FoundPassage,
     FoundPassages,
@@ -43,6 +45,7 @@ from toolscript.model.tenancy import Tenant
 SAMPLE = 2_000
 COUNTED_BELOW = 50_000
 MOST_IDS = 1_000
+WRITE_TRIES = 5
 EVERYTHING = wire.Filter()
 IS_HEAD = wire.Condition(field=wire.FieldCondition(key=HEAD, match=wire.Match(boolean=True)))
 
@@ -91,20 +94,18 @@ class QdrantTenantDocuments:
         return Total(found, Exactness.EXACT if few else Exactness.ABOUT)
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
-        if not documents:
-            return
-        version = documents[0].header.version
-        await writing.put_documents(self._points, documents, version)
-        if several := writing.of_several_passages(documents):
-            standing = await self.headers([one.header.key for one in several])
-            left = [it for one in several for it in writing.leftovers(one, standing.get(one.header.key))]
-            await writing.remove_versions(self._points, left, version)
-            await writing.complete(self._points, several, version)
+        for _ in range(WRITE_TRIES):
+            if not documents:
+                return
+            await writing.put_documents(self._points, documents)
+            documents = await settled(self._points, documents)
+        if documents:
+            raise IndexUnavailable("others write the same documents at the same moment", hint="try again")
 
     async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
         found = await self.headers(keys)
-        for batch in _batches([it for header in found.values() for it in _all_of(header)]):
-            await self._points.remove(wire.Filter(must=[among(batch)]))
+        for batch in _whole_documents(list(found.values())):
+            await self._points.remove(wire.Filter(should=[not_newer(header) for header in batch]))
         return [key for key in keys if key in found]
 
     async def erase(self) -> None:
@@ -143,8 +144,16 @@ def _terms(point: Any) -> Sequence[int]:
     return terms
 
 
-def _all_of(header: DocumentHeader) -> list[PassageId]:
-    return [PassageId(header.key, number) for number in range(header.passages)]
+def _whole_documents(headers: Sequence[DocumentHeader]) -> Iterator[Sequence[DocumentHeader]]:
+    """In batches that no document is spread over: whoever is killed between two leaves none in parts."""
+    batch: list[DocumentHeader] = []
+    for header in headers:
+        if batch and sum(one.passages for one in batch) + header.passages > MOST_IDS:
+            yield batch
+            batch = []
+        batch.append(header)
+    if batch:
+        yield batch
 
 
 def _batches(ids: Sequence[PassageId]) -> Iterator[Sequence[PassageId]]:

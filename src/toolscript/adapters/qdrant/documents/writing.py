@@ -2,8 +2,7 @@
 
 The header goes first, marked as not complete where more than one passage is written or was there before; so
 there is no passage without a header, whenever the writer is killed, and whoever writes or removes the document
-next knows how far its passages reach. Two who write one document at once: the newer version stands in every
-point, and both look afterwards for what is left of the older one.
+next knows how far its passages reach. Of two who write one document at once: settling.py.
 """
 
 import json
@@ -27,12 +26,12 @@ from toolscript.adapters.qdrant.documents.payload import (
 from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints, among, version_between
 from toolscript.adapters.qdrant.values import to_value
 from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
-from toolscript.model.documents import DocumentHeader
 
 MOST_POINTS = 256
 
 
-async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
+async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocument]) -> None:
+    version = documents[0].header.version
     await _put(points, (_point(one, one.passages[0], _header(one)) for one in documents), version)
     await _put(points, (_point(one, it, {}) for one in documents for it in one.passages[1:]), version)
 
@@ -41,28 +40,6 @@ def points_of(document: IndexedDocument) -> list[wire.PointStruct]:
     """As they are when all of them are written; whose they are is not in them yet."""
     finished: dict[str, object] = {**_header(document), COMPLETE: True}
     return [_point(document, one, {} if one.passage.number else finished) for one in document.passages]
-
-
-def of_several_passages(documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Those that have to be looked after."""
-    return [one for one in documents if len(one.passages) > 1 or one.replaces > 1]
-
-
-def leftovers(document: IndexedDocument, standing: DocumentHeader | None) -> Iterable[PassageId]:
-    """What has no business there any more, given which header stands now: passages beyond its last."""
-    header = document.header
-    if standing is None or standing.version > header.version:
-        first, last = (standing.passages if standing else 0), len(document.passages)
-    else:
-        first, last = len(document.passages), document.replaces
-    return (PassageId(header.key, number) for number in range(first, last))
-
-
-async def remove_versions(points: TenantPoints, ids: Sequence[PassageId], version: int) -> None:
-    """Of these, what is not newer."""
-    for start in range(0, len(ids), MOST_POINTS):
-        batch = ids[start : start + MOST_POINTS]
-        await points.remove(wire.Filter(must=[among(batch), version_between(0, version)]))
 
 
 async def complete(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
