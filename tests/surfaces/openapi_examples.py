@@ -20,7 +20,7 @@ from schemathesis.engine.run import PhaseName
 
 from tests.conftest import fresh_database
 from tests.surfaces.openapi_checks import a_sync_ends, is_a_fault
-from tests.surfaces.openapi_installation import MANY, SKILL_IDS, furnished_service
+from tests.surfaces.openapi_installation import DOCUMENT_IDS, MANY, SKILL_IDS, Furnished, furnished_service
 from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.settings import Settings
 
@@ -54,10 +54,10 @@ class Asked:
         return any(200 <= status < 300 or status == 409 for status in self.statuses)
 
 
-def ask_everything(url: str, examples: int, seed: int, *, edges: bool) -> dict[str, Asked]:
+def ask_everything(service: Furnished, examples: int, seed: int, *, edges: bool) -> dict[str, Asked]:
     """All operations, whatever there will be; with `edges` also at the edges of their schemas, for longer."""
-    config = schemathesis.Config.from_dict(_configuration(examples, seed, edges=edges))
-    schema = schemathesis.openapi.from_url(f"{url}/openapi.json", config=config)
+    config = schemathesis.Config.from_dict(_configuration(service.token, examples, seed, edges=edges))
+    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json", config=config)
     schemathesis.check(a_sync_ends)
     schema.hook("filter_failure")(is_a_fault)
     asked: dict[str, Asked] = defaultdict(Asked)
@@ -71,23 +71,27 @@ def ask_everything(url: str, examples: int, seed: int, *, edges: bool) -> dict[s
     return dict(asked)
 
 
-def _configuration(examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
+def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
     """Half of the names and numbers are of things that are there."""
-    number, skill, query = ({"dictionary": name, "probability": 0.5} for name in ("numbers", "skills", "queries"))
+    names = ("numbers", "skills", "queries", "documents")
+    number, skill, query, document = ({"dictionary": name, "probability": 0.5} for name in names)
     return {
         "seed": seed,
+        "auth": {"openapi": {"HTTPBearer": {"bearer": token}}},
         "cache": {"enabled": False},
         "output": {"sanitization": {"enabled": False}},
         "dictionaries": {
             "numbers": {"values": list(range(1, MANY))},
             "skills": {"values": list(SKILL_IDS)},
             "queries": {"values": list(QUERIES)},
+            "documents": {"values": list(DOCUMENT_IDS)},
             "hostile": {"values": list(HOSTILE)},
         },
         "parameters": {
             **{f"path.{name}": number for name in NUMBERS_IN_PATHS},
             **dict.fromkeys(("path.skill_id", "body.into", "body.skill_ids[*]"), skill),
             **dict.fromkeys(("query.query", "body.query"), query),
+            "path.document_id": document,
         },
         "generation": {
             "max-examples": examples,
@@ -137,8 +141,8 @@ def main() -> int:
     model = os.environ.get("TOOLSCRIPT_TEST_MODEL", engines.embedding_model)
     with fresh_database(engines, "template1") as database:
         upgrade(database)
-        with furnished_service(engines, database, model) as url:
-            asked = ask_everything(url, arguments.examples, arguments.seed, edges=True)
+        with furnished_service(engines, database, model) as service:
+            asked = ask_everything(service, arguments.examples, arguments.seed, edges=True)
     answers = sum(one.statuses.total() for one in asked.values())
     failures = sum(len(one.failures) for one in asked.values())
     took = time.monotonic() - started

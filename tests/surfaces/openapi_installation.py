@@ -2,33 +2,62 @@
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
 
 from tests.conftest import Installation, fresh_installation
 from tests.surfaces.conftest import fill
 from tests.surfaces.skills.scenes import SKILLS, suggest
 from tests.surfaces.skills.scenes import described as described_skill
 from tests.surfaces.sources.scenes import catalog, described, serving, write_config
+from tests.token_issuer import an_issuer
 from tests.whole import commands
 from toolscript.settings import Settings
 
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40
+DOCUMENT_IDS = tuple(f"document/{number}" for number in range(MANY))
+A_DAY = 24 * 3600
 # What a sync may ask is left out before anything is started: requests at random reach no server.
 SERVERS = {"unset": {"command": "nothing", "env": {"KEY": "${NOBODY_SET_THIS}"}}}
 
 
+class Furnished(NamedTuple):
+    """`token` is that of a tenant with documents."""
+
+    url: str
+    token: str
+
+
 @contextmanager
-def furnished_service(engines: Settings, database: str, model: str) -> Iterator[str]:
-    """`toolscript serve` as a process; its address."""
+def furnished_service(engines: Settings, database: str, model: str) -> Iterator[Furnished]:
+    """`toolscript serve` as a process."""
+    issuer = an_issuer()
     with fresh_installation(engines, database, model) as fresh, tempfile.TemporaryDirectory() as folder:
         asyncio.run(furnish(fresh))
         servers = write_config(Path(folder) / "servers.json", SERVERS)
-        more = {"TOOLSCRIPT_SYNC_CONFIG": servers, "TOOLSCRIPT_HOLD_CHANGES": "true"}
+        more = {
+            "TOOLSCRIPT_SYNC_CONFIG": servers,
+            "TOOLSCRIPT_HOLD_CHANGES": "true",
+            "TOOLSCRIPT_JWT_KEYS": str(issuer.write(Path(folder) / "keys.json")),
+            "TOOLSCRIPT_JWT_ISSUER": issuer.name,
+        }
         with commands.serving({**fresh.environment, **more}) as url:
-            yield url
+            furnished = Furnished(url, issuer.token("acme", exp=int(time.time()) + A_DAY))
+            put_documents(furnished)
+            yield furnished
+
+
+def put_documents(service: Furnished) -> None:
+    body = {"documents": [{"id": one, "text": f"About {one}."} for one in DOCUMENT_IDS]}
+    headers = {"authorization": f"Bearer {service.token}"}
+    answer = httpx2.put(f"{service.url}/documents", json=body, headers=headers, trust_env=False, timeout=60)
+    assert answer.json()["counts"]["created"] == MANY, answer.text
 
 
 async def furnish(installation: Installation) -> None:

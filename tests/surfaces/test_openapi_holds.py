@@ -10,31 +10,34 @@ from tests.conftest import fresh_database
 from tests.surfaces.openapi_checks import follow
 from tests.surfaces.openapi_examples import ask_everything, report
 from tests.surfaces.openapi_hostile import Hostile, hostile_requests
-from tests.surfaces.openapi_installation import furnished_service
+from tests.surfaces.openapi_installation import DOCUMENT_IDS, Furnished, furnished_service
 from toolscript.settings import Settings
 
 pytestmark = pytest.mark.requirement("API-003")
 
 SEED = 20261115
 EXAMPLES = 25
-KNOWN = {"skill_id": "calendar", "tool_id": "1", "suggestion_id": "1", "change_id": "1", "job_id": "1"}
+KNOWN = {
+    **{"skill_id": "calendar", "tool_id": "1", "suggestion_id": "1", "change_id": "1", "job_id": "1"},
+    "document_id": DOCUMENT_IDS[0],
+}
 
 
 @pytest.fixture(scope="module")
-def service(engines: Settings, migrated_database: str, model_folder: str) -> Iterator[str]:
+def service(engines: Settings, migrated_database: str, model_folder: str) -> Iterator[Furnished]:
     with (
         fresh_database(engines, migrated_database) as database,
-        furnished_service(engines, database, model_folder) as url,
+        furnished_service(engines, database, model_folder) as furnished,
     ):
-        yield url
+        yield furnished
 
 
 @pytest.fixture(scope="module")
-def openapi(service: str) -> dict[str, Any]:
-    return dict(httpx2.get(f"{service}/openapi.json", trust_env=False).json())
+def openapi(service: Furnished) -> dict[str, Any]:
+    return dict(httpx2.get(f"{service.url}/openapi.json", trust_env=False).json())
 
 
-def test_every_answer_of_every_operation_is_as_documented(service: str, openapi: dict[str, Any]) -> None:
+def test_every_answer_of_every_operation_is_as_documented(service: Furnished, openapi: dict[str, Any]) -> None:
     asked = ask_everything(service, EXAMPLES, SEED, edges=False)
     assert {name: one.failures for name, one in asked.items() if one.failures} == {}, report(asked)
     operations = {f"{method.upper()} {path}" for path, found in openapi["paths"].items() for method in found}
@@ -43,9 +46,10 @@ def test_every_answer_of_every_operation_is_as_documented(service: str, openapi:
 
 
 def test_what_parsers_databases_and_encoders_choke_on_is_answered_as_documented(
-    service: str, openapi: dict[str, Any]
+    service: Furnished, openapi: dict[str, Any]
 ) -> None:
-    with httpx2.Client(base_url=service, trust_env=False) as client:
+    headers = {"authorization": f"Bearer {service.token}"}
+    with httpx2.Client(base_url=service.url, headers=headers, trust_env=False) as client:
         wrong = [said for one in hostile_requests(openapi, KNOWN) if (said := _undocumented(client, one))]
     assert wrong == []
 

@@ -11,8 +11,9 @@ from toolscript.model.words import UNSPACED, terms_of_word, without_stop_words, 
 # All of it is part of the index fingerprint: raise it whenever a text is cut, embedded or indexed differently.
 PASSAGES_VERSION = 1
 
-# Letters of a passage. One of an unspaced script says as much, and costs a model as much, as three others.
-MOST_LETTERS = 1_200
+# Letters of a passage: a shorter one has fewer of a query's words, and of a longer one a model reads but a part.
+# One of an unspaced script says as much, and costs a model as much, as three others.
+MOST_LETTERS = 1_600
 UNSPACED_COUNTS = 3
 # A border is looked for in the second half; what is left over and shorter than this joins the passage before it.
 FEWEST_SHARE = 0.5
@@ -22,7 +23,7 @@ MOST_TITLE = 300
 MOST_OF_A_WORD = K1 + 1
 MOST_MARKS = 32
 
-FIELDS: Mapping[str, Field] = {"title": Field(2.0, 0.3, 14.0), "text": Field(1.0, 0.75, 110.0)}
+FIELDS: Mapping[str, Field] = {"title": Field(2.0, 0.3, 14.0), "text": Field(1.0, 0.75, 140.0)}
 
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 _HEADING = re.compile(r"(?<=\n)(?=#{1,6} )")

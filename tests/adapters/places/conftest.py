@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from tests.clusters import NODES, Cluster, fresh_cluster
-from toolscript.adapters.qdrant import DocumentLayout, Qdrant, QdrantDocuments, connect, open_documents
+from toolscript.adapters.qdrant import DocumentLayout, Qdrant, QdrantDocuments, connect, open_documents, wire
 from toolscript.adapters.qdrant.documents.moving import Patience, QdrantPlaces
+from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.model.document_cards import DocumentCard
+from toolscript.model.tenancy import Tenant
 from toolscript.testing import HashEmbedder
 
 SHARDS = 2
@@ -39,7 +41,7 @@ class Spread:
         return QdrantPlaces(qdrant or self.nodes[0], self.collection, LAYOUT, SOON)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def spread(cluster: Cluster) -> AsyncIterator[Spread]:
     """The cluster goes with everything in it."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
@@ -49,3 +51,7 @@ async def spread(cluster: Cluster) -> AsyncIterator[Spread]:
             await stack.enter_async_context(connect("http://127.0.0.1", cluster.grpc_port(node))) for node in NODES
         ]
         yield Spread(nodes, [await open_documents(node, alias, card, LAYOUT) for node in nodes])
+
+
+def in_shard(spread: Spread, tenant: Tenant, key: wire.ShardKey) -> TenantPoints:
+    return TenantPoints(spread.nodes[0], spread.collection, tenant).in_shard(key)

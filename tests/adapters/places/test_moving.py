@@ -3,18 +3,12 @@
 import pytest
 
 from tests.adapters.places.busy_client import BusyClient
-from tests.adapters.places.conftest import SHARDS, Spread
-from toolscript.adapters.qdrant import wire
+from tests.adapters.places.conftest import SHARDS, Spread, in_shard
 from toolscript.adapters.qdrant.documents.places import own_key, shared_key
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
+from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING
 from toolscript.model.tenancy import Tenant
 
 MOVED = Tenant("moved")
-EVERYTHING = wire.Filter()
-
-
-def in_shard(spread: Spread, tenant: Tenant, key: wire.ShardKey) -> TenantPoints:
-    return TenantPoints(spread.nodes[0], spread.collection, tenant, SHARDS).in_shard(key)
 
 
 def neighbour_of(tenant: Tenant) -> Tenant:

@@ -180,6 +180,7 @@ def test_a_token_that_is_not_believed_ends_it_and_is_never_shown(library: Comman
         shown, said = library(*arguments, code=2, token="hunter2")
         assert "401 UNAUTHORIZED" in said
         assert "hunter2" not in shown + said
+    library("search", "sea", "--token", TOKEN, token="hunter2")
     _, said = library("search", "x", code=2, token="hunter2\n\u1234")
     assert "TOOLSCRIPT_TOKEN cannot be used" in said
     assert "hunter2" not in said

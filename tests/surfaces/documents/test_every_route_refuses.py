@@ -1,7 +1,7 @@
 """Every route of documents refuses whoever is not certainly a caller, before anything of the request is read.
 
 Which routes there are is asked of the API itself: one that is added later is tried by itself. The same through a
-real `serve`: tests/whole/tenants/test_strangers.py.
+real `serve`: tests/whole/tenants/test_running_service.py.
 """
 
 import itertools

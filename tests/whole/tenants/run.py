@@ -25,19 +25,6 @@ from tests.whole.tenants.world import members
 from tests.whole.tenants.writing import Writers, differences
 
 SHOWN = 12
-# Of these nothing can be found: what is asked for is another tenant's, or nobody is let in.
-EMPTY = frozenset(
-    {
-        "word of another, keyword",
-        "filter for another",
-        "anything but own",
-        "cursor of another",
-        "document of another",
-        "tenant in the body",
-        "bad token",
-        "no token",
-    }
-)
 
 
 @dataclass(frozen=True)

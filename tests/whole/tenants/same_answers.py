@@ -38,6 +38,7 @@ class Comparison:
     issuer: Issuer
     settings: Settings
     sizes: Sequence[int]
+    thorough: bool = True
     filled: list[int] = field(default_factory=list)
     first: dict[int, list[str]] = field(default_factory=dict)
     compared: int = 0
@@ -52,9 +53,12 @@ class Comparison:
 
     async def in_all_states(self, state: str) -> None:
         """As the service is, warm, and after a restart, when it remembers nothing."""
-        await self._compare(f"{state}, warm")
+        if self.thorough:
+            await self._compare(f"{state}, warm")
         await until_settled(self.settings)
         await self._compare(f"{state}, settled")
+        if not self.thorough and NEIGHBOUR not in state:
+            return
         await asyncio.to_thread(self.service.restart)
         await self._compare(f"{state}, started anew")
 
@@ -121,14 +125,17 @@ async def compare(comparison: Comparison, neighbour: int) -> None:
     await comparison.fill()
     await comparison.in_all_states("alone")
     await comparison.neighbour_comes(neighbour)
-    await comparison.in_all_states(f"beside {neighbour} documents")
+    await comparison.in_all_states(f"beside a {NEIGHBOUR} of {neighbour} documents")
     await comparison.neighbour_goes(neighbour)
     await comparison.in_all_states("alone again")
 
 
-def compared(installation: Installation, sizes: Sequence[int], neighbour: int, dimensions: int) -> Comparison:
+def compared(
+    installation: Installation, sizes: Sequence[int], neighbour: int, dimensions: int, *, thorough: bool = True
+) -> Comparison:
+    """Less than `thorough`: not in every state, and started anew once."""
     with served(installation, dimensions=dimensions) as (service, issuer):
-        comparison = Comparison(service, issuer, installation.settings, sizes)
+        comparison = Comparison(service, issuer, installation.settings, sizes, thorough)
         asyncio.run(compare(comparison, neighbour))
         return comparison
 

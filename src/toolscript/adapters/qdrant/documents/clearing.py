@@ -6,13 +6,12 @@ from typing import Any
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.documents.ids import passage_id
 from toolscript.adapters.qdrant.documents.payload import VERSION
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints, among, version_between
+from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING, Span, TenantPoints, among
 from toolscript.model.progress import OnProgress, Progress
 
 PAGE = 500
 # Pages more than there were at first, for what is written meanwhile: whoever writes without end is not waited for.
 MORE = 20
-EVERYTHING = wire.Filter()
 
 
 async def clear(points: TenantPoints, on_progress: OnProgress) -> int:
@@ -20,10 +19,10 @@ async def clear(points: TenantPoints, on_progress: OnProgress) -> int:
     total = await points.count(EVERYTHING, exact=True)
     removed = 0
     for _ in range(total // PAGE + MORE):
-        page = await points.scroll(EVERYTHING, PAGE)
+        page = await points.scroll(EVERYTHING, PAGE, fields=[VERSION])
         if not page:
             break
-        await points.remove(wire.Filter(must=[_these(page)]))
+        await points.remove_versions([_all_of(page)])
         removed += len(page)
         on_progress(Progress("passages removed", removed, max(total, removed)))
     return removed
@@ -42,8 +41,7 @@ async def clear_moved(shared: TenantPoints, own: TenantPoints, on_progress: OnPr
         if not page:
             break
         await _put_newer(page, shared, own)
-        newest = max(_version(point) for point in page)
-        await shared.remove(wire.Filter(must=[_these(page), version_between(0, newest)]))
+        await shared.remove_versions([_all_of(page)])
         removed += len(page)
         on_progress(Progress("passages removed where they were", removed, max(total, removed)))
 
@@ -55,6 +53,11 @@ async def _put_newer(page: Sequence[Any], shared: TenantPoints, own: TenantPoint
     if newer:
         for point in await shared.whole(wire.Filter(must=[_these(newer)]), len(newer)):
             await own.put([point], _version(point))
+
+
+def _all_of(page: Sequence[Any]) -> Span:
+    """What is written while they are removed is newer, and stays."""
+    return Span([passage_id(point.id) for point in page], 0, max(_version(point) for point in page))
 
 
 def _these(page: Sequence[Any]) -> wire.Condition:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.payload import HEAD, META, TENANT, path
+from toolscript.adapters.qdrant.documents.payload import GONE, HEAD, META, TENANT, path
 from toolscript.adapters.qdrant.values import to_value
 from toolscript.errors import SetupError
 from toolscript.model.document_cards import DocumentCard
@@ -16,7 +16,7 @@ from toolscript.model.document_cards import DocumentCard
 DENSE, WORDS = "dense", "words"
 
 # A tenant with fewer kilobytes of vectors than this is scanned: nothing is missed, in about a graph's time.
-SCAN_BELOW_KB = 10_000
+SCAN_BELOW_KB = 100_000
 # A tenant with fewer passages than this: their words are read one by one. The lists of the others' words are long.
 READ_BELOW = 20_000
 INDEX_FROM_KB = 10_000
@@ -95,6 +95,7 @@ def field_requests(name: str, layout: DocumentLayout) -> list[wire.CreateFieldIn
     fields = [
         (TENANT, wire.FieldType.FieldTypeKeyword, tenant),
         (HEAD, *_KINDS["bool"]),
+        (GONE, *_KINDS["bool"]),
         *((path(META, field), *_KINDS[kind]) for field, kind in (layout.fields or {}).items()),
     ]
     return [

@@ -18,12 +18,11 @@ from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Stage
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout
 from toolscript.adapters.qdrant.documents.payload import TENANT
 from toolscript.adapters.qdrant.documents.places import ask, make_key, own_key, shared_key
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
+from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING, TenantPoints
 from toolscript.errors import Conflict, IndexUnavailable, NotFound, SetupError
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.model.tenancy import Tenant
 
-EVERYTHING = wire.Filter()
 ATTEMPTS = 3
 
 logger = logging.getLogger(__name__)

@@ -5,6 +5,8 @@ one of a document is its header, too, and has the rest.
 """
 
 TENANT = "tenant"
+# Of a point that is about to be removed, and has nothing else any more but its tenant and version.
+GONE = "gone"
 HEAD = "head"
 VERSION = "version"
 TEXT, START, END = "text", "start", "end"

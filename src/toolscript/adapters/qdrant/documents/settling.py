@@ -15,7 +15,7 @@ from typing import Any
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.documents.ids import passage_id
 from toolscript.adapters.qdrant.documents.payload import HASH, PASSAGES, VERSION
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints, among, version_between
+from toolscript.adapters.qdrant.documents.tenant_points import Span, TenantPoints, among
 from toolscript.adapters.qdrant.documents.writing import complete
 from toolscript.model.document_points import IndexedDocument, PassageId
 from toolscript.model.documents import DocumentHeader
@@ -51,22 +51,22 @@ async def settled(points: TenantPoints, documents: Sequence[IndexedDocument]) ->
     return _as_newest([one for one in documents if one.header.key not in done], there)
 
 
-def not_newer(header: DocumentHeader) -> wire.Condition:
+def not_newer(header: DocumentHeader) -> Span:
     """All of a document as far as it is that of this header: what is written meanwhile stays."""
     ids = [PassageId(header.key, number) for number in range(header.passages)]
-    return wire.Condition(filter=wire.Filter(must=[among(ids), version_between(0, header.version)]))
+    return Span(ids, 0, header.version)
 
 
 async def _written(points: TenantPoints, documents: Sequence[IndexedDocument]) -> Stands:
-    """A header that is not there was removed by somebody else.
+    """What is not there was removed by somebody else.
 
     Or its tenant is being moved: then there is a moment in which what was written last is not seen yet.
     """
-    heads = [PassageId(one.header.key, 0) for one in documents]
-    ids = [it for one in documents for it in (*_own(one), _end(one))]
+    own = [it for one in documents for it in _own(one)]
+    ids = [*own, *map(_end, documents)]
     there = await _seen(points, ids)
     for _ in range(UNSEEN_TRIES):
-        if all(head in there for head in heads):
+        if all(id_ in there for id_ in own):
             break
         await asyncio.sleep(UNSEEN_SECONDS)
         there = await _seen(points, ids)
@@ -148,7 +148,7 @@ async def _further(points: TenantPoints, first: PassageId) -> list[PassageId]:
 
 async def _remove(points: TenantPoints, ids: Iterable[PassageId], least: int, most: int) -> None:
     for batch in _batches(list(ids)):
-        await points.remove(wire.Filter(must=[among(batch), version_between(least, most)]))
+        await points.remove_versions([Span(batch, least, most)])
 
 
 def _batches(ids: Sequence[PassageId]) -> Iterator[Sequence[PassageId]]:

@@ -24,7 +24,7 @@ from toolscript.adapters.qdrant.documents.payload import (
     VERSION,
 )
 from toolscript.adapters.qdrant.documents.settling import not_newer, settled
-from toolscript.adapters.qdrant.documents.tenant_points import Query, TenantPoints, among
+from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING, Query, TenantPoints, among
 from toolscript.adapters.qdrant.values import Payload
 from toolscript.errors import IndexUnavailable
 from toolscript.model.document_points import (
@@ -46,7 +46,6 @@ SAMPLE = 2_000
 COUNTED_BELOW = 50_000
 MOST_IDS = 1_000
 WRITE_TRIES = 5
-EVERYTHING = wire.Filter()
 IS_HEAD = wire.Condition(field=wire.FieldCondition(key=HEAD, match=wire.Match(boolean=True)))
 
 
@@ -105,7 +104,7 @@ class QdrantTenantDocuments:
     async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
         found = await self.headers(keys)
         for batch in _whole_documents(list(found.values())):
-            await self._points.remove(wire.Filter(should=[not_newer(header) for header in batch]))
+            await self._points.remove_versions([not_newer(header) for header in batch])
         return [key for key in keys if key in found]
 
     async def erase(self) -> None:

@@ -12,14 +12,16 @@ from typing import Any
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, translated
 from toolscript.adapters.qdrant.documents.ids import point_id
-from toolscript.adapters.qdrant.documents.payload import TENANT, VERSION
+from toolscript.adapters.qdrant.documents.payload import GONE, TENANT, VERSION
 from toolscript.adapters.qdrant.documents.places import only, shard_selector
 from toolscript.adapters.qdrant.values import to_value
 from toolscript.errors import IndexRejected
 from toolscript.model.document_points import PassageId
 from toolscript.model.tenancy import Tenant
 
+EVERYTHING = wire.Filter()
 NO_PAYLOAD = wire.WithPayloadSelector(enable=False)
+IS_GONE = wire.Condition(field=wire.FieldCondition(key=GONE, match=wire.Match(boolean=True)))
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,15 @@ class Query:
     where: wire.Filter
     limit: int
     params: wire.SearchParams | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """Points, and which of their versions is meant."""
+
+    ids: Sequence[PassageId]
+    least: int
+    most: int
 
 
 class TenantPoints:
@@ -87,7 +98,9 @@ class TenantPoints:
             filter=self._own(where),
             limit=limit,
             offset=None if since is None else point_id(since),
-            with_payload=wire.WithPayloadSelector(include=wire.PayloadIncludeSelector(fields=[TENANT, *fields])),
+            with_payload=wire.WithPayloadSelector(
+                include=wire.PayloadIncludeSelector(fields=[TENANT, GONE, *fields])
+            ),
             with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[vector]))
             if vector
             else None,
@@ -96,7 +109,7 @@ class TenantPoints:
         points: Sequence[Any] = (await self._call("Scroll", request)).result
         if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
             raise IndexRejected("Qdrant answered with what is another tenant's")
-        return points
+        return [point for point in points if GONE not in point.payload]
 
     async def whole(self, where: wire.Filter, limit: int) -> list[wire.PointStruct]:
         """Points as they could be put again."""
@@ -130,17 +143,46 @@ class TenantPoints:
         )
         await self._call("Upsert", request)
 
-    async def set_fields(self, where: wire.Filter, fields: dict[str, object]) -> None:
-        request = wire.SetPayloadPoints(
+    async def replace(self, points: Sequence[wire.PointStruct], version: int) -> None:
+        """Where exactly this version is there."""
+        for point in points:
+            point.payload[TENANT].CopyFrom(to_value(self.tenant.name))
+            point.payload[VERSION].CopyFrom(to_value(version))
+        request = wire.UpsertPoints(
             collection_name=self._collection,
             wait=True,
-            payload={name: to_value(value) for name, value in fields.items()},
-            points_selector=wire.PointsSelector(filter=self._own(where)),
+            points=points,
+            update_filter=self._own(wire.Filter(must=[version_between(version, version)])),
+            update_mode=wire.UpdateMode.UpdateOnly,
             shard_key_selector=self._shard,
         )
-        await self._call("SetPayload", request)
+        await self._call("Upsert", request)
+
+    async def remove_versions(self, spans: Sequence[Span]) -> None:
+        """Of these points what has one of these versions.
+
+        They are marked, then what is marked is removed: of a write that chooses among ids by a filter the engine
+        keeps a record which it cannot read any more when it starts again after a crash.
+        """
+        marks = [wire.PointsUpdateOperation(upsert=self._mark(span)) for span in spans]
+        marked = wire.PointsSelector(filter=self._own(wire.Filter(must=[IS_GONE])))
+        away = wire.PointsUpdateOperation.DeletePoints(points=marked, shard_key_selector=self._shard)
+        operations = [*marks, wire.PointsUpdateOperation(delete_points=away)]
+        request = wire.UpdateBatchPoints(collection_name=self._collection, wait=True, operations=operations)
+        await self._call("UpdateBatch", request)
+
+    def _mark(self, span: Span) -> wire.PointsUpdateOperation.PointStructList:
+        payload = {TENANT: to_value(self.tenant.name), VERSION: to_value(span.most), GONE: to_value(True)}
+        nothing = wire.Vectors(vectors=wire.NamedVectors(vectors={}))
+        return wire.PointsUpdateOperation.PointStructList(
+            points=[wire.PointStruct(id=point_id(id_), vectors=nothing, payload=payload) for id_ in span.ids],
+            update_filter=self._own(wire.Filter(must=[version_between(span.least, span.most)])),
+            update_mode=wire.UpdateMode.UpdateOnly,
+            shard_key_selector=self._shard,
+        )
 
     async def remove(self, where: wire.Filter) -> None:
+        """`where` chooses by no ids: see `remove_versions`."""
         request = wire.DeletePoints(
             collection_name=self._collection,
             wait=True,

@@ -23,7 +23,7 @@ from toolscript.adapters.qdrant.documents.payload import (
     START,
     TEXT,
 )
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints, among, version_between
+from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.adapters.qdrant.values import to_value
 from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
 
@@ -38,14 +38,14 @@ async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocumen
 
 def points_of(document: IndexedDocument) -> list[wire.PointStruct]:
     """As they are when all of them are written; whose they are is not in them yet."""
-    finished: dict[str, object] = {**_header(document), COMPLETE: True}
+    finished = _finished(document)
     return [_point(document, one, {} if one.passage.number else finished) for one in document.passages]
 
 
 async def complete(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
-    for one in documents:
-        head = wire.Filter(must=[among([PassageId(one.header.key, 0)]), version_between(version, version)])
-        await points.set_fields(head, {COMPLETE: True, PASSAGES: len(one.passages)})
+    heads = [_point(one, one.passages[0], _finished(one)) for one in documents]
+    for start in range(0, len(heads), MOST_POINTS):
+        await points.replace(heads[start : start + MOST_POINTS], version)
 
 
 async def _put(points: TenantPoints, structs: Iterable[wire.PointStruct], version: int) -> None:
@@ -64,6 +64,10 @@ def _header(document: IndexedDocument) -> dict[str, object]:
         PASSAGES: reach,
         COMPLETE: reach == 1,
     }
+
+
+def _finished(document: IndexedDocument) -> dict[str, object]:
+    return {**_header(document), PASSAGES: len(document.passages), COMPLETE: True}
 
 
 def _point(document: IndexedDocument, indexed: IndexedPassage, more: dict[str, object]) -> wire.PointStruct:

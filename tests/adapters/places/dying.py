@@ -1,0 +1,47 @@
+"""A way to the engine that ends in the middle: whoever uses it is as dead as if it had been killed there."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolscript.adapters.qdrant import Qdrant
+
+
+class Killed(BaseException):
+    """Nothing of ours catches it."""
+
+
+@dataclass
+class Death:
+    """At the so-many-th call of a method: before it is sent, or when it is done but nobody hears of it."""
+
+    method: str
+    turn: int
+    after: bool
+    seen: int = field(default=0)
+
+    async def around(self, name: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        self.seen += name == self.method
+        dies = name == self.method and self.seen == self.turn
+        if dies and not self.after:
+            raise Killed
+        answer = await call()
+        if dies:
+            raise Killed
+        return answer
+
+
+def dying(qdrant: Qdrant, death: Death) -> Qdrant:
+    return Qdrant(_Stub(qdrant.points, death), _Stub(qdrant.collections, death), qdrant.timeout_seconds)
+
+
+@dataclass(frozen=True)
+class _Stub:
+    stub: Any
+    death: Death
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await self.death.around(name, lambda: getattr(self.stub, name)(*args, **kwargs))
+
+        return call

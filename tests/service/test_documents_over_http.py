@@ -1,0 +1,71 @@
+"""Whoever measures documents over HTTP hears of everything that would make the figures worthless."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from toolscript.errors import EmbedderUnavailable, SetupError
+from toolscript.model.document_cards import DocumentCard
+from toolscript.model.models import Vector
+from toolscript.model.tenancy import Tenant
+from toolscript.search.documents.search import DocumentSearch
+from toolscript.service.documents_over_http import DocumentsOverHttp, documents_over_http
+from toolscript.surfaces.http.callers import callers_of
+from toolscript.surfaces.http.document_parts import DocumentRoutes
+from toolscript.surfaces.http.health import Health
+from toolscript.sync.documents import DocumentDesk
+from toolscript.testing import HashEmbedder
+from toolscript.testing.documents import MemoryDocuments
+from toolscript.testing.request_budget import MemoryRequestBudget
+from toolscript.testing.spans import MemorySpans
+from toolscript.testing.tenants import MemoryTenants
+
+HYBRID = {"search_type": "hybrid", "fusion": "zscore"}
+
+
+class FailingQueries(HashEmbedder):
+    async def embed_query(self, text: str) -> Vector:
+        raise EmbedderUnavailable(f"no vector for {text}")
+
+
+async def all_is_well() -> Health:
+    return Health({})
+
+
+def routes(embedder: HashEmbedder) -> DocumentRoutes:
+    index = MemoryDocuments(DocumentCard(embedder.model))
+    return DocumentRoutes(
+        DocumentSearch(embedder, index, spans=MemorySpans(), cursor_secret=b"secret"),
+        DocumentDesk(embedder, index, MemoryTenants()),
+        callers_of(None, MemoryRequestBudget(), debug_bypass=True),
+        all_is_well,
+    )
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[DocumentsOverHttp]:
+    async with documents_over_http(routes(HashEmbedder()), Tenant("judged")) as opened:
+        yield opened
+
+
+async def test_what_is_put_is_found_by_its_id(api: DocumentsOverHttp) -> None:
+    await api.put([{"id": "w", "title": "Whales", "text": "they sing"}, {"id": "t", "text": "tax returns"}])
+    assert (await api.search("whales sing", 10, HYBRID))[0] == "w"
+    assert await api.search("tax", 1, {"search_type": "keyword"}) == ["t"]
+
+
+async def test_a_document_that_is_refused_ends_the_measurement(api: DocumentsOverHttp) -> None:
+    with pytest.raises(SetupError, match="not all documents were taken"):
+        await api.put([{"id": "w", "text": "whales"}, {"id": "empty", "text": " "}])
+
+
+async def test_a_search_that_is_refused_ends_the_measurement(api: DocumentsOverHttp) -> None:
+    with pytest.raises(SetupError, match="the API answered 4"):
+        await api.search("whales", 10, {"search_type": "keyword", "fusion": "rrf"})
+
+
+async def test_a_search_without_one_of_its_parts_ends_the_measurement() -> None:
+    async with documents_over_http(routes(FailingQueries()), Tenant("judged")) as api:
+        await api.put([{"id": "w", "text": "whales"}])
+        with pytest.raises(SetupError, match="embedding"):
+            await api.search("whales", 10, HYBRID)

@@ -1,0 +1,13 @@
+"""A small part of what tests/whole/tenants/killed_service.py does."""
+
+import pytest
+
+from tests.conftest import Installation
+from tests.whole.tenants.killed_service import DOCUMENTS, TENANTS, killed
+
+
+@pytest.mark.requirement("DOC-006")
+def test_whoever_kills_the_service_finds_documents_whole_once_they_are_sent_again(installation: Installation) -> None:
+    found = killed(installation, kills=2, seed=5)
+    assert found.wrong == []
+    assert len(found.acknowledged) == len(TENANTS) * DOCUMENTS
