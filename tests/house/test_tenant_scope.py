@@ -17,7 +17,7 @@ from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant
 from toolscript.adapters.qdrant.documents.payload import TENANT
-from toolscript.adapters.qdrant.documents.tenant_points import Query, TenantPoints
+from toolscript.adapters.qdrant.documents.tenant_points import Query, Span, TenantPoints
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.document_points import IndexedDocument, PassageAsk, PassageId
 from toolscript.model.filters import NO_FILTERS, FieldCondition, Filters
@@ -90,20 +90,20 @@ def test_every_method_that_sends_a_request_puts_the_tenant_into_it() -> None:
     tree = next(tree for name, tree in modules() if name == SCOPED)
     senders = [one for one in functions(tree) if _calls(one, "_call")]
     assert [one.name for one in senders if not _calls(one, "_own")] == []
-    assert {one.name for one in senders} >= {"query", "scroll", "count", "put", "set_fields", "remove"}
+    assert {one.name for one in senders} >= {"query", "scroll", "count", "put", "replace", "remove"}
 
 
 def _calls(function: Function, method: str) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == method for node in ast.walk(function))
 
 
-def is_of(tenant: str, where: wire.Filter) -> bool:
+def is_of(tenant: str, where: Any) -> bool:
     """Whether nothing but this tenant's can pass, whatever else is asked for."""
     own = wire.Condition(field=wire.FieldCondition(key=TENANT, match=wire.Match(keyword=tenant)))
     return own in where.must
 
 
-def filters_of(method: str, request: Any) -> list[wire.Filter]:
+def filters_of(method: str, request: Any) -> list[Any]:
     match method:
         case "QueryBatch":
             return [one.filter for one in request.query_points]
@@ -111,11 +111,17 @@ def filters_of(method: str, request: Any) -> list[wire.Filter]:
             return [request.filter]
         case "Upsert":
             return [request.update_filter]
-        case "SetPayload":
-            return [request.points_selector.filter]
         case "Delete":
             return [request.points.filter]
+        case "UpdateBatch":
+            return [_filter_of_operation(one) for one in request.operations]
     raise AssertionError(f"what of a {method} says whose it is?")
+
+
+def _filter_of_operation(operation: Any) -> Any:
+    if operation.HasField("upsert"):
+        return operation.upsert.update_filter
+    return operation.delete_points.points.filter
 
 
 def unscoped(sent: list[tuple[str, Any]], tenant: str) -> list[str]:
@@ -166,11 +172,14 @@ async def test_every_request_that_is_sent_names_its_tenant(qdrant_documents: qdr
         "Scroll",
         "Count",
         "Upsert",
-        "SetPayload",
+        "UpdateBatch",
         "Delete",
     }
     assert unscoped(recorder.sent, "ann") == []
     assert unscoped(recorder.sent, "bob") != []
+    # The engine keeps a record of every write, and of such a one it can never read it again.
+    written = [str(request) for method, request in recorder.sent if method in ("Upsert", "UpdateBatch", "Delete")]
+    assert [one for one in written if "has_id" in one] == []
 
 
 async def test_in_a_cluster_every_request_names_the_shards_of_its_tenant_too() -> None:
@@ -183,10 +192,18 @@ async def test_in_a_cluster_every_request_names_the_shards_of_its_tenant_too() -
     await points.whole(wire.Filter(), 10)
     await points.count(wire.Filter(), exact=True)
     await points.put([wire.PointStruct()], 1)
-    await points.set_fields(wire.Filter(), {"complete": True})
+    await points.replace([wire.PointStruct()], 1)
+    await points.remove_versions([Span([PassageId(key("long"), 0)], 0, 1)])
     await points.remove(wire.Filter())
-    requests = [one for _, request in recorder.sent for one in getattr(request, "query_points", [request])]
+    requests = [one for _, request in recorder.sent for one in _parts(request)]
     assert {one.shard_key_selector.shard_keys[0].keyword for one in requests} == {"own_ann"}
     assert len({one.shard_key_selector.fallback.keyword for one in requests}) == 1
     assert requests[0].shard_key_selector.fallback.keyword.startswith("shared_")
     assert unscoped(recorder.sent, "ann") == []
+
+
+def _parts(request: Any) -> list[Any]:
+    """What names a shard each."""
+    operations = getattr(request, "operations", [])
+    parts = [one.upsert if one.HasField("upsert") else one.delete_points for one in operations]
+    return parts or list(getattr(request, "query_points", [request]))

@@ -21,7 +21,7 @@ from toolscript.settings import Settings
 
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40
-DOCUMENT_IDS = tuple(f"document/{number}" for number in range(MANY))
+DOCUMENT_IDS = tuple(f"document-{number}" for number in range(MANY))
 A_DAY = 24 * 3600
 # What a sync may ask is left out before anything is started: requests at random reach no server.
 SERVERS = {"unset": {"command": "nothing", "env": {"KEY": "${NOBODY_SET_THIS}"}}}

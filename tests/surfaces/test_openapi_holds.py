@@ -18,7 +18,8 @@ pytestmark = pytest.mark.requirement("API-003")
 SEED = 20261115
 EXAMPLES = 25
 KNOWN = {
-    **{"skill_id": "calendar", "tool_id": "1", "suggestion_id": "1", "change_id": "1", "job_id": "1"},
+    "skill_id": "calendar",
+    **dict.fromkeys(("tool_id", "suggestion_id", "change_id", "job_id"), "1"),
     "document_id": DOCUMENT_IDS[0],
 }
 

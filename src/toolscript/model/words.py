@@ -8,7 +8,7 @@ and its surface form; a hit on both counts more than a hit on the stem alone.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from py_rust_stemmers import SnowballStemmer
@@ -118,9 +118,13 @@ _PIECE = re.compile(r"[^\W_]+")
 # The same in a text as it was written, where an accent may stand behind its letter.
 _LETTER = rf"[^\W{UNSPACED}][\u0300-\u036f]*"
 _WRITTEN_COMPOUND = re.compile(rf"(?:{_LETTER})+(?:[_\-./](?:{_LETTER})+)*|[{UNSPACED}]+")
+_WRITTEN_ASCII = re.compile(r"\w+(?:[-./]\w+)*", re.ASCII)
 _WRITTEN_PIECE = re.compile(r"(?:[^\W_][\u0300-\u036f]*)+")
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z][a-z])")
 _IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
+# A word, with where it begins and ends.
+Placed = tuple[str, int, int]
+
 _ENGLISH, _RUSSIAN = SnowballStemmer("english"), SnowballStemmer("russian")
 
 
@@ -139,19 +143,51 @@ def _words_of(text: str) -> list[str]:
     return [word[:MAX_WORD] for run in _COMPOUND.findall(_normal(text)) for word in _words_of_run(run)]
 
 
-def placed_words(text: str) -> Iterator[tuple[str, int, int]]:
+def placed_words(text: str) -> Iterator[Placed]:
     """The words of a text, each with where it begins and ends in the text as it was written."""
-    for run in _WRITTEN_COMPOUND.finditer(text):
-        if _is_plain(run.group()):
-            yield run.group().lower()[:MAX_WORD], run.start(), run.end()
-            continue
-        is_unspaced = _IS_UNSPACED.match(run.group())
-        places = list(_places_of_bigrams(*run.span()) if is_unspaced else _places_of_parts(text, *run.span()))
-        for start, end in places:
-            yield from ((word, start, end) for word in _words_of_part(text[start:end]))
-        if len(places) > 1 and not is_unspaced:
-            whole = "".join(text[start:end] for start, end in places)
-            yield _normal(whole).casefold()[:MAX_WORD], places[0][0], places[-1][1]
+    for run in _runs_in(text):
+        for word, start, end in _placed_in(run.group()):
+            yield word, run.start() + start, run.start() + end
+
+
+def placed_stems(text: str, wanted: Container[int]) -> Iterator[tuple[int, int, int]]:
+    """Of these stems' words, where each begins and ends. Most words are others, and known to be."""
+    for run in _runs_in(text):
+        for stem, start, end in _stems_in(run.group()):
+            if stem in wanted:
+                yield stem, run.start() + start, run.start() + end
+
+
+def _runs_in(text: str) -> Iterator[re.Match[str]]:
+    """The plainer expression says the same of a plain text, in a third of the time."""
+    return (_WRITTEN_ASCII if text.isascii() else _WRITTEN_COMPOUND).finditer(text)
+
+
+def _stems_in(run: str) -> Sequence[tuple[int, int, int]]:
+    """What is long is seldom there twice."""
+    return _stems_in_short(run) if len(run) <= MAX_WORD else _stems_of(_placed_in(run))
+
+
+@lru_cache(maxsize=100_000)
+def _stems_in_short(run: str) -> Sequence[tuple[int, int, int]]:
+    return _stems_of(_placed_in(run))
+
+
+def _stems_of(placed: Iterable[Placed]) -> Sequence[tuple[int, int, int]]:
+    return tuple((terms_of_word(word)[0], start, end) for word, start, end in placed)
+
+
+def _placed_in(run: str) -> Iterator[Placed]:
+    if _is_plain(run):
+        yield run.lower()[:MAX_WORD], 0, len(run)
+        return
+    is_unspaced = _IS_UNSPACED.match(run)
+    places = list(_places_of_bigrams(0, len(run)) if is_unspaced else _places_of_parts(run))
+    for start, end in places:
+        yield from ((word, start, end) for word in _words_of_part(run[start:end]))
+    if len(places) > 1 and not is_unspaced:
+        whole = "".join(run[start:end] for start, end in places)
+        yield _normal(whole).casefold()[:MAX_WORD], places[0][0], places[-1][1]
 
 
 def split_identifier(name: str) -> str:
@@ -208,8 +244,8 @@ def _places_of_bigrams(start: int, end: int) -> Iterator[tuple[int, int]]:
     yield from ((at, min(at + 2, end)) for at in range(start, max(end - 1, start + 1)))
 
 
-def _places_of_parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for piece in _WRITTEN_PIECE.finditer(text, start, end):
+def _places_of_parts(run: str) -> Iterator[tuple[int, int]]:
+    for piece in _WRITTEN_PIECE.finditer(run):
         at = piece.start()
         for camel in _CAMEL.finditer(piece.group()):
             yield at, piece.start() + camel.start()

@@ -71,8 +71,13 @@ class TenantPlaces(Protocol):
     async def passages(self, tenant: Tenant) -> int:
         """How many it has, wherever they lie."""
 
-    async def move_to_own_shard(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
-        """Moves them while they are searched and written; answers how many passages. Done twice is done once."""
+    async def move_to_own_shard(
+        self, tenant: Tenant, on_progress: OnProgress = silent, *, anew: bool = False
+    ) -> int:
+        """Moves them while they are searched and written; answers how many passages. Done twice is done once.
+
+        `anew`: an own shard that is dead is thrown away, and made again of what the shared one has.
+        """
 
     async def erase(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
         """Removes its passages from wherever they lie, and its own shard; answers how many there were."""

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from toolscript.service.serving import serve
     from toolscript.service.skills import export_skills, import_skills, open_skills, rebuild_skills, reclassify
     from toolscript.service.syncing import sync_file, sync_servers, watch_servers
+    from toolscript.service.tenants import (
+        erase_tenant,
+        export_tenant,
+        list_tenants,
+        make_tenant_keys,
+        move_tenant,
+        tenant_token,
+    )
     from toolscript.service.writing import doctor, drain, migrate, reindex, work
 
 __all__ = [
@@ -33,16 +41,21 @@ __all__ = [
     "decide_change",
     "doctor",
     "drain",
+    "erase_tenant",
     "evaluate",
     "evaluate_documents",
     "export_skills",
+    "export_tenant",
     "find_change",
     "find_documents",
     "find_skills",
     "find_tools",
     "import_skills",
     "list_changes",
+    "list_tenants",
+    "make_tenant_keys",
     "migrate",
+    "move_tenant",
     "open_skills",
     "put_documents",
     "rebuild_skills",
@@ -53,6 +66,7 @@ __all__ = [
     "show_document",
     "sync_file",
     "sync_servers",
+    "tenant_token",
     "watch_servers",
     "work",
 ]
@@ -66,16 +80,21 @@ _HOMES = {
     "decide_change": "changing",
     "doctor": "writing",
     "drain": "writing",
+    "erase_tenant": "tenants",
     "evaluate": "evaluating",
     "evaluate_documents": "evaluating_documents",
     "export_skills": "skills",
+    "export_tenant": "tenants",
     "find_change": "changing",
     "find_documents": "documents_asking",
     "find_skills": "asking",
     "find_tools": "asking",
     "import_skills": "skills",
     "list_changes": "changing",
+    "list_tenants": "tenants",
+    "make_tenant_keys": "tenants",
     "migrate": "writing",
+    "move_tenant": "tenants",
     "open_skills": "skills",
     "put_documents": "documents_asking",
     "rebuild_skills": "skills",
@@ -86,6 +105,7 @@ _HOMES = {
     "show_document": "documents_asking",
     "sync_file": "syncing",
     "sync_servers": "syncing",
+    "tenant_token": "tenants",
     "watch_servers": "syncing",
     "work": "writing",
 }

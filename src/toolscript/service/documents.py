@@ -22,10 +22,14 @@ from toolscript.sync.documents import DocumentDesk
 
 
 async def open_index(settings: Settings, engine: qdrant.Qdrant, model: ModelCard) -> qdrant.QdrantDocuments:
-    layout = qdrant.DocumentLayout(
+    alias, layout = settings.qdrant_documents_alias, document_layout(settings)
+    return await qdrant.open_documents(engine, alias, DocumentCard(model), layout)
+
+
+def document_layout(settings: Settings) -> qdrant.DocumentLayout:
+    return qdrant.DocumentLayout(
         settings.document_shards, settings.qdrant_replicas, qdrant.declared_fields(settings.document_fields)
     )
-    return await qdrant.open_documents(engine, settings.qdrant_documents_alias, DocumentCard(model), layout)
 
 
 @asynccontextmanager

@@ -1,5 +1,8 @@
 """A node of the cluster is killed while a tenant is being copied."""
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 
 from tests.adapters.places.busy_client import BusyClient
@@ -7,9 +10,27 @@ from tests.adapters.places.conftest import SHARDS, Spread, in_shard
 from tests.adapters.places.dying import Death, Killed, dying
 from tests.clusters import NODES, Cluster
 from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
 from toolscript.adapters.qdrant.documents.places import own_key, shared_key
 from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING
+from toolscript.errors import IndexRejected, IndexUnavailable
 from toolscript.model.tenancy import Tenant
+
+
+@pytest.mark.requirement("DOC-006")
+async def test_every_node_starts_again_after_it_was_killed_and_knows_all_that_was_written(
+    cluster: Cluster, spread: Spread
+) -> None:
+    client = BusyClient(Tenant("writes"), spread.indexes)
+    await client.fill()
+    async with client.going_on():
+        await client.reaches(100)
+    for node in NODES:
+        cluster.kill(node)
+        await cluster.start_again(node)
+    assert client.failures == []
+    assert await client.stored() == client.promised
+    assert await spread.places().passages(client.tenant) == await client.passages()
 
 
 @pytest.mark.parametrize("end", ["from", "to"])
@@ -22,8 +43,11 @@ async def test_a_copy_that_a_dead_node_has_ended_is_made_again(cluster: Cluster,
         await spread.places(dying(spread.nodes[0], begun)).move_to_own_shard(tenant)
     victim = await _node_of_copy(spread, end)
     cluster.kill(victim)
-    await cluster.start_again(victim)
-    await spread.places().move_to_own_shard(tenant)
+    survivor = spread.nodes[victim % len(NODES)]
+    async with asyncio.TaskGroup() as group:
+        # A node with a copy that was cut short is not ready before somebody throws it away.
+        group.create_task(cluster.start_again(victim))
+        await _until_moved(spread.places(survivor), tenant)
     assert await spread.places().own_shard(tenant)
     assert await client.stored() == client.promised
     assert await in_shard(spread, tenant, shared_key(tenant, SHARDS)).count(EVERYTHING, exact=True) == 0
@@ -36,3 +60,13 @@ async def _node_of_copy(spread: Spread, end: str) -> int:
     seen = [await node.collections.CollectionClusterInfo(request) for node in spread.nodes]
     (transfer, *_) = [one for view in seen for one in view.shard_transfers]
     return dict(zip([view.peer_id for view in seen], NODES, strict=True))[getattr(transfer, end)]
+
+
+async def _until_moved(places: QdrantPlaces, tenant: Tenant) -> None:
+    """As somebody would who is told to run it again once the node is back."""
+    async with asyncio.timeout(120):
+        while True:
+            with suppress(IndexUnavailable, IndexRejected):
+                await places.move_to_own_shard(tenant, anew=True)
+                return
+            await asyncio.sleep(0.2)

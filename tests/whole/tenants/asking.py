@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Ask:
-    """`nothing`: no hit may come, for only others have what is asked for. `raw` is sent as it is."""
+    """`nothing`: no hit may come, for only others have what is asked for. `token`: in place of the own one."""
 
     kind: str
     body: object = None
@@ -140,11 +140,14 @@ def _filter_for_another(_: Member, other: Member, chance: random.Random) -> Ask:
 
 def _anything_but_own(member: Member, __: Member, chance: random.Random) -> Ask:
     """Everybody else's documents pass this filter, and none of the caller's."""
-    unlike = {"field": "owner", "op": chance.choice(["ne", "nin"]), "value": member.marker}
-    unlike |= {"value": [member.marker]} if unlike["op"] == "nin" else {}
-    same = {"field": "owner", "op": "eq", "value": member.marker}
-    body: Json = {"filters": chance.choice([{"must": [unlike]}, {"must_not": [same]}])} | _maybe_query(chance)
-    return Ask("anything but own", body, nothing=True)
+    filters: Json = chance.choice(
+        [
+            {"must": [{"field": "owner", "op": "ne", "value": member.marker}]},
+            {"must": [{"field": "owner", "op": "nin", "value": [member.marker]}]},
+            {"must_not": [{"field": "owner", "op": "eq", "value": member.marker}]},
+        ]
+    )
+    return Ask("anything but own", {"filters": filters, **_maybe_query(chance)}, nothing=True)
 
 
 def _maybe_query(chance: random.Random) -> Json:
@@ -159,7 +162,9 @@ def _hostile_filter(_: Member, other: Member, chance: random.Random) -> Ask:
     name, op = chance.choice(HOSTILE_FIELDS), chance.choice(["eq", "ne", "exists", "contains", "in", "gt"])
     value: object = chance.choice([other.name, other.marker, *HOSTILE_TEXTS])
     value = {"exists": True, "in": [value], "gt": "2026-01-01"}.get(op, value)
-    body = {"filters": {chance.choice(["must", "should", "must_not"]): [{"field": name, "op": op, "value": value}]}}
+    body = {
+        "filters": {chance.choice(["must", "should", "must_not"]): [{"field": name, "op": op, "value": value}]}
+    }
     return Ask("hostile filter", {**body, **_maybe_query(chance), "top_k": 50})
 
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import httpx2
@@ -24,6 +24,7 @@ from toolscript.settings import Settings
 
 TENANTS = ("first", "second", "third")
 DOCUMENTS = 4
+# Passages of a document, about.
 LENGTHS = (1, 2, 30, 120)
 
 Key = tuple[str, str]
@@ -37,6 +38,7 @@ class Clients:
     issuer: Issuer
     settings: Settings
     chance: random.Random
+    lengths: Sequence[int] = LENGTHS
     acknowledged: dict[Key, str | None] = field(default_factory=dict)
     interrupted: int = 0
     halves: int = 0
@@ -47,7 +49,7 @@ class Clients:
         """Nobody is killed: it is seen how long it takes, and so when a kill is worth it."""
         began = time.monotonic()
         async with clients(self.service.url, len(TENANTS)) as client:
-            wanted = {f"doc-{number}": text(self.chance, LENGTHS[number]) for number in range(DOCUMENTS)}
+            wanted = {f"doc-{number}": text(self.chance, self.lengths[number]) for number in range(DOCUMENTS)}
             assert all(await asyncio.gather(*(self._send(client, name, wanted) for name in TENANTS)))
         self.longest_seconds = time.monotonic() - began
         await self._look()
@@ -75,7 +77,7 @@ class Clients:
         ids = [f"doc-{number}" for number in range(DOCUMENTS)]
         if self.chance.random() < 0.2:
             return dict.fromkeys(ids)
-        return {id_: text(self.chance, self.chance.choice(LENGTHS)) for id_ in ids}
+        return {id_: text(self.chance, self.chance.choice(self.lengths)) for id_ in ids}
 
     async def _send(self, client: httpx2.AsyncClient, name: str, wanted: Mapping[str, str | None]) -> bool:
         headers = {"authorization": f"Bearer {self.issuer.token(name)}"}
@@ -101,9 +103,9 @@ class Clients:
         self.wrong += [f"{when}: {problem}" for problem in problems]
 
 
-def killed(installation: Installation, kills: int, seed: int) -> Clients:
+def killed(installation: Installation, kills: int, seed: int, lengths: Sequence[int] = LENGTHS) -> Clients:
     with served(installation) as (service, issuer):
-        writing = Clients(service, issuer, installation.settings, random.Random(seed))
+        writing = Clients(service, issuer, installation.settings, random.Random(seed), lengths)
         asyncio.run(_rounds(writing, kills))
         return writing
 

@@ -32,7 +32,7 @@ async def _taken_for_own(self: TenantPoints, method: str, request: object) -> An
 
 def leak(what: str) -> None:
     assert what in LEAKS, what
-    TenantPoints._own = _everybodys  # type: ignore[method-assign]
+    TenantPoints._own = _everybodys  # type: ignore[method-assign, assignment]
     if what == "all":
         TenantPoints._call = _taken_for_own  # type: ignore[method-assign]
 

@@ -55,10 +55,10 @@ def documents(count: int, seed: int, *, reverse: bool = False) -> Iterator[Json]
         }
 
 
-def searches() -> Iterator[tuple[Json, str]]:
+def searches(texts: int) -> Iterator[tuple[Json, str]]:
     """Bodies, and the form of the answer."""
     chance = random.Random(11)
-    for at in range(4):
+    for at in range(texts):
         rare, common = chance.choice(WORDS[100:]), chance.choice(WORDS[:10])
         text = {"query": f"{rare} {common} {chance.choice(WORDS)}"}
         for search_type in ("semantic", "keyword", "hybrid"):
@@ -71,15 +71,15 @@ def searches() -> Iterator[tuple[Json, str]]:
         yield {**text, "filters": {"must": [{"field": "tags", "op": "in", "value": ["tag-1"]}]}}, ""
         yield text, (LINES, EVENTS)[at % 2]
     for field, op, value in OPS:
-        for where in ("must", "should", "must_not"):
+        for where in ("must", "should", "must_not")[:texts]:
             yield {"filters": {where: [{"field": field, "op": op, "value": value}]}, "top_k": 20}, ""
     yield {"cursor": "*", "top_k": 150}, ""
 
 
-async def answers(client: httpx2.AsyncClient, token: str, ids: Sequence[str]) -> list[str]:
-    """To every question, without what is another each time."""
+async def answers(client: httpx2.AsyncClient, token: str, ids: Sequence[str], texts: int) -> list[str]:
+    """To every question, without what is another each time. `texts` are asked for, four at the most."""
     given = []
-    for body, accept in searches():
+    for body, accept in searches(texts):
         given += [json.dumps([body, accept, *page]) async for page in _pages(client, token, body, accept)]
     for id_ in ids:
         answer = await client.get(f"/documents/{id_}", headers=_with(token))

@@ -98,17 +98,20 @@ def report(result: Result) -> str:
         f"{kind:28} {count:7} {counts.hits_by_kind[kind]:8} {counts.wrong_by_kind[kind]:6}"
         for kind, count in sorted(counts.asked.items())
     ]
+    rate = counts.total / result.seconds
     return "\n".join(
         [
             f"{'kind':28} {'queries':>7} {'hits':>8} {'errors':>6}",
             *rows,
-            f"{counts.total} queries in {result.seconds:.0f} s, {counts.total / result.seconds:.0f} a second; "
-            f"statuses {dict(sorted(counts.statuses.items()))}; slowest {counts.slowest:.2f} s",
+            f"{counts.total} queries in {result.seconds:.0f} s, {rate:.0f} a second",
+            f"slowest answer {counts.slowest:.2f} s",
+            f"statuses {dict(sorted(counts.statuses.items()))}",
             f"meanwhile written: {result.documents_written}, requests {dict(result.written.asked)}",
             *_shown("foreign", [*counts.foreign, *result.written.foreign]),
             *_shown("error", [*counts.wrong, *result.written.wrong]),
             *_shown("difference", result.differences),
-            f"foreign hits: {result.foreign}; unexpected answers: {result.wrong}; "
+            f"foreign hits: {result.foreign}",
+            f"unexpected answers: {result.wrong}",
             f"tenants that do not have what they put: {len(result.differences)}",
             f"VERDICT: {'nothing leaked' if result.nothing_leaked else 'FAILED'}",
         ]

@@ -140,5 +140,3 @@ async def clients(url: str, most: int) -> AsyncIterator[httpx2.AsyncClient]:
     limits = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
     async with httpx2.AsyncClient(base_url=url, limits=limits, timeout=SOON, trust_env=False) as client:
         yield client
-
-

@@ -61,7 +61,9 @@ class _Kept:
 class Session:
     """`bad` are tokens that are to be refused."""
 
-    def __init__(self, client: httpx2.AsyncClient, members: Sequence[Member], bad: Sequence[str], seed: int) -> None:
+    def __init__(
+        self, client: httpx2.AsyncClient, members: Sequence[Member], bad: Sequence[str], seed: int
+    ) -> None:
         self._client = client
         self._members = members
         self._bad = bad
@@ -128,7 +130,9 @@ class Session:
             await self.send(thief, Ask("cursor of another", body, statuses=REFUSED))
 
     async def _bad_token(self, member: Member) -> None:
-        ask = Ask("bad token", {"query": member.marker}, statuses=frozenset({401}), token=self._chance.choice(self._bad))
+        ask = Ask(
+            "bad token", {"query": member.marker}, statuses=frozenset({401}), token=self._chance.choice(self._bad)
+        )
         await self.send(member, ask)
 
     async def holdings(self, member: Member) -> dict[str, int]:

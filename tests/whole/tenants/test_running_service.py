@@ -1,4 +1,4 @@
-"""Tenants and strangers at a service as somebody would run it. At full size: run.py and two_writers.py beside this."""
+"""Tenants and strangers at a service as somebody would run it. At full size: run.py and two_writers.py."""
 
 import asyncio
 import itertools
@@ -23,7 +23,16 @@ SECRET = "xylograph"
 KINDS = 30
 # Each has to find something, or else nothing was seen.
 FINDING = (
-    *("semantic", "keyword", "hybrid rrf", "hybrid zscore", "hybrid best", "offset", "snippets", "metadata_fields"),
+    *(
+        "semantic",
+        "keyword",
+        "hybrid rrf",
+        "hybrid zscore",
+        "hybrid best",
+        "offset",
+        "snippets",
+        "metadata_fields",
+    ),
     *("stream of lines", "stream of events", "cursor, by filters", "cursor, by rank", "hostile headers"),
 )
 
@@ -83,7 +92,11 @@ async def try_everything(url: str, issuer: Issuer) -> int:
                 continue
             headers = as_sent([*operation.headers.items(), *shown.headers])
             answer = await client.request(
-                operation.method, operation.path, content=operation.body, headers=headers, params=dict(shown.params)
+                operation.method,
+                operation.path,
+                content=operation.body,
+                headers=headers,
+                params=dict(shown.params),
             )
             require_refusal(answer, SECRET, f"{kind}: {operation}")
             refused += 1

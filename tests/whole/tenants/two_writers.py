@@ -1,4 +1,4 @@
-"""Several clients write one document at the same moment, and some remove it: in the end one version stands, or none.
+"""Several clients write one document at the same moment, and some remove it: one version stands then, or none.
 
 By hand, on the engines of the environment, in a database and under aliases of its own:
 

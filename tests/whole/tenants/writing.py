@@ -1,7 +1,6 @@
 """Members that write all the time, and what each must have in the end."""
 
 import asyncio
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -82,7 +81,11 @@ class Writers:
         held = self.expected[member.name]
         one = f"/documents/{quote(ids[0], safe='')}"
         alone = self._chance.random() < 0.5
-        ask = Ask("delete", None, "DELETE", one) if alone else Ask("delete", {"ids": list(ids)}, "DELETE", "/documents")
+        ask = (
+            Ask("delete", None, "DELETE", one)
+            if alone
+            else Ask("delete", {"ids": list(ids)}, "DELETE", "/documents")
+        )
         deleted = (await self._session.send(member, ask)).end.get("deleted")
         if deleted != [id_ for id_ in ids if id_ in held]:
             self._session.counts.wrong.append(f"delete {ids} of {member.name}: {deleted}")
@@ -101,5 +104,3 @@ async def differences(session: Session, writers: Writers, members: Sequence[Memb
             apart = sorted(held.items() ^ expected.items())
             found.append(f"{member.name} has {len(held)} documents, not {len(expected)}: {apart[:6]}")
     return found
-
-

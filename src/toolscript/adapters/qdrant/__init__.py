@@ -2,8 +2,9 @@
 
 from toolscript.adapters.qdrant.collections import QdrantIndexes
 from toolscript.adapters.qdrant.connection import TIMEOUT_SECONDS, Qdrant, connect
-from toolscript.adapters.qdrant.documents.collection import QdrantDocuments, open_documents
+from toolscript.adapters.qdrant.documents.collection import QdrantDocuments, live_documents, open_documents
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, declared_fields
+from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
 from toolscript.adapters.qdrant.layout import Layout
 
 __all__ = [
@@ -13,7 +14,9 @@ __all__ = [
     "Qdrant",
     "QdrantDocuments",
     "QdrantIndexes",
+    "QdrantPlaces",
     "connect",
     "declared_fields",
+    "live_documents",
     "open_documents",
 ]

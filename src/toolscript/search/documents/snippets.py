@@ -11,7 +11,7 @@ from typing import NamedTuple
 from toolscript.model.document_results import Snippet
 from toolscript.model.documents import Passage
 from toolscript.model.passages import SENTENCE_END, WORD_END, between_letters
-from toolscript.model.words import UNSPACED, placed_words, terms_of_word
+from toolscript.model.words import UNSPACED, placed_stems
 
 # A word that no statistics know still counts, and one that is said again a little.
 LEAST_RARITY, AGAIN = 1e-3, 1e-5
@@ -48,10 +48,7 @@ def snippet(passage: Passage, wanted: Mapping[int, float], max_chars: int) -> Sn
 
 
 def _matches(text: str, wanted: Mapping[int, float]) -> Iterator[_Match]:
-    for word, start, end in placed_words(text):
-        stem = terms_of_word(word)[0]
-        if stem in wanted:
-            yield _Match(start, end, stem)
+    return (_Match(start, end, stem) for stem, start, end in placed_stems(text, wanted))
 
 
 def _richest(matches: Sequence[_Match], wanted: Mapping[int, float], max_chars: int) -> _Span | None:

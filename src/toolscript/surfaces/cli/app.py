@@ -28,6 +28,7 @@ from toolscript.surfaces.cli.output import json_text, progress, say, show
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
 from toolscript.surfaces.cli.sync import SyncCommands, add_sync
+from toolscript.surfaces.cli.tenants import TenantCommands, tenant_commands
 from toolscript.surfaces.cli.tools import ToolCommands, tool_commands
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
@@ -45,6 +46,7 @@ class ServiceCommands(
     EvalCommands,
     SkillCommands,
     SyncCommands,
+    TenantCommands,
     ToolCommands,
     Protocol,
 ):
@@ -80,6 +82,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     app.add_typer(skill_commands(service), name="skills")
     app.add_typer(tool_commands(service), name="tools")
     app.add_typer(document_commands(service), name="documents")
+    app.add_typer(tenant_commands(service), name="tenants")
     app.add_typer(bench_commands(service, gateway), name="bench")
     evaluating = evaluate_commands(service, gateway)
     add_make(evaluating, gateway)

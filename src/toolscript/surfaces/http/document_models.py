@@ -16,7 +16,15 @@ from toolscript.model.document_queries import (
 )
 from toolscript.model.document_results import Exactness
 from toolscript.model.documents import MOST_ID, PutOutcome
-from toolscript.model.filters import MOST_CONDITIONS, MOST_FIELD, MOST_VALUES, FieldCondition, Filters, Op
+from toolscript.model.filters import (
+    MOST_CONDITIONS,
+    MOST_FIELD,
+    MOST_VALUES,
+    NO_FILTERS,
+    FieldCondition,
+    Filters,
+    Op,
+)
 from toolscript.model.queries import SearchType
 from toolscript.surfaces.http.search_models import Count
 
@@ -80,8 +88,16 @@ class DocumentFilters(BaseModel):
         return Filters(*(tuple(listed) for listed in lists))
 
 
+_EXAMPLE: Any = {
+    "query": "who pays for a harbour",
+    "top_k": 5,
+    "filters": {"must": [{"field": "year", "op": "gte", "value": 2020}]},
+    "metadata_fields": ["title"],
+}
+
+
 class DocumentSearchRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
 
     query: str | None = Field(
         None,
@@ -114,7 +130,7 @@ class DocumentSearchRequest(BaseModel):
             offset=self.offset,
             search_type=self.search_type,
             fusion=self.fusion,
-            filters=(self.filters or DocumentFilters()).as_filters(),
+            filters=NO_FILTERS if self.filters is None else self.filters.as_filters(),
             include_snippets=self.include_snippets,
             snippet_max_chars=self.snippet_max_chars,
             metadata_fields=None if self.metadata_fields is None else tuple(self.metadata_fields),

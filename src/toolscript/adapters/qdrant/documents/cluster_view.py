@@ -7,17 +7,21 @@ from enum import Enum, auto
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant
 from toolscript.adapters.qdrant.documents.places import ask
-from toolscript.errors import IndexUnavailable
 
 _NOT_READY_YET = frozenset({wire.ReplicaState.Partial, wire.ReplicaState.ActiveRead})
 
 
 class Stage(Enum):
-    """How far a shard is. One that is LEFT was begun, is not ready, and nobody copies into it any more."""
+    """How far a shard is.
+
+    One that is LEFT was begun, is not ready, and nobody copies into it any more. One that is DEAD was on a node that
+    failed, before it was ready or after.
+    """
 
     ABSENT = auto()
     COPYING = auto()
     LEFT = auto()
+    DEAD = auto()
     READY = auto()
 
 
@@ -56,11 +60,7 @@ class ClusterView:
             return Stage.READY
         if self.is_receiving(key):
             return Stage.COPYING
-        if all(copy.state in _NOT_READY_YET for copy in copies):
-            return Stage.LEFT
-        raise IndexUnavailable(
-            f"Qdrant: no copy of shard {key.keyword} is in order", hint="are all nodes of the cluster running?"
-        )
+        return Stage.LEFT if all(copy.state in _NOT_READY_YET for copy in copies) else Stage.DEAD
 
     def is_receiving(self, key: wire.ShardKey) -> bool:
         return any(copy.shard in self.receiving for copy in self.of(key))

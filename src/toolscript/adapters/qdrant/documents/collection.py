@@ -1,7 +1,7 @@
 """The collection of all tenants' documents."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
@@ -9,8 +9,10 @@ from toolscript.adapters.qdrant.documents.layout import DocumentLayout, create_r
 from toolscript.adapters.qdrant.documents.places import make_shards
 from toolscript.adapters.qdrant.documents.tenant_documents import QdrantTenantDocuments
 from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
+from toolscript.adapters.qdrant.values import from_value
 from toolscript.errors import ModelMismatch, SetupError, ToolscriptError
 from toolscript.model.document_cards import DocumentCard
+from toolscript.model.models import ModelCard
 from toolscript.model.tenancy import Tenant
 
 
@@ -52,6 +54,21 @@ async def open_documents(
             qdrant, "UpdateAliases", wire.ChangeAliases(actions=[wire.AliasOperations(create_alias=create)])
         )
     return QdrantDocuments(qdrant, name, card, layout)
+
+
+async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> QdrantDocuments | None:
+    """Those that are there, whatever model made them; for who neither embeds nor puts."""
+    live = await _live(qdrant, alias)
+    if live is None:
+        return None
+    found = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=live))
+    made_by = {name: from_value(value) for name, value in found.result.config.metadata.items()}
+    card = DocumentCard(
+        ModelCard(**cast("Any", made_by["model"])),
+        cast("int", made_by["words_version"]),
+        cast("int", made_by["passages_version"]),
+    )
+    return QdrantDocuments(qdrant, live, card, layout)
 
 
 async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: DocumentLayout) -> None:

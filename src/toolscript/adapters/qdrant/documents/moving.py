@@ -57,14 +57,16 @@ class QdrantPlaces:
     async def passages(self, tenant: Tenant) -> int:
         return await self._points(tenant).count(EVERYTHING, exact=True)
 
-    async def move_to_own_shard(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
+    async def move_to_own_shard(
+        self, tenant: Tenant, on_progress: OnProgress = silent, *, anew: bool = False
+    ) -> int:
         if not self._layout.shards:
             raise SetupError(
                 "there are no shards that a tenant could be moved to",
                 hint="that takes a cluster of Qdrant, and TOOLSCRIPT_DOCUMENT_SHARDS from the first document on",
             )
         if not await self.own_shard(tenant):
-            await self._copy(tenant, on_progress)
+            await self._copy(tenant, on_progress, anew=anew)
         await self._add_copies(tenant, on_progress)
         own = self._points(tenant).in_shard(own_key(tenant))
         shared = self._points(tenant).in_shard(shared_key(tenant, self._layout.shards))
@@ -76,7 +78,7 @@ class QdrantPlaces:
         if not self._layout.shards:
             return await clear(self._points(tenant), on_progress)
         stage = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
-        if stage is Stage.LEFT:
+        if stage in (Stage.LEFT, Stage.DEAD):
             await self._drop_own(tenant)
         removed = await clear(self._points(tenant).in_shard(shared_key(tenant, self._layout.shards)), on_progress)
         if stage is Stage.READY:
@@ -85,16 +87,19 @@ class QdrantPlaces:
             await self._drop_own(tenant)
         return removed
 
-    async def _copy(self, tenant: Tenant, on_progress: OnProgress) -> None:
+    async def _copy(self, tenant: Tenant, on_progress: OnProgress, *, anew: bool) -> None:
         before = await self.passages(tenant)
         if not before:
             raise NotFound(f"tenant {tenant} has no documents", hint="`toolscript tenants list` shows who has any")
+        found = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
+        if found is Stage.DEAD and not anew:
+            raise _dead(tenant, before)
         for _ in range(ATTEMPTS):
-            if await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT) is not Stage.READY:
-                await self._begin(tenant)
-            if await self._when_settled(tenant, on_progress, Stage.READY) is Stage.READY:
+            if found is Stage.READY:
                 await self._require_copied(tenant, before)
                 return
+            await self._begin(tenant)
+            found = await self._when_settled(tenant, on_progress, Stage.READY)
         raise IndexUnavailable(
             f"Qdrant gave up copying tenant {tenant}, {ATTEMPTS} times; nothing of it was lost or removed",
             hint="are all nodes of the cluster running, with room on their disks? Then run it again",
@@ -186,6 +191,14 @@ class QdrantPlaces:
 
     def _points(self, tenant: Tenant) -> TenantPoints:
         return TenantPoints(self._qdrant, self._collection, tenant, self._layout.shards)
+
+
+def _dead(tenant: Tenant, elsewhere: int) -> Conflict:
+    return Conflict(
+        f"tenant {tenant} has an own shard that is dead; {elsewhere} passages are in the shared one",
+        hint="if they are all it has, a copy was cut short: run it again with --anew. "
+        "Otherwise bring back the node that had its shard",
+    )
 
 
 def _is(tenant: Tenant) -> wire.FieldCondition:
