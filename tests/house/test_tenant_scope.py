@@ -4,6 +4,8 @@ Said of the code by reading it, and of the requests by looking at each one that 
 """
 
 import ast
+import inspect
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,12 +14,11 @@ import pytest
 
 from tests.contracts.document_scenes import ANN, document, key, must
 from tests.contracts.scenes import terms
-from tests.house.sources import PACKAGE, Function, functions, modules, name_of
+from tests.house.sources import PACKAGE, modules, name_of
 from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import Qdrant
 from toolscript.adapters.qdrant.documents.payload import TENANT
-from toolscript.adapters.qdrant.documents.tenant_points import Query, Span, TenantPoints
+from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.document_points import IndexedDocument, PassageAsk, PassageId
 from toolscript.model.filters import NO_FILTERS, FieldCondition, Filters
@@ -30,37 +31,41 @@ DOCUMENTS = name_of(PACKAGE / "adapters" / "qdrant" / "documents")
 SCOPED = f"{DOCUMENTS}/tenant_points.py"
 # Of the collection as a whole, and none of them answers with a point: indexes of fields, and whether it is empty.
 OF_NOBODY = {(f"{DOCUMENTS}/collection.py", "CreateFieldIndex"), (f"{DOCUMENTS}/places.py", "Count")}
+WRITES = {"Upsert", "UpdateBatch"}
 # Benches, on collections of their own; the index of tools, which has no tenants.
 OTHERS = ("src/toolscript/service/bare_", "src/toolscript/service/bench_", "src/toolscript/adapters/qdrant/")
 
 
 class Recorder:
-    """Hands requests on to the engine, or to nobody, and keeps them."""
+    """Keeps every request and which methods of ours made it, and hands it on to an engine that is no cluster."""
 
     def __init__(self, points: Any) -> None:
         self._points = points
         self.sent: list[tuple[str, Any]] = []
+        self.makers: set[str] = set()
 
     def __getattr__(self, method: str) -> Any:
         async def call(request: Any, **more: Any) -> Any:
             self.sent.append((method, request))
-            return await getattr(self._points, method)(request, **more)
+            self.makers |= {frame.name for frame in traceback.extract_stack() if frame.filename.endswith(SCOPED)}
+            return await getattr(self._points, method)(_without_shards(request), **more)
 
         return call
 
 
-class Silent:
-    """An engine that has nothing."""
+def _without_shards(request: Any) -> Any:
+    sent = type(request)()
+    sent.CopyFrom(request)
+    for part in _parts(sent):
+        part.ClearField("shard_key_selector")
+    return sent
 
-    def __getattr__(self, method: str) -> Any:
-        async def call(request: Any, **_: Any) -> Any:
-            if method == "QueryBatch":
-                return wire.QueryBatchResponse(result=[wire.BatchResult() for _ in request.query_points])
-            return {"Scroll": wire.ScrollResponse, "Count": wire.CountResponse}.get(
-                method, wire.PointsOperationResponse
-            )()
 
-        return call
+def _parts(request: Any) -> list[Any]:
+    """What names a shard each."""
+    operations = getattr(request, "operations", [])
+    parts = [one.upsert if one.HasField("upsert") else one.delete_points for one in operations]
+    return parts or list(getattr(request, "query_points", [request]))
 
 
 def asks_for_points() -> Iterator[tuple[str, str]]:
@@ -84,17 +89,6 @@ def test_only_one_file_asks_the_engine_about_points_of_documents() -> None:
     elsewhere = found - of_documents
     assert [one for one in elsewhere if not one[0].startswith(OTHERS)] == []
     assert elsewhere, "the index of tools asks, or this test looks for the wrong thing"
-
-
-def test_every_method_that_sends_a_request_puts_the_tenant_into_it() -> None:
-    tree = next(tree for name, tree in modules() if name == SCOPED)
-    senders = [one for one in functions(tree) if _calls(one, "_call")]
-    assert [one.name for one in senders if not _calls(one, "_own")] == []
-    assert {one.name for one in senders} >= {"query", "scroll", "count", "put", "replace", "remove"}
-
-
-def _calls(function: Function, method: str) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == method for node in ast.walk(function))
 
 
 def is_of(tenant: str, where: Any) -> bool:
@@ -129,7 +123,8 @@ def unscoped(sent: list[tuple[str, Any]], tenant: str) -> list[str]:
     for method, request in sent:
         if not all(is_of(tenant, where) for where in filters_of(method, request)):
             found.append(f"{method}: {request}")
-        if method == "Upsert" and any(point.payload[TENANT].string_value != tenant for point in request.points):
+        written = [point for part in _parts(request) for point in getattr(part, "points", []) if method in WRITES]
+        if any(point.payload[TENANT].string_value != tenant for point in written):
             found.append(f"put for another: {request}")
     return found
 
@@ -155,55 +150,39 @@ async def exercise(shelf: TenantDocuments) -> set[str]:
     await shelf.statistics()
     await shelf.headers([key("long")])
     await shelf.passages([PassageId(key("long"), 0)])
+    await shelf.shown([PassageId(key("long"), 0)])
     await shelf.remove([key("long")])
     await shelf.erase()
-    return {"put", "search", "count", "page", "statistics", "headers", "passages", "remove", "erase"}
+    return {"put", "search", "count", "page", "statistics", "headers", "passages", "shown", "remove", "erase"}
 
 
-async def test_every_request_that_is_sent_names_its_tenant(qdrant_documents: qdrant.QdrantDocuments) -> None:
+async def test_every_request_that_is_sent_names_its_tenant_and_its_shards(
+    qdrant_documents: qdrant.QdrantDocuments,
+) -> None:
+    recorder = Recorder(qdrant_documents._qdrant.points)
+    engine = replace(qdrant_documents._qdrant, points=recorder)
+    card = DocumentCard(HashEmbedder().model)
+    index = qdrant.QdrantDocuments(engine, qdrant_documents.collection, card, qdrant.DocumentLayout(shards=4))
+    done = await exercise(index.of(ANN))
+    await TenantPoints(engine, qdrant_documents.collection, ANN, 4).whole(wire.Filter(), 10)
+    assert done == {name for name in vars(TenantDocuments) if not name.startswith("_")} - {"tenant"}
+    senders = {name for name, made in vars(TenantPoints).items() if inspect.iscoroutinefunction(made)}
+    assert senders <= recorder.makers, "not all that sends requests was seen to"
+    assert unscoped(recorder.sent, "ann") == []
+    assert unscoped(recorder.sent, "bob") != []
+    shards = [part.shard_key_selector for _, request in recorder.sent for part in _parts(request)]
+    assert {one.shard_keys[0].keyword for one in shards} == {"own_ann"}
+    assert len(shared := {one.fallback.keyword for one in shards}) == 1
+    assert shared.pop().startswith("shared_")
+
+
+async def test_no_write_chooses_among_ids_by_a_filter(qdrant_documents: qdrant.QdrantDocuments) -> None:
+    """The engine keeps a record of every write, and of such a one it can never read it again."""
     recorder = Recorder(qdrant_documents._qdrant.points)
     engine = replace(qdrant_documents._qdrant, points=recorder)
     card = DocumentCard(HashEmbedder().model)
     index = qdrant.QdrantDocuments(engine, qdrant_documents.collection, card, qdrant.DocumentLayout())
-    done = await exercise(index.of(ANN))
-    assert done == {name for name in vars(TenantDocuments) if not name.startswith("_")} - {"tenant"}
-    assert {method for method, _ in recorder.sent} == {
-        "QueryBatch",
-        "Scroll",
-        "Count",
-        "Upsert",
-        "UpdateBatch",
-        "Delete",
-    }
-    assert unscoped(recorder.sent, "ann") == []
-    assert unscoped(recorder.sent, "bob") != []
-    # The engine keeps a record of every write, and of such a one it can never read it again.
-    written = [str(request) for method, request in recorder.sent if method in ("Upsert", "UpdateBatch", "Delete")]
+    await exercise(index.of(ANN))
+    written = [str(request) for method, request in recorder.sent if method in {*WRITES, "Delete"}]
+    assert written
     assert [one for one in written if "has_id" in one] == []
-
-
-async def test_in_a_cluster_every_request_names_the_shards_of_its_tenant_too() -> None:
-    recorder = Recorder(Silent())
-    engine = Qdrant(points=recorder, collections=None, timeout_seconds=1.0)
-    points = TenantPoints(engine, "anything", ANN, shards=4)
-    nearest = wire.VectorInput(dense=wire.DenseVector(data=[1.0]))
-    await points.query([Query("dense", nearest, wire.Filter(), 10)] * 2)
-    await points.scroll(wire.Filter(), 10)
-    await points.whole(wire.Filter(), 10)
-    await points.count(wire.Filter(), exact=True)
-    await points.put([wire.PointStruct()], 1)
-    await points.replace([wire.PointStruct()], 1)
-    await points.remove_versions([Span([PassageId(key("long"), 0)], 0, 1)])
-    await points.remove(wire.Filter())
-    requests = [one for _, request in recorder.sent for one in _parts(request)]
-    assert {one.shard_key_selector.shard_keys[0].keyword for one in requests} == {"own_ann"}
-    assert len({one.shard_key_selector.fallback.keyword for one in requests}) == 1
-    assert requests[0].shard_key_selector.fallback.keyword.startswith("shared_")
-    assert unscoped(recorder.sent, "ann") == []
-
-
-def _parts(request: Any) -> list[Any]:
-    """What names a shard each."""
-    operations = getattr(request, "operations", [])
-    parts = [one.upsert if one.HasField("upsert") else one.delete_points for one in operations]
-    return parts or list(getattr(request, "query_points", [request]))

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from toolscript.errors import InvalidRequest
-from toolscript.model.document_json import document_to_json
-from toolscript.model.documents import Document, StoredDocument
+from toolscript.model.document_json import document_from_json, document_to_json
+from toolscript.model.documents import Document
 
 # A line is looked for backwards in steps of this.
 STEP = 64 * 1024
+# By so many ids it is seen whose export it is.
+LOOKED_AT = 50
 
 
-def line_of(document: StoredDocument) -> bytes:
+def line_of(document: Document) -> bytes:
     """As it can be put again."""
-    whole = Document(document.id, document.text, document.metadata)
-    return json.dumps(document_to_json(whole), ensure_ascii=False).encode() + b"\n"
+    return json.dumps(document_to_json(document), ensure_ascii=False).encode() + b"\n"
 
 
 class ExportFile:
@@ -31,25 +32,30 @@ class ExportFile:
         self._file.truncate(self._end_of_lines())
         self._file.seek(0, os.SEEK_END)
 
-    def last_id(self) -> str:
-        """The document that was written last; none: the file is new."""
+    def last_ids(self) -> list[str]:
+        """The documents that were written last, in their order; none: the file is new."""
+        ids: list[str] = []
         end = self._file.seek(0, os.SEEK_END)
-        if end == 0:
-            return ""
-        start = self._newline_before(end - 1) + 1
-        self._file.seek(start)
-        try:
-            found = json.loads(self._file.read(end - start))["id"]
-        except (ValueError, KeyError, TypeError):
-            problem = f"{self._path} is not what an export has written"
-            raise InvalidRequest(problem, hint="choose a file that is not there yet") from None
-        return str(found)
+        while end > 0 and len(ids) < LOOKED_AT:
+            start = self._newline_before(end - 1) + 1
+            self._file.seek(start)
+            ids.append(self._id_of(self._file.read(end - start)))
+            end = start
+        self._file.seek(0, os.SEEK_END)
+        return ids[::-1]
 
     def write(self, line: bytes) -> None:
         self._file.write(line)
 
     def close(self) -> None:
         self._file.close()
+
+    def _id_of(self, line: bytes) -> str:
+        try:
+            return document_from_json(json.loads(line)).id
+        except (ValueError, InvalidRequest):
+            problem = f"{self._path} is not what an export has written"
+            raise InvalidRequest(problem, hint="choose a file that is not there yet") from None
 
     def _end_of_lines(self) -> int:
         return self._newline_before(self._file.seek(0, os.SEEK_END)) + 1

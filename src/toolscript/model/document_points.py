@@ -1,7 +1,7 @@
 """What goes into an index of documents and what comes out of it, in no engine's words."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,6 +67,13 @@ class FoundPassages:
 
     dense: Sequence[FoundPassage] | None = None
     words: Sequence[FoundPassage] | None = None
+
+
+class ShownPassages(NamedTuple):
+    """What is shown of a hit: its document's header, and of the document the passage that was found."""
+
+    headers: Mapping[DocumentKey, DocumentHeader]
+    passages: Mapping[PassageId, Passage]
 
 
 @dataclass(frozen=True)

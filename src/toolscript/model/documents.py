@@ -120,6 +120,15 @@ def whole_text(passages: Sequence[Passage]) -> str:
     return "".join(parts)
 
 
+def as_put(header: DocumentHeader, passages: Sequence[Passage]) -> Document | None:
+    """The document, if these are the passages of just the text that its header is of."""
+    try:
+        document = Document(header.id, whole_text(passages), header.metadata)
+    except InvalidRequest:
+        return None
+    return document if document.content_hash == header.content_hash else None
+
+
 def _strings(value: object, depth: int = 0) -> Iterator[str]:
     _require(depth <= MOST_METADATA_DEPTH, "metadata", f"is nested deeper than {MOST_METADATA_DEPTH}")
     if isinstance(value, str):

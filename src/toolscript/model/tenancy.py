@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from toolscript.errors import Unauthorized
+from toolscript.model.items import JsonObject
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
@@ -37,6 +38,10 @@ class Plan:
     metadata_fields: frozenset[str] | None = None
     max_documents: int | None = None
     requests_per_minute: int | None = None
+
+    def visible(self, metadata: JsonObject) -> JsonObject:
+        allowed = self.metadata_fields
+        return metadata if allowed is None else {name: metadata[name] for name in metadata if name in allowed}
 
 
 UNLIMITED = Plan("unlimited")

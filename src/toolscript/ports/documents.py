@@ -10,6 +10,7 @@ from toolscript.model.document_points import (
     IndexedDocument,
     PassageAsk,
     PassageId,
+    ShownPassages,
     WordStatistics,
 )
 from toolscript.model.document_results import Total
@@ -35,11 +36,17 @@ class TenantDocuments(Protocol):
     async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
         """Those passages that are there."""
 
+    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
+        """These passages with the headers of their documents, as far as they are there: in one go."""
+
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         """The next documents in the order of their keys that pass; fewer than `limit` only at the end."""
 
     async def count(self, filters: Filters) -> Total:
-        """How many documents pass: exactly, or about where that would take long."""
+        """How many documents pass: exactly, or at least so many where counting would take long.
+
+        Without filters it is always exact, and may take a while.
+        """
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
         """Stores the documents, except where a newer version of one is there. Keys differ, the version is one.

@@ -34,16 +34,19 @@ def document_layout(settings: Settings) -> qdrant.DocumentLayout:
 
 @asynccontextmanager
 async def open_routes(
-    settings: Settings, stores: Stores, embedder: Embedder, cached: Embedder, seeing: Seeing, secret: bytes
+    settings: Settings, stores: Stores, embedder: Embedder, seeing: Seeing, secret: bytes
 ) -> AsyncIterator[DocumentRoutes | None]:
-    """None where nobody could ask: no keys are known. `cached` embeds queries, `embedder` documents."""
+    """None where nobody could ask: no keys are known.
+
+    The embedder remembers nothing: by how fast an answer comes, a tenant could tell what another has asked.
+    """
     if not settings.jwt_keys and not settings.debug_bypass_auth:
         yield None
         return
     index = seeing.index(await open_index(settings, stores.qdrant, embedder.model))
     async with open_tenancy(settings, stores.pool) as tenancy, open_rerankers(settings) as rerankers:
         search = DocumentSearch(
-            cached,
+            embedder,
             index,
             spans=seeing.spans,
             cursor_secret=secret,

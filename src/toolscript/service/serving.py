@@ -92,7 +92,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
 
         jobs = PostgresSyncJobs(stores.pool)
         async with (
-            open_routes(settings, stores, measured, cached, seeing, common.cursor_secret) as documents,
+            open_routes(settings, stores, measured, seeing, common.cursor_secret) as documents,
             JobRunner(jobs).running() as runner,
         ):
             app = create_app(

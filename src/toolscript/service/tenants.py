@@ -2,17 +2,17 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from toolscript.adapters import qdrant
 from toolscript.adapters.export_files import ExportFile, line_of
 from toolscript.adapters.jwt_tokens import make_keys, sign_token
-from toolscript.adapters.postgres import PostgresTenants
-from toolscript.errors import Conflict, NotFound
-from toolscript.model.documents import document_key
+from toolscript.adapters.postgres import Pool, PostgresTenants, alone_with
+from toolscript.errors import InvalidRequest, NotFound
+from toolscript.model.documents import DocumentKey, document_key
 from toolscript.model.filters import NO_FILTERS
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.tenancy import KnownTenant, Tenant
@@ -21,7 +21,8 @@ from toolscript.service.documents import document_layout
 from toolscript.service.parts import open_stores
 from toolscript.service.tenancy import token_rules
 from toolscript.settings import load_settings
-from toolscript.sync.tenant_export import exported
+from toolscript.sync import tenant_erasure
+from toolscript.sync.tenant_export import TenantExport
 
 # So many tenants are counted at once.
 AT_ONCE = 8
@@ -29,6 +30,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class _Opened:
+    pool: Pool
     tenants: Tenants
     index: DocumentIndex
     places: TenantPlaces
@@ -48,8 +50,9 @@ def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
 
 def move_tenant(name: str, *, anew: bool, on_progress: OnProgress) -> dict[str, object]:
     async def moved() -> dict[str, object]:
-        async with _open() as opened:
-            passages = await opened.places.move_to_own_shard(Tenant(name), on_progress, anew=anew)
+        tenant = Tenant(name)
+        async with _open() as opened, alone_with(opened.pool, tenant):
+            passages = await opened.places.move_to_own_shard(tenant, on_progress, anew=anew)
             return {"tenant": name, "passages": passages, "own_shard": True}
 
     return asyncio.run(moved())
@@ -61,33 +64,25 @@ def export_tenant(name: str, *, out: str, on_progress: OnProgress) -> dict[str, 
     async def written() -> dict[str, object]:
         tenant = Tenant(name)
         async with _open() as opened:
-            shelf = opened.index.of(tenant)
-            total, done = (await shelf.count(NO_FILTERS)).value, 0
-            with _place(out) as (last, write):
-                async for document in exported(shelf, document_key(tenant, last) if last else ""):
+            export = TenantExport(opened.index.of(tenant))
+            total, done = (await opened.index.of(tenant).count(NO_FILTERS)).value, 0
+            with _place(out) as (ids, write):
+                async for document in export.documents(_last_key(tenant, ids, out)):
                     write(line_of(document))
                     done += 1
                     on_progress(Progress("documents exported", done, max(total, done)))
-        return {"tenant": name, "documents": done, "of": total, "file": out}
+        return {"tenant": name, "documents": done, "of": total, "file": out, "left_out": export.left_out}
 
     return asyncio.run(written())
 
 
 def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
-    """The documents go first: as long as the tenant is listed, it can be erased again."""
-
     async def erased() -> dict[str, object]:
         tenant = Tenant(name)
-        async with _open() as opened:
-            removed = await opened.places.erase(tenant, on_progress)
-            left = await opened.places.passages(tenant)
-            if left:
-                raise Conflict(
-                    f"{left} passages of tenant {name} were written while it was erased",
-                    hint="take its tokens away, then run it again",
-                )
-            await opened.tenants.forget(tenant)
-        return {"tenant": name, "passages": removed, "left": left}
+        async with _open() as opened, alone_with(opened.pool, tenant):
+            shelf = opened.index.of(tenant)
+            done = await tenant_erasure.erase_tenant(shelf, opened.places, opened.tenants, on_progress)
+            return {"tenant": name, **asdict(done)}
 
     return asyncio.run(erased())
 
@@ -111,9 +106,8 @@ async def _open() -> AsyncIterator[_Opened]:
         index = await qdrant.live_documents(stores.qdrant, settings.qdrant_documents_alias, layout)
         if index is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
-        yield _Opened(
-            PostgresTenants(stores.pool), index, qdrant.QdrantPlaces(stores.qdrant, index.collection, layout)
-        )
+        places = qdrant.QdrantPlaces(stores.qdrant, index.collection, layout)
+        yield _Opened(stores.pool, PostgresTenants(stores.pool), index, places)
 
 
 async def _row(opened: _Opened, known: KnownTenant) -> dict[str, object]:
@@ -132,15 +126,23 @@ async def _row(opened: _Opened, known: KnownTenant) -> dict[str, object]:
     }
 
 
+def _last_key(tenant: Tenant, ids: Sequence[str], out: str) -> DocumentKey:
+    """Where a file ends. Of another tenant its documents would hardly be in the order of their keys."""
+    keys = [document_key(tenant, id_) for id_ in ids]
+    if keys != sorted(set(keys)):
+        raise InvalidRequest(f"{out} is no export of tenant {tenant}", hint="choose a file that is not there yet")
+    return keys[-1] if keys else ""
+
+
 @contextmanager
-def _place(out: str) -> Iterator[tuple[str, Callable[[bytes], object]]]:
-    """The id that was written last, and how to write on."""
+def _place(out: str) -> Iterator[tuple[Sequence[str], Callable[[bytes], object]]]:
+    """The ids that were written last, and how to write on."""
     if out == "-":
-        yield "", sys.stdout.buffer.write
+        yield [], sys.stdout.buffer.write
         sys.stdout.buffer.flush()
         return
     file = ExportFile(Path(out))
     try:
-        yield file.last_id(), file.write
+        yield file.last_ids(), file.write
     finally:
         file.close()

@@ -1,36 +1,36 @@
 """Puts, removes and hands back documents of one tenant."""
 
-import time
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
+from toolscript.errors import InvalidRequest, NotFound, Unavailable
+from toolscript.model.document_points import PassageId
 from toolscript.model.documents import (
     Document,
     DocumentHeader,
     DocumentKey,
-    Passage,
     PutOutcome,
     PutResult,
     StoredDocument,
+    as_put,
     document_key,
-    whole_text,
 )
-from toolscript.model.filters import NO_FILTERS, filterable
-from toolscript.model.passages import passage_terms, passage_text, split_passages
+from toolscript.model.filters import NO_FILTERS
 from toolscript.model.tenancy import Caller
 from toolscript.ports import DocumentIndex, Embedder, TenantDocuments, Tenants
+from toolscript.sync.document_indexing import Indexing, Prepared, prepared
 
 MOST_AT_ONCE = 256
-# So many passages are embedded and stored at once, however many a batch has.
+# So many passages are stored at once, however many a batch has.
 PASSAGES_AT_ONCE = 128
-
-Waiting = tuple[DocumentKey, Document, list[Passage]]
+# A document that is being written is looked at again, so often.
+READ_TRIES, READ_AGAIN_SECONDS = 5, 0.1
 
 
 class DocumentDesk:
     def __init__(self, embedder: Embedder, index: DocumentIndex, tenants: Tenants) -> None:
-        self._embedder = embedder
+        self._indexing = Indexing(embedder)
         self._index = index
         self._tenants = tenants
 
@@ -42,11 +42,13 @@ class DocumentDesk:
         known = await shelf.headers(list(wanted))
         changed = {key: one for key, one in wanted.items() if not _is_same(known.get(key), one)}
         refused = await self._beyond_plan(caller, shelf, [key for key in changed if key not in known])
-        pieces = {key: split_passages(one.text) for key, one in changed.items() if key not in refused}
-        if pieces:
+        ready = await prepared({key: one for key, one in changed.items() if key not in refused})
+        if ready:
             await self._tenants.seen(caller.tenant)
-        await self._store(shelf, changed, known, pieces)
-        results = {key: _result(key, one, known, pieces, refused) for key, one in wanted.items()}
+        for batch in _batches(ready):
+            await shelf.put(await self._indexing.indexed(batch, known))
+        stored = {one.key: len(one.passages) for one in ready}
+        results = {key: _result(key, one, known, stored, refused) for key, one in wanted.items()}
         return [results[document_key(caller.tenant, one.id)] for one in documents]
 
     async def remove(self, caller: Caller, ids: Sequence[str]) -> list[str]:
@@ -55,81 +57,46 @@ class DocumentDesk:
         return [keys[key] for key in await self._index.of(caller.tenant).remove(list(keys))]
 
     async def document(self, caller: Caller, id_: str) -> StoredDocument:
-        shelf = self._index.of(caller.tenant)
-        key = document_key(caller.tenant, id_)
-        header = (await shelf.headers([key])).get(key)
-        if header is None:
+        """As much of it as the plan lets see."""
+        found = await stored_document(self._index.of(caller.tenant), document_key(caller.tenant, id_))
+        if found is None:
             raise NotFound("there is no such document", hint="`toolscript documents search` finds those there are")
-        return await stored_document(shelf, header)
+        return replace(found, metadata=caller.plan.visible(found.metadata))
 
     async def _beyond_plan(
         self, caller: Caller, shelf: TenantDocuments, new: Sequence[DocumentKey]
     ) -> frozenset[DocumentKey]:
-        """New documents for which the plan has no room."""
+        """New documents that the plan has no room for. Whoever puts several at a time may get a few more."""
         most = caller.plan.max_documents
         if most is None or not new:
             return frozenset()
         room = max(0, most - (await shelf.count(NO_FILTERS)).value)
         return frozenset(new[room:])
 
-    async def _store(
-        self,
-        shelf: TenantDocuments,
-        changed: Mapping[DocumentKey, Document],
-        known: Mapping[DocumentKey, DocumentHeader],
-        pieces: Mapping[DocumentKey, list[Passage]],
-    ) -> None:
-        batch: list[DocumentKey] = []
-        for key in pieces:
-            if batch and sum(len(pieces[one]) for one in [*batch, key]) > PASSAGES_AT_ONCE:
-                await self._store_batch(shelf, [(one, changed[one], pieces[one]) for one in batch], known)
-                batch = []
-            batch.append(key)
-        if batch:
-            await self._store_batch(shelf, [(one, changed[one], pieces[one]) for one in batch], known)
 
-    async def _store_batch(
-        self, shelf: TenantDocuments, batch: Sequence[Waiting], known: Mapping[DocumentKey, DocumentHeader]
-    ) -> None:
-        version = _version_after([known[key].version for key, *_ in batch if key in known])
-        texts = [passage_text(document.title, one) for _, document, pieces in batch for one in pieces]
-        vectors = iter(
-            [
-                vector
-                for at in range(0, len(texts), PASSAGES_AT_ONCE)
-                for vector in await self._embedder.embed_passages(texts[at : at + PASSAGES_AT_ONCE])
-            ]
-        )
-        await shelf.put(
-            [
-                IndexedDocument(
-                    _header(key, document, pieces, version),
-                    filterable(document.metadata),
-                    [
-                        IndexedPassage(one, next(vectors), passage_terms(document.title, one.text))
-                        for one in pieces
-                    ],
-                    replaces=known[key].passages if key in known else 0,
-                )
-                for key, document, pieces in batch
-            ]
-        )
+async def stored_document(shelf: TenantDocuments, key: DocumentKey) -> StoredDocument | None:
+    """The whole of one state of it; None where there is none."""
+    for _ in range(READ_TRIES):
+        header = (await shelf.headers([key])).get(key)
+        if header is None:
+            return None
+        found = await shelf.passages([PassageId(key, number) for number in range(header.passages)])
+        passages = tuple(found[id_] for id_ in sorted(found))
+        if (document := as_put(header, passages)) is not None:
+            return StoredDocument(document.id, document.text, document.metadata, passages)
+        await asyncio.sleep(READ_AGAIN_SECONDS)
+    raise Unavailable("the document is being written, or was not written to its end", hint="put it again")
 
 
-def _version_after(versions: Sequence[int]) -> int:
-    """Newer than what it replaces, however far the clocks of two machines are apart; else by the clock."""
-    return max([time.time_ns() // 1_000, *(version + 1 for version in versions)])
-
-
-async def stored_document(shelf: TenantDocuments, header: DocumentHeader) -> StoredDocument:
-    """The whole of it. Nothing, where it is removed while it is read."""
-    found = await shelf.passages([PassageId(header.key, number) for number in range(header.passages)])
-    passages = tuple(found[id_] for id_ in sorted(found))
-    return StoredDocument(header.id, whole_text(passages), header.metadata, passages)
-
-
-def _header(key: DocumentKey, document: Document, pieces: Sequence[Passage], version: int) -> DocumentHeader:
-    return DocumentHeader(key, document.id, document.metadata, document.content_hash, len(pieces), version)
+def _batches(ready: Sequence[Prepared]) -> Iterator[Sequence[Prepared]]:
+    batch: list[Prepared] = []
+    for one in ready:
+        if batch and sum(len(each.passages) for each in [*batch, one]) > PASSAGES_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(one)
+    if batch:
+        yield batch
 
 
 def _is_same(known: DocumentHeader | None, document: Document) -> bool:
@@ -140,15 +107,15 @@ def _result(
     key: DocumentKey,
     document: Document,
     known: Mapping[DocumentKey, DocumentHeader],
-    pieces: Mapping[DocumentKey, list[Passage]],
+    stored: Mapping[DocumentKey, int],
     refused: frozenset[DocumentKey],
 ) -> PutResult:
     if key in refused:
         return PutResult(document.id, PutOutcome.REFUSED, problem="the plan has no room for more documents")
-    if key not in pieces:
+    if key not in stored:
         return PutResult(document.id, PutOutcome.UNCHANGED, known[key].passages)
     outcome = PutOutcome.UPDATED if key in known else PutOutcome.CREATED
-    return PutResult(document.id, outcome, len(pieces[key]))
+    return PutResult(document.id, outcome, stored[key])
 
 
 def _require_few(documents: Sequence[Document]) -> None:

@@ -1,23 +1,73 @@
-"""All documents of a tenant, one after the other."""
+"""All documents of a tenant, one after the other, each exactly as it was put."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-from toolscript.model.documents import DocumentKey, StoredDocument
+from toolscript.errors import InvalidRequest
+from toolscript.model.document_points import PassageId
+from toolscript.model.documents import Document, DocumentHeader, DocumentKey, Passage, whole_text
 from toolscript.model.filters import NO_FILTERS
 from toolscript.ports import TenantDocuments
-from toolscript.sync.documents import stored_document
 
-PAGE = 100
+PAGE = 200
+# So many passages are read at once, and so are those of one document, however many it has.
+PASSAGES_AT_ONCE = 1_000
+TRIES = 3
 
 
-async def exported(shelf: TenantDocuments, after: DocumentKey = "") -> AsyncIterator[StoredDocument]:
-    """In the order of their keys, from the one after `after`; what is put meanwhile may come or not."""
-    while True:
-        headers = await shelf.page(after, PAGE, NO_FILTERS)
-        for header in headers:
-            document = await stored_document(shelf, header)
-            if document.passages:
-                yield document
-        if len(headers) < PAGE:
-            return
-        after = headers[-1].key
+class TenantExport:
+    """`left_out` are those that somebody is writing, or was killed while writing."""
+
+    def __init__(self, shelf: TenantDocuments) -> None:
+        self._shelf = shelf
+        self.left_out: list[str] = []
+
+    async def documents(self, after: DocumentKey = "") -> AsyncIterator[Document]:
+        """In the order of their keys, from the one after `after`; what is put meanwhile may come or not."""
+        while headers := await self._shelf.page(after, PAGE, NO_FILTERS):
+            for batch in _batches(headers):
+                whole = await self._whole(batch)
+                for header in batch:
+                    document = whole.get(header.key) or await self._once_more(header)
+                    if document is not None:
+                        yield document
+            after = headers[-1].key
+
+    async def _whole(self, headers: Sequence[DocumentHeader]) -> Mapping[DocumentKey, Document]:
+        """Those whose passages are all there, and of one state."""
+        ids = [PassageId(one.key, number) for one in headers for number in range(one.passages)]
+        found = await self._shelf.passages(ids)
+        of_key: dict[DocumentKey, list[Passage]] = {one.key: [] for one in headers}
+        for id_, passage in found.items():
+            of_key[id_.key].append(passage)
+        documents = {one.key: _as_put(one, of_key[one.key]) for one in headers}
+        return {key: document for key, document in documents.items() if document is not None}
+
+    async def _once_more(self, header: DocumentHeader) -> Document | None:
+        """It was changed between two reads, or is being written; one that was removed is none."""
+        for _ in range(TRIES):
+            now = (await self._shelf.headers([header.key])).get(header.key)
+            if now is None:
+                return None
+            if document := (await self._whole([now])).get(now.key):
+                return document
+        self.left_out.append(header.id)
+        return None
+
+
+def _as_put(header: DocumentHeader, passages: Sequence[Passage]) -> Document | None:
+    """The document, if this is the text that its header is of."""
+    try:
+        document = Document(header.id, whole_text(passages), header.metadata)
+    except InvalidRequest:
+        return None
+    return document if document.content_hash == header.content_hash else None
+
+
+def _batches(headers: Sequence[DocumentHeader]) -> Iterator[list[DocumentHeader]]:
+    batch: list[DocumentHeader] = []
+    for header in headers:
+        if batch and sum(one.passages for one in batch) + header.passages > PASSAGES_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(header)
+    yield batch

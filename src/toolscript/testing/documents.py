@@ -15,6 +15,7 @@ from toolscript.model.document_points import (
     IndexedPassage,
     PassageAsk,
     PassageId,
+    ShownPassages,
     WordStatistics,
 )
 from toolscript.model.document_results import Total
@@ -56,6 +57,9 @@ class MemoryTenantDocuments:
     async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
         there = {id_: indexed.passage for id_, indexed in _passages_of(self._in_order())}
         return {id_: there[id_] for id_ in ids if id_ in there}
+
+    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
+        return ShownPassages(await self.headers([id_.key for id_ in ids]), await self.passages(ids))
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         return [one.header for one in self._passing(filters) if one.header.key > after][:limit]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from toolscript.model.document_points import WordStatistics
 from toolscript.model.tenancy import Tenant
-from toolscript.search.documents.word_memory import WordMemory
+from toolscript.search.documents.word_memory import LEAST_TERMS, WordMemory
 from toolscript.testing.documents import MemoryTenantDocuments
 
 
@@ -31,26 +31,26 @@ async def test_those_who_ask_at_once_wait_for_one_answer_and_later_ones_for_none
     found = await asyncio.gather(*(memory.of(documents) for _ in range(10)))
     again = await memory.of(documents)
     assert documents.asked == 1
-    assert {one.count(2) for one in [*found, again]} == {2}
+    assert {one.statistics.count(2) for one in [*found, again]} == {2}
 
 
 async def test_a_tenant_without_passages_is_asked_again() -> None:
     documents, memory = Counted("acme", []), WordMemory()
     await memory.of(documents)
     documents.passages_of_words = [[1], [1]]
-    assert (await memory.of(documents)).count(1) == 2
+    assert (await memory.of(documents)).statistics.count(1) == 2
 
 
 async def test_tenants_are_remembered_apart() -> None:
     memory = WordMemory()
     first, second = Counted("a", [[1], [1], [1]]), Counted("b", [[1], [1], [2]])
-    assert (await memory.of(first)).count(1) == 3
-    assert (await memory.of(second)).count(1) == 2
-    assert (await memory.of(first)).count(1) == 3
+    assert (await memory.of(first)).statistics.count(1) == 3
+    assert (await memory.of(second)).statistics.count(1) == 2
+    assert (await memory.of(first)).statistics.count(1) == 3
 
 
 async def test_those_who_asked_longest_ago_are_forgotten_first() -> None:
-    memory = WordMemory(most_terms=2)
+    memory = WordMemory(most_terms=LEAST_TERMS)
     first, second = Counted("a", [[1, 2], [1, 2]]), Counted("b", [[1], [1]])
     await memory.of(first)
     await memory.of(second)
@@ -64,4 +64,4 @@ async def test_one_who_gives_up_leaves_the_answer_to_the_others() -> None:
     one, other = asyncio.create_task(memory.of(documents)), asyncio.create_task(memory.of(documents))
     await asyncio.sleep(0)
     one.cancel()
-    assert (await other).count(1) == 2
+    assert (await other).statistics.count(1) == 2

@@ -105,7 +105,7 @@ def _stream(kind: str, accept: str) -> Make:
 
 
 def _own_document(member: Member, __: Member, chance: random.Random) -> Ask:
-    return _get("own document", chance.choice(member.ids()), FOUND | NOT_THERE)
+    return _get("own document", chance.choice(member.ids), FOUND | NOT_THERE)
 
 
 def _document_of_another(_: Member, other: Member, chance: random.Random) -> Ask:

@@ -78,7 +78,7 @@ def _is_own(member: Member, hit: Json) -> bool:
         return False
     if snippet is not None and len(snippet) >= LONG_ENOUGH and member.marker not in snippet:
         return False
-    return hit["doc_id"] in member.every_id()
+    return hit["doc_id"] in member.every_id
 
 
 def _not_owned(member: Member, document: Json) -> list[str]:
@@ -91,6 +91,6 @@ def _amiss(member: Member, ask: Ask, hits: list[Json], end: Json) -> list[str]:
     wrong = [f"{ask.kind}: twice the same document: {ids}"] if len(set(ids)) < len(ids) else []
     if "error" in end or end.get("degraded"):
         wrong.append(f"{ask.kind}: {str(end)[:300]}")
-    elif end["total"] > (0 if ask.nothing else len(member.every_id())):
+    elif end["total"] > (0 if ask.nothing else len(member.every_id)):
         wrong.append(f"{ask.kind}: a total of {end['total']}: others were counted")
     return wrong

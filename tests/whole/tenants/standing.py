@@ -8,7 +8,7 @@ from typing import Any
 from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.documents.ids import passage_id
-from toolscript.adapters.qdrant.documents.payload import COMPLETE, HEAD, ID, PASSAGES, TENANT, TEXT, VERSION
+from toolscript.adapters.qdrant.documents.payload import COMPLETE, GONE, HEAD, ID, PASSAGES, TENANT, TEXT, VERSION
 from toolscript.adapters.qdrant.values import Payload
 from toolscript.settings import Settings
 
@@ -58,7 +58,9 @@ async def everything(settings: Settings) -> dict[tuple[str, str], Standing]:
             for point in answer.result:
                 fields: Mapping[str, Any] = dict(Payload(point.payload).items())
                 id_ = passage_id(point.id)
-                found[fields[TENANT], id_.key].points[id_.number] = fields
+                # A mark that a removal was killed beside says nothing, and goes with the next one.
+                if GONE not in fields:
+                    found[fields[TENANT], id_.key].points[id_.number] = fields
             if not answer.HasField("next_page_offset"):
                 return dict(found)
             offset = answer.next_page_offset

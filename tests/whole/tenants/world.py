@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tests.token_issuer import Issuer
@@ -52,16 +53,18 @@ class Member:
         """The one id that nobody else has."""
         return f"only-{self.marker}"
 
+    @cached_property
     def ids(self) -> list[str]:
         return [*(f"doc-{number}" for number in range(self.documents)), *HOSTILE_IDS, self.own_id]
 
+    @cached_property
     def every_id(self) -> list[str]:
         """Those that it may have."""
-        return [*self.ids(), *NEW_IDS]
+        return [*self.ids, *NEW_IDS]
 
     def document(self, id_: str, version: int = 0) -> Json:
         """What differs from the same document of another tenant is the secret word."""
-        number = self.every_id().index(id_)
+        number = self.every_id.index(id_)
         return {
             "id": id_,
             "text": self.text(number, version),

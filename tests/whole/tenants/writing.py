@@ -31,7 +31,7 @@ class Writers:
         async def work() -> None:
             while waiting:
                 member = waiting.pop()
-                await self._put(member, member.ids(), version=0)
+                await self._put(member, member.ids, version=0)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE_WHEN_FILLING):
@@ -57,7 +57,7 @@ class Writers:
         if chosen < 0.35:
             await self._put(member, [self._chance.choice(NEW_IDS)], self._version())
         elif chosen < 0.7 or not held:
-            some = self._chance.sample(member.ids(), 2)
+            some = self._chance.sample(member.ids, 2)
             await self._put(member, some, self._version())
         else:
             some = self._chance.sample(sorted({*held, "doc-0"}), 1)

@@ -37,7 +37,7 @@ class KeyFile:
 
     fresh_seconds = 1.0
     grace_seconds = 10.0
-    pause_seconds = 0.0
+    pause_seconds = 1.0
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -11,6 +11,7 @@ from toolscript.adapters.postgres.schema import require_current_schema
 from toolscript.adapters.postgres.skill_vectors import PostgresSkillVectors
 from toolscript.adapters.postgres.suggestions import PostgresSuggestions
 from toolscript.adapters.postgres.taxonomy import PostgresTaxonomy
+from toolscript.adapters.postgres.tenant_turns import alone_with
 from toolscript.adapters.postgres.tenants import PostgresTenants
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "PostgresSyncJobs",
     "PostgresTaxonomy",
     "PostgresTenants",
+    "alone_with",
     "open_pool",
     "require_current_schema",
 ]

@@ -1,8 +1,10 @@
 """Searches in `documents.queries`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from toolscript.adapters.postgres.pool import Pool, connection
+from toolscript.errors import ToolscriptError
 from toolscript.model.query_log import LoggedQuery
 
 _COPY = """
@@ -13,6 +15,7 @@ COPY documents.queries (at, query_id, tenant, plan, search_type, fusion, filters
 _FORGET = """
 DELETE FROM documents.queries WHERE id = ANY(ARRAY(
     SELECT id FROM documents.queries WHERE at < now() - make_interval(days => %s) ORDER BY at LIMIT %s
+    FOR UPDATE SKIP LOCKED
 ))
 """
 
@@ -29,11 +32,16 @@ class PostgresQueryLog:
         self._keep_days = keep_days
 
     async def write(self, queries: Sequence[LoggedQuery]) -> None:
+        async with connection(self._pool) as conn, conn.cursor() as cursor, cursor.copy(_COPY) as copy:
+            for query in queries:
+                await copy.write_row(_row(query))
+        # Those that came are there already: if this fails, it is done by the next.
+        with suppress(ToolscriptError):
+            await self._forget(FORGOTTEN_FOR_EACH * len(queries))
+
+    async def _forget(self, most: int) -> None:
         async with connection(self._pool) as conn:
-            async with conn.cursor() as cursor, cursor.copy(_COPY) as copy:
-                for query in queries:
-                    await copy.write_row(_row(query))
-            await conn.execute(_FORGET, (self._keep_days, FORGOTTEN_FOR_EACH * len(queries)))
+            await conn.execute(_FORGET, (self._keep_days, most))
 
 
 def _row(query: LoggedQuery) -> tuple[object, ...]:

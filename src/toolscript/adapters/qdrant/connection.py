@@ -23,6 +23,7 @@ MAX_MESSAGE = 256 * 1024 * 1024
 TIMEOUT_SECONDS = 30.0
 
 _DOWN = "is Qdrant running, and are TOOLSCRIPT_QDRANT_URL and TOOLSCRIPT_QDRANT_GRPC_PORT right?"
+_ABSENT = "`toolscript worker` makes the index of items, `toolscript serve` that of documents"
 _KEY = "is TOOLSCRIPT_QDRANT_API_KEY right?"
 
 TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
@@ -33,7 +34,7 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
     StatusCode.RESOURCE_EXHAUSTED: (IndexUnavailable, "the engine is out of memory, disk or patience"),
     StatusCode.UNAUTHENTICATED: (SetupError, _KEY),
     StatusCode.PERMISSION_DENIED: (SetupError, _KEY),
-    StatusCode.NOT_FOUND: (SetupError, "run `toolscript worker` to build the index"),
+    StatusCode.NOT_FOUND: (SetupError, _ABSENT),
     StatusCode.ALREADY_EXISTS: (IndexRejected, ""),
     StatusCode.FAILED_PRECONDITION: (IndexRejected, ""),
     StatusCode.INVALID_ARGUMENT: (IndexRejected, ""),

@@ -10,6 +10,7 @@ from toolscript.model.document_points import (
     IndexedDocument,
     PassageAsk,
     PassageId,
+    ShownPassages,
     WordStatistics,
 )
 from toolscript.model.document_results import Total
@@ -57,6 +58,9 @@ class MeasuredDocuments:
 
     async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
         return await timed(self._took, "passages", self._documents.passages(ids))
+
+    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
+        return await timed(self._took, "shown", self._documents.shown(ids))
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         return await timed(self._took, "page", self._documents.page(after, limit, filters))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolscript.model.document_points import PassageId
+from toolscript.model.document_points import PassageId, ShownPassages
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.document_results import DocumentHit
 from toolscript.model.documents import DocumentHeader, Passage
@@ -14,6 +14,8 @@ from toolscript.search.documents.fusion import Ranked
 from toolscript.search.documents.plan_limits import shown_metadata
 from toolscript.search.documents.retrieval import Understood
 from toolscript.search.documents.snippets import snippet
+
+MORE = 4
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,14 @@ class Enrichment:
     async def first(self, order: Sequence[Ranked]) -> tuple[list[DocumentHit], Sequence[Ranked]]:
         """The first `top_k` that are still there, and what is left after them."""
         hits: list[DocumentHit] = []
-        rest = order
+        rest, at_once = order, self.query.top_k
         while rest and len(hits) < self.query.top_k:
-            missing = self.query.top_k - len(hits)
-            hits += await self._hits(rest[:missing])
-            rest = rest[missing:]
+            found = await self._hits(rest[:at_once])
+            taken = found[: self.query.top_k - len(hits)]
+            hits += [hit for _, hit in taken]
+            used = at_once if len(taken) == len(found) else 1 + taken[-1][0]
+            # Where many have left, it takes a few more rounds, not one for each.
+            rest, at_once = rest[used:], at_once * MORE
         return hits, rest
 
     async def of_headers(self, headers: Sequence[DocumentHeader]) -> list[DocumentHit]:
@@ -42,16 +47,21 @@ class Enrichment:
             for header in headers
         ]
 
-    async def _hits(self, order: Sequence[Ranked]) -> list[DocumentHit]:
-        ids = [PassageId(one.key, one.passage) for one in order] if self.query.include_snippets else []
-        headers, passages = await asyncio.gather(
-            self.documents.headers([one.key for one in order]), self.documents.passages(ids)
-        )
-        return [
-            self._hit(one, header, passages.get(PassageId(one.key, one.passage)))
-            for one in order
-            if (header := headers.get(one.key)) is not None
-        ]
+    async def _hits(self, order: Sequence[Ranked]) -> list[tuple[int, DocumentHit]]:
+        """Those that are there, each with its place."""
+        found = await self._shown(order)
+        hits: list[tuple[int, DocumentHit]] = []
+        for at, one in enumerate(order):
+            if (header := found.headers.get(one.key)) is not None:
+                hits.append((at, self._hit(one, header, found.passages.get(PassageId(one.key, one.passage)))))
+                # A window takes a while to find, and others wait.
+                await asyncio.sleep(0)
+        return hits
+
+    async def _shown(self, order: Sequence[Ranked]) -> ShownPassages:
+        if self.query.include_snippets:
+            return await self.documents.shown([PassageId(one.key, one.passage) for one in order])
+        return ShownPassages(await self.documents.headers([one.key for one in order]), {})
 
     def _hit(self, ranked: Ranked, header: DocumentHeader, passage: Passage | None) -> DocumentHit:
         said = self.understood.said if self.understood else {}

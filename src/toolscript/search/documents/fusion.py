@@ -13,8 +13,9 @@ from toolscript.search.documents.arms import Arm, Arms
 Scores = NDArray[np.float64]
 
 RRF_K = 60
-# What the dense arm has of the two arms' common weight.
-HALF, SHARE_OF_MEANING = 0.5, 0.5
+# What the dense arm has of the two arms' common weight: a half, or more where it is the surer one.
+HALF = 0.5
+SURER, LEAST_SHARE, MOST_SHARE = 0.05, 0.3, 0.7
 LEAST_SPREAD = 1e-9
 
 
@@ -63,18 +64,29 @@ def _reciprocal(arm: Sequence[DocumentKey], keys: Sequence[DocumentKey]) -> Scor
     return np.array([1 / (RRF_K + rank[key]) if key in rank else 0.0 for key in keys])
 
 
-def _zscore(dense: Arm, words: Arm, keys: Sequence[DocumentKey], share: float = HALF) -> Fused:
-    if not words.scores:
-        share = 1.0
-    among = sorted({*dense.heard_keys, *words.heard_keys})
-    meaning, all_meaning = _z_scores(dense, keys, among, silent_is_zero=False)
-    said, all_said = _z_scores(words, keys, among, silent_is_zero=True)
-    heard = share * meaning + (1 - share) * said
-    return heard, share * all_meaning + (1 - share) * all_said, _logistic
+def _zscore(dense: Arm, words: Arm, keys: Sequence[DocumentKey]) -> Fused:
+    return _weighed(dense, words, keys, lambda _meaning, _said: HALF)
 
 
 def _best(dense: Arm, words: Arm, keys: Sequence[DocumentKey]) -> Fused:
-    return _zscore(dense, words, keys, SHARE_OF_MEANING)
+    return _weighed(dense, words, keys, _share_of_the_surer)
+
+
+def _share_of_the_surer(meaning: Scores, said: Scores) -> float:
+    """An arm is sure whose best is far ahead of its others."""
+    ahead = float(meaning.max(initial=0.0) - said.max(initial=0.0))
+    return min(MOST_SHARE, max(LEAST_SHARE, HALF + SURER * ahead))
+
+
+def _weighed(
+    dense: Arm, words: Arm, keys: Sequence[DocumentKey], share_of: Callable[[Scores, Scores], float]
+) -> Fused:
+    among = sorted({*dense.heard_keys, *words.heard_keys})
+    meaning, all_meaning = _z_scores(dense, keys, among, silent_is_zero=False)
+    said, all_said = _z_scores(words, keys, among, silent_is_zero=True)
+    share = share_of(meaning, said) if words.scores else 1.0
+    heard = share * meaning + (1 - share) * said
+    return heard, share * all_meaning + (1 - share) * all_said, _logistic
 
 
 def _z_scores(

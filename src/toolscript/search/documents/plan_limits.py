@@ -1,5 +1,7 @@
 """What a plan lets a search ask for."""
 
+from collections.abc import Sequence
+
 from toolscript.errors import PlanExceeded
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.items import JsonObject
@@ -10,26 +12,28 @@ def require_within(plan: Plan, query: DocumentQuery) -> None:
     if plan.max_top_k is not None and query.top_k > plan.max_top_k:
         raise _beyond(plan, f"gives at most {plan.max_top_k} documents at once", "top_k")
     for name in query.metadata_fields or ():
-        _require_field(plan, name, "metadata_fields")
+        _require_field(plan, [name], "metadata_fields")
     for condition in query.filters.conditions:
-        _require_field(plan, condition.field, "filters")
+        _require_field(plan, _paths(condition.field), "filters")
 
 
 def shown_metadata(plan: Plan, query: DocumentQuery, metadata: JsonObject) -> JsonObject:
     """What was asked for, as far as the plan goes; asked for nothing in particular: all of it."""
-    names = metadata.keys() if query.metadata_fields is None else set(query.metadata_fields)
-    allowed = plan.metadata_fields
-    return {
-        name: value for name, value in metadata.items() if name in names and (allowed is None or name in allowed)
-    }
+    visible = plan.visible(metadata)
+    if query.metadata_fields is None:
+        return visible
+    return {name: visible[name] for name in query.metadata_fields if name in visible}
 
 
-def _require_field(plan: Plan, name: str, asked: str) -> None:
-    """Whoever may see an object may see what is in it."""
-    allowed = plan.metadata_fields
+def _paths(name: str) -> list[str]:
+    """Whoever may see an object may filter by what is in it: `author.name` is of `author`."""
     steps = name.split(".")
-    if allowed is not None and not any(".".join(steps[:end]) in allowed for end in range(1, len(steps) + 1)):
-        raise _beyond(plan, f"does not include the field {name[:80]!r}", asked)
+    return [".".join(steps[:end]) for end in range(len(steps), 0, -1)]
+
+
+def _require_field(plan: Plan, names: Sequence[str], asked: str) -> None:
+    if plan.metadata_fields is not None and plan.metadata_fields.isdisjoint(names):
+        raise _beyond(plan, f"does not include the field {names[0][:80]!r}", asked)
 
 
 def _beyond(plan: Plan, limit: str, field: str) -> PlanExceeded:

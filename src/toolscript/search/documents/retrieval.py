@@ -4,29 +4,35 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolscript.model.document_points import PassageAsk, WordStatistics
+from toolscript.model.document_points import PassageAsk
 from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.document_results import Exactness
 from toolscript.model.models import Vector
 from toolscript.model.passages import passage_query_terms
 from toolscript.model.queries import SearchType
 from toolscript.ports import Embedder, Spans, TenantDocuments
 from toolscript.search.documents.arms import LOOKED_AT, Arms, by_document
-from toolscript.search.documents.word_memory import WordMemory
+from toolscript.search.documents.word_memory import Known, WordMemory
 from toolscript.search.fallbacks import Attempt, Part
 
 # Passages an arm is asked for, for each document that is wanted; and how many at most.
 PASSAGES_PER_DOCUMENT = 2
 DEEPER = 4
 MOST_PASSAGES = 10_000
+LARGE = 10_000
 
 
 @dataclass(frozen=True)
 class Understood:
-    """`terms` are what the word arm is asked, each as heavy as it is rare; `said` is how rare each word is."""
+    """`terms` are what the word arm is asked, each as heavy as it is rare; `said` is how rare each word is.
+
+    `documents`: how many a tenant has that is too large to be counted by every search.
+    """
 
     vector: Vector | None
     terms: Mapping[int, float] | None
     said: Mapping[int, float]
+    documents: int | None
 
 
 class Retrieval:
@@ -39,27 +45,36 @@ class Retrieval:
         self, attempt: Attempt, documents: TenantDocuments, query: DocumentQuery, *, embed: bool
     ) -> Understood:
         """How rare the words are is looked up while the text is embedded."""
-        statistics, vector = await asyncio.gather(
-            self._statistics(documents), self._vector(attempt, query.text) if embed else _no_vector()
+        known, vector = await asyncio.gather(
+            self._known(documents), self._vector(attempt, query.text) if embed else _no_vector()
         )
-        said = {term: statistics.rarity(term) for term in passage_query_terms(query.text)}
-        words_alone = query.search_type is not SearchType.SEMANTIC or (embed and vector is None)
-        return Understood(vector, said if words_alone else None, said)
+        said = {term: known.statistics.rarity(term) for term in passage_query_terms(query.text)}
+        by_words = query.search_type is not SearchType.SEMANTIC or (embed and vector is None)
+        large = known.documents if known.documents >= LARGE else None
+        return Understood(vector, said if by_words else None, said, large)
 
     async def arms(
         self, documents: TenantDocuments, query: DocumentQuery, understood: Understood, wanted: int
     ) -> Arms:
         """Deeper, where the passages found are of fewer documents than are wanted, and there are more of them."""
         limit = max(LOOKED_AT, PASSAGES_PER_DOCUMENT * wanted)
-        while True:
-            ask = PassageAsk(understood.vector, understood.terms, query.filters, limit)
-            with self._spans.span("search.retrieve", limit=limit):
-                arms = by_document(await documents.search(ask), limit)
-            if len(arms.keys) >= wanted or not arms.is_full or limit >= MOST_PASSAGES:
-                return arms
+        arms = await self._searched(documents, query, understood, limit)
+        if len(arms.keys) < wanted and arms.is_full:
+            there = await documents.count(query.filters)
+            wanted = min(wanted, there.value) if there.exactness is Exactness.EXACT else wanted
+        while len(arms.keys) < wanted and arms.is_full and limit < MOST_PASSAGES:
             limit = min(limit * DEEPER, MOST_PASSAGES)
+            arms = await self._searched(documents, query, understood, limit)
+        return arms
 
-    async def _statistics(self, documents: TenantDocuments) -> WordStatistics:
+    async def _searched(
+        self, documents: TenantDocuments, query: DocumentQuery, understood: Understood, limit: int
+    ) -> Arms:
+        ask = PassageAsk(understood.vector, understood.terms, query.filters, limit)
+        with self._spans.span("search.retrieve", limit=limit):
+            return by_document(await documents.search(ask), limit)
+
+    async def _known(self, documents: TenantDocuments) -> Known:
         with self._spans.span("search.statistics"):
             return await self._words.of(documents)
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.errors import IndexUnavailable
+from toolscript.errors import IndexUnavailable, Unavailable
 from toolscript.model.document_queries import FIRST_PAGE, MOST_RANKED, DocumentQuery, Fusion, Rerank
-from toolscript.model.document_results import DocumentAnswer, DocumentHit, Total
+from toolscript.model.document_results import DocumentAnswer, DocumentHit, Exactness, Total
 from toolscript.model.documents import DocumentHeader
 from toolscript.model.passages import MOST_OF_A_WORD
 from toolscript.model.queries import SearchType
@@ -113,7 +113,7 @@ class DocumentSearch:
     ) -> DocumentAnswer:
         with self._spans.span("search.enrich"):
             (hits, rest), in_all = await asyncio.gather(
-                run.enrichment(understood).first(order), _known_or(total, run)
+                run.enrichment(understood).first(order), _total(run, total, len(order), understood.documents)
             )
         cursor = Cursor(in_all, rest=rest) if run.query.cursor and rest else None
         return self._answered(run, hits, in_all, cursor, reranked_by)
@@ -125,7 +125,7 @@ class DocumentSearch:
         with self._spans.span("search.retrieve", limit=query.wanted):
             headers, total = await asyncio.gather(
                 run.documents.page(known.after if known else "", query.wanted, query.filters),
-                _known_or(known.total if known else None, run),
+                _total(run, known.total if known else None),
             )
         shown = headers[query.offset :]
         hits = await self._shown(run, shown)
@@ -143,5 +143,14 @@ class DocumentSearch:
         return DocumentAnswer(hits, total, following, run.attempt.parts_failed, reranked_by)
 
 
-async def _known_or(total: Total | None, run: _Run) -> Total:
-    return await run.documents.count(run.query.filters) if total is None else total
+async def _total(run: _Run, known: Total | None, found: int = 0, large: int | None = None) -> Total:
+    """How many match, if it is not known already. An answer does not fail for that."""
+    if known is not None:
+        return known
+    if large is not None and not run.query.filters:
+        return Total(max(found, large), Exactness.ABOUT)
+    try:
+        counted = await run.documents.count(run.query.filters)
+    except Unavailable:
+        return Total(found, Exactness.AT_LEAST)
+    return counted if counted.value >= found else Total(found, Exactness.AT_LEAST)

@@ -1,7 +1,7 @@
 """`toolscript tenants`: whose documents there are, where they lie, and how they leave."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, cast
 
 import typer
 
@@ -9,9 +9,11 @@ from toolscript.errors import InvalidRequest
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import colour_wanted, progress, say, show
-from toolscript.surfaces.cli.tables import table
+from toolscript.surfaces.cli.tables import printable, table
 
 MOST_LISTED = 1_000
+MOST_SAID = 20
+SOME_LEFT_OUT = 2
 
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as its tokens have it.")]
 
@@ -87,7 +89,10 @@ def _export(group: typer.Typer, service: Service) -> None:
         ] = "-",
         as_json: AsJson = False,
     ) -> None:
-        """Write all documents of a tenant as lines of JSON, which `toolscript documents put` takes again."""
+        """Write all documents of a tenant as lines of JSON, which `toolscript documents put` takes again.
+
+        Exit code 2: some were left out, because they are being written.
+        """
         if as_json and out == "-":
             raise InvalidRequest(
                 "--json and an export to stdout exclude each other", hint="name a file with --out"
@@ -98,6 +103,9 @@ def _export(group: typer.Typer, service: Service) -> None:
             say(f"{written['documents']:,} documents exported")
         else:
             show(written, f"{written['documents']:,} documents written to {out}", as_json=as_json)
+        if left_out := cast("Sequence[str]", written["left_out"]):
+            _say_left_out(left_out)
+            raise typer.Exit(SOME_LEFT_OUT)
 
 
 def _erase(group: typer.Typer, service: Service) -> None:
@@ -112,9 +120,7 @@ def _erase(group: typer.Typer, service: Service) -> None:
             typer.confirm(f"Delete everything of tenant {tenant}, for good?", abort=True, err=True)
         with progress() as on_progress:
             erased = service().erase_tenant(tenant, on_progress)
-        show(
-            erased, f"{erased['passages']:,} passages of tenant {tenant} deleted, nothing is left", as_json=as_json
-        )
+        show(erased, _erased_text(erased), as_json=as_json)
 
 
 def _tokens(group: typer.Typer, service: Service) -> None:
@@ -144,6 +150,20 @@ def _tokens(group: typer.Typer, service: Service) -> None:
         """Sign a token for a tenant: to try things with, or where nobody else issues tokens."""
         signed = service().tenant_token(tenant, key=key, issuer=issuer, plan=plan, subject=subject, hours=hours)
         show({"token": signed}, signed, as_json=as_json)
+
+
+def _say_left_out(ids: Sequence[str]) -> None:
+    for one in ids[:MOST_SAID]:
+        say(f"{printable(one)} is being written, or whoever wrote it was killed")
+    more = f", {len(ids) - MOST_SAID:,} of them not named here" if len(ids) > MOST_SAID else ""
+    say(f"{len(ids):,} documents left out{more}\nhint: put them again, then export to a new file")
+
+
+def _erased_text(erased: dict[str, Any]) -> str:
+    if not erased["was_known"] and not erased["passages"]:
+        return f"there was nothing of tenant {erased['tenant']}"
+    counts = f"{erased['documents']:,} documents with {erased['passages']:,} passages"
+    return f"{counts} deleted, and what was noted of tenant {erased['tenant']}; nothing is left"
 
 
 def _rows(rows: Sequence[dict[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 """What a search for documents found, as it is answered over HTTP. Built once: nothing of it is validated again."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from toolscript.model.document_queries import DocumentQuery, Fusion
 from toolscript.model.document_results import DocumentAnswer, DocumentHit
@@ -39,7 +40,7 @@ def found(hit: DocumentHit) -> DocumentFound:
     )
 
 
-def _rest(answered: Answered) -> dict[str, object]:
+def _rest(answered: Answered) -> dict[str, Any]:
     query, answer = answered.query, answered.answer
     joined = bool(query.text) and query.search_type is SearchType.HYBRID
     return {

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolscript.errors import InvalidRequest, ToolscriptError
 from toolscript.model.document_json import line_read, refusal
@@ -80,7 +81,7 @@ class Writing:
 
     def _note(self, result: PutResult, line: int | None) -> None:
         self._counts[result.outcome] += 1
-        facts: dict[str, object] = {"doc_id": result.id or None, "status": result.outcome}
+        facts: dict[str, Any] = {"doc_id": result.id or None, "status": result.outcome}
         facts["passages"] = result.passages
         facts |= {"error": result.problem} if result.problem else {}
         facts |= {} if line is None else {"line": line}

@@ -14,8 +14,8 @@ _NOT_READY_YET = frozenset({wire.ReplicaState.Partial, wire.ReplicaState.ActiveR
 class Stage(Enum):
     """How far a shard is.
 
-    One that is LEFT was begun, is not ready, and nobody copies into it any more. One that is DEAD was on a node that
-    failed, before it was ready or after.
+    One that is LEFT was begun, is not ready, and nobody copies into it any more. One that is DEAD was on a node
+    that failed, before it was ready or after.
     """
 
     ABSENT = auto()

@@ -6,7 +6,7 @@ from typing import Any, cast
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, create_request, field_requests
-from toolscript.adapters.qdrant.documents.places import make_shards
+from toolscript.adapters.qdrant.documents.places import make_shards, require_shards
 from toolscript.adapters.qdrant.documents.tenant_documents import QdrantTenantDocuments
 from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.adapters.qdrant.values import from_value
@@ -62,6 +62,7 @@ async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> 
     if live is None:
         return None
     found = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=live))
+    await require_shards(qdrant, live, layout.shards)
     made_by = {name: from_value(value) for name, value in found.result.config.metadata.items()}
     card = DocumentCard(
         ModelCard(**cast("Any", made_by["model"])),
@@ -73,14 +74,17 @@ async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> 
 
 async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: DocumentLayout) -> None:
     metadata = {"fingerprint": card.fingerprint, **asdict(card)}
+    is_new = True
     try:
         await _collections(qdrant, "Create", create_request(name, card, metadata, layout))
     except ToolscriptError as error:
         if not exists_already(error):
             raise
+        is_new = False
         await _require_same_shards(qdrant, name, layout)
     await make_shards(qdrant, name, layout.shards, layout.replicas)
-    for request in field_requests(name, layout):
+    # A field that is declared later takes as long as there are passages: nobody waits for that.
+    for request in field_requests(name, layout, wait=is_new):
         with translated():
             await qdrant.points.CreateFieldIndex(request, timeout=qdrant.timeout_seconds)
 

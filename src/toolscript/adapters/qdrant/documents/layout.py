@@ -89,7 +89,9 @@ def create_request(
     )
 
 
-def field_requests(name: str, layout: DocumentLayout) -> list[wire.CreateFieldIndexCollection]:
+def field_requests(
+    name: str, layout: DocumentLayout, *, wait: bool = True
+) -> list[wire.CreateFieldIndexCollection]:
     """Made before the first passage arrives: graphs are linked along the tenants."""
     tenant = wire.PayloadIndexParams(keyword_index_params=wire.KeywordIndexParams(is_tenant=True))
     fields = [
@@ -100,7 +102,7 @@ def field_requests(name: str, layout: DocumentLayout) -> list[wire.CreateFieldIn
     ]
     return [
         wire.CreateFieldIndexCollection(
-            collection_name=name, field_name=field, field_type=kind, field_index_params=params, wait=True
+            collection_name=name, field_name=field, field_type=kind, field_index_params=params, wait=wait
         )
         for field, kind, params in fields
     ]

@@ -14,6 +14,7 @@ META, MOMENTS = "meta", "moments"
 ID, METADATA, HASH, PASSAGES, COMPLETE = "doc_id", "metadata", "hash", "passages", "complete"
 HEADER_FIELDS = (TENANT, VERSION, ID, METADATA, HASH, PASSAGES, COMPLETE)
 PASSAGE_FIELDS = (TENANT, TEXT, START, END)
+SHOWN_FIELDS = tuple(dict.fromkeys((*HEADER_FIELDS, *PASSAGE_FIELDS)))
 
 
 def field_name(name: str) -> str:

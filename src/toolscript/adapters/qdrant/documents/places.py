@@ -47,6 +47,13 @@ async def make_shards(qdrant: Qdrant, collection: str, shards: int, replicas: in
         await make_key(qdrant, collection, wire.CreateShardKey(shard_key=_key(name), replication_factor=replicas))
 
 
+async def require_shards(qdrant: Qdrant, collection: str, shards: int) -> None:
+    """Exactly those that there are."""
+    there = {name for name in await keys_of(qdrant, collection) if name.startswith(_SHARED)}
+    if len(there) != shards:
+        raise _other_number(collection, len(there), shards)
+
+
 async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str], wanted: set[str]) -> None:
     """With another number tenants would be looked for where they are not.
 
@@ -59,10 +66,14 @@ async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str],
             wire.CountPoints(collection_name=collection, exact=False), timeout=qdrant.timeout_seconds
         )
     if there - wanted or filled.result.count:
-        raise SetupError(
-            f"{collection} is spread over {len(there)} shards, not over {len(wanted)}",
-            hint=f"set TOOLSCRIPT_DOCUMENT_SHARDS to {len(there)}, as it was when the first document was put",
-        )
+        raise _other_number(collection, len(there), len(wanted))
+
+
+def _other_number(collection: str, there: int, wanted: int) -> SetupError:
+    return SetupError(
+        f"{collection} is spread over {there} shards, not over {wanted}",
+        hint=f"set TOOLSCRIPT_DOCUMENT_SHARDS to {there}, as it was when the first document was put",
+    )
 
 
 async def keys_of(qdrant: Qdrant, collection: str) -> frozenset[str]:

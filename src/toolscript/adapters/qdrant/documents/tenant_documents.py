@@ -19,6 +19,7 @@ from toolscript.adapters.qdrant.documents.payload import (
     METADATA,
     PASSAGE_FIELDS,
     PASSAGES,
+    SHOWN_FIELDS,
     START,
     TEXT,
     VERSION,
@@ -33,6 +34,7 @@ from toolscript.model.document_points import (
     IndexedDocument,
     PassageAsk,
     PassageId,
+    ShownPassages,
     WordStatistics,
 )
 from toolscript.model.document_results import Exactness, Total
@@ -41,8 +43,9 @@ from toolscript.model.filters import Filters
 from toolscript.model.items import JsonObject
 from toolscript.model.tenancy import Tenant
 
-# Of a larger tenant so many passages tell which words are common, and how many documents pass is an estimate.
+# Of a larger tenant so many passages tell which words are common.
 SAMPLE = 2_000
+# Of a larger tenant nobody counts how many documents pass filters.
 COUNTED_BELOW = 50_000
 MOST_IDS = 1_000
 WRITE_TRIES = 5
@@ -77,6 +80,13 @@ class QdrantTenantDocuments:
         points = await self._with_ids(ids, PASSAGE_FIELDS)
         return {passage_id(point.id): _passage(point) for point in points}
 
+    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
+        wanted = frozenset(ids)
+        points = await self._with_ids(sorted(wanted.union(head_ids(id_.key for id_ in ids))), SHOWN_FIELDS)
+        headers = (_header(point) for point in points if passage_id(point.id).number == 0)
+        passages = {id_: _passage(point) for point in points if (id_ := passage_id(point.id)) in wanted}
+        return ShownPassages({header.key: header for header in headers}, passages)
+
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         where = compiled(filters)
         where.must.append(IS_HEAD)
@@ -88,9 +98,10 @@ class QdrantTenantDocuments:
     async def count(self, filters: Filters) -> Total:
         where = compiled(filters)
         where.must.append(IS_HEAD)
-        few = await self._points.count(EVERYTHING, exact=False) < COUNTED_BELOW
-        found = await self._points.count(where, exact=few)
-        return Total(found, Exactness.EXACT if few else Exactness.ABOUT)
+        # An estimate of several conditions at once would be made from what everybody has.
+        if filters and await self._points.count(EVERYTHING, exact=False) >= COUNTED_BELOW:
+            return Total(0, Exactness.AT_LEAST)
+        return Total(await self._points.count(where, exact=True))
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
         for _ in range(WRITE_TRIES):
@@ -123,7 +134,8 @@ def _is_asked(ask: PassageAsk) -> bool:
 
 def _queries(ask: PassageAsk) -> Iterator[Query]:
     where = compiled(ask.filters)
-    params = SEARCHED_EXACTLY if ask.exact else SEARCHED
+    # A graph is entered at a single passage: where that does not pass the filters, the engine finds nothing.
+    params = SEARCHED_EXACTLY if ask.exact or ask.filters else SEARCHED
     if ask.vector is not None:
         dense = wire.VectorInput(dense=wire.DenseVector(data=ask.vector.tolist()))
         yield Query(DENSE, dense, where, ask.limit, params)

@@ -1,8 +1,8 @@
 """One tenant's points, and nobody else's: the only code that asks the engine about documents.
 
 Every request gets its tenant here, in its filter, and in a cluster its shard. Requests by id get the filter as
-well: an id of another tenant finds nothing. What is written carries the tenant; what comes back with one that is
-foreign ends the request, whatever the reason.
+well: an id of another tenant finds nothing. What is written carries the tenant; a passage that comes back with one
+that is foreign ends the request, whatever the reason.
 """
 
 from collections.abc import Iterable, Sequence
@@ -95,33 +95,32 @@ class TenantPoints:
         """The next points in the order of their ids, with these fields, or with a vector."""
         request = wire.ScrollPoints(
             collection_name=self._collection,
-            filter=self._own(where),
+            filter=self._there(where),
             limit=limit,
             offset=None if since is None else point_id(since),
-            with_payload=wire.WithPayloadSelector(
-                include=wire.PayloadIncludeSelector(fields=[TENANT, GONE, *fields])
-            ),
-            with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[vector]))
-            if vector
-            else None,
+            with_payload=wire.WithPayloadSelector(include=wire.PayloadIncludeSelector(fields=[TENANT, *fields])),
+            with_vectors=_with_vector(vector),
             shard_key_selector=self._shard,
         )
-        points: Sequence[Any] = (await self._call("Scroll", request)).result
-        if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
-            raise IndexRejected("Qdrant answered with what is another tenant's")
-        return [point for point in points if GONE not in point.payload]
+        return await self._scrolled(request)
 
     async def whole(self, where: wire.Filter, limit: int) -> list[wire.PointStruct]:
         """Points as they could be put again."""
         request = wire.ScrollPoints(
             collection_name=self._collection,
-            filter=self._own(where),
+            filter=self._there(where),
             limit=limit,
             with_payload=wire.WithPayloadSelector(enable=True),
             with_vectors=wire.WithVectorsSelector(enable=True),
             shard_key_selector=self._shard,
         )
-        return [_as_put(point) for point in (await self._call("Scroll", request)).result]
+        return [_as_put(point) for point in await self._scrolled(request)]
+
+    async def _scrolled(self, request: wire.ScrollPoints) -> Sequence[Any]:
+        points: Sequence[Any] = (await self._call("Scroll", request)).result
+        if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
+            raise IndexRejected("Qdrant answered with what is another tenant's")
+        return points
 
     async def count(self, where: wire.Filter, *, exact: bool) -> int:
         request = wire.CountPoints(
@@ -143,8 +142,8 @@ class TenantPoints:
         )
         await self._call("Upsert", request)
 
-    async def replace(self, points: Sequence[wire.PointStruct], version: int) -> None:
-        """Where exactly this version is there."""
+    async def replace(self, points: Sequence[wire.PointStruct], version: int, same: wire.Condition) -> None:
+        """Where exactly this version is there, and it is the same in this."""
         for point in points:
             point.payload[TENANT].CopyFrom(to_value(self.tenant.name))
             point.payload[VERSION].CopyFrom(to_value(version))
@@ -152,7 +151,7 @@ class TenantPoints:
             collection_name=self._collection,
             wait=True,
             points=points,
-            update_filter=self._own(wire.Filter(must=[version_between(version, version)])),
+            update_filter=self._own(wire.Filter(must=[version_between(version, version), same])),
             update_mode=wire.UpdateMode.UpdateOnly,
             shard_key_selector=self._shard,
         )
@@ -196,6 +195,12 @@ class TenantPoints:
         own.CopyFrom(where)
         tenant = wire.FieldCondition(key=TENANT, match=wire.Match(keyword=self.tenant.name))
         own.must.append(wire.Condition(field=tenant))
+        return own
+
+    def _there(self, where: wire.Filter) -> wire.Filter:
+        """Without what is about to be removed."""
+        own = self._own(where)
+        own.must_not.append(IS_GONE)
         return own
 
     async def _call(self, method: str, request: object) -> Any:

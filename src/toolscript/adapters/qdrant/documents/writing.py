@@ -45,7 +45,13 @@ def points_of(document: IndexedDocument) -> list[wire.PointStruct]:
 async def complete(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
     heads = [_point(one, one.passages[0], _finished(one)) for one in documents]
     for start in range(0, len(heads), MOST_POINTS):
-        await points.replace(heads[start : start + MOST_POINTS], version)
+        await points.replace(heads[start : start + MOST_POINTS], version, _of_these(documents))
+
+
+def _of_these(documents: Sequence[IndexedDocument]) -> wire.Condition:
+    """Two who have the same version by chance do not have the same content, too; or it does not matter."""
+    hashes = wire.RepeatedStrings(strings=[one.header.content_hash for one in documents])
+    return wire.Condition(field=wire.FieldCondition(key=HASH, match=wire.Match(keywords=hashes)))
 
 
 async def _put(points: TenantPoints, structs: Iterable[wire.PointStruct], version: int) -> None:

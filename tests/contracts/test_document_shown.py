@@ -1,0 +1,36 @@
+"""What is shown of hits comes in one go, and of one tenant alone."""
+
+import pytest
+
+from tests.contracts.document_scenes import ANN, BOB, document, key
+from toolscript.model.document_points import PassageId
+from toolscript.ports import DocumentIndex
+
+pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")
+
+
+async def test_passages_come_with_the_headers_of_their_documents(document_index: DocumentIndex) -> None:
+    shelf = document_index.of(ANN)
+    await shelf.put([document("a", "one", "two", "three"), document("b", "four"), document("c", "five")])
+    ids = [PassageId(key("a"), 2), PassageId(key("b"), 0)]
+    shown = await shelf.shown(ids)
+    assert {header.id for header in shown.headers.values()} == {"a", "b"}
+    assert shown.headers == await shelf.headers([key("a"), key("b")])
+    assert shown.passages == await shelf.passages(ids)
+    assert [shown.passages[id_].text for id_ in ids] == ["three", "four"]
+
+
+async def test_what_is_not_there_is_left_out_and_a_passage_can_be_gone_from_a_document_that_stays(
+    document_index: DocumentIndex,
+) -> None:
+    shelf = document_index.of(ANN)
+    await shelf.put([document("a", "one")])
+    gone = [PassageId(key("a"), 5), PassageId(key("never"), 0)]
+    shown = await shelf.shown(gone)
+    assert (list(shown.headers), dict(shown.passages)) == ([key("a")], {})
+    assert await shelf.shown([]) == ({}, {})
+
+
+async def test_what_is_another_tenants_is_not_there(document_index: DocumentIndex) -> None:
+    await document_index.of(ANN).put([document("a", "one")])
+    assert await document_index.of(BOB).shown([PassageId(key("a"), 0)]) == ({}, {})
