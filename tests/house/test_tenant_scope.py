@@ -123,7 +123,7 @@ def unscoped(sent: list[tuple[str, Any]], tenant: str) -> list[str]:
     for method, request in sent:
         if not all(is_of(tenant, where) for where in filters_of(method, request)):
             found.append(f"{method}: {request}")
-        written = [point for part in _parts(request) for point in getattr(part, "points", []) if method in WRITES]
+        written = [point for part in _parts(request) if hasattr(part, "update_filter") for point in part.points]
         if any(point.payload[TENANT].string_value != tenant for point in written):
             found.append(f"put for another: {request}")
     return found

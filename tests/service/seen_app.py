@@ -61,6 +61,7 @@ def watched_app(seeing: Seeing, embedder: Embedder | None = None, index: Documen
             seeing.searched,
             seeing.search_failed,
             seeing.written,
+            seeing.put_failed,
         ),
         telemetry=seeing.telemetry,
     )

@@ -61,6 +61,7 @@ async def open_routes(
             searched=seeing.searched,
             search_failed=seeing.search_failed,
             written=seeing.written,
+            put_failed=seeing.put_failed,
         )
 
 

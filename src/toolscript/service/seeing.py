@@ -123,6 +123,11 @@ class Seeing:
         if self.figures is not None:
             self.figures.put(results)
 
+    def put_failed(self, error: BaseException) -> None:
+        refused = isinstance(error, ToolscriptError) and not isinstance(error, OUR_FAULT)
+        if self.figures is not None and not refused:
+            self.figures.put_stopped()
+
 
 @contextmanager
 def figures_folder(settings: Settings) -> Iterator[str]:

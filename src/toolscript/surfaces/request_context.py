@@ -19,6 +19,8 @@ current_request_id: ContextVar[str] = ContextVar("request_id", default="")
 MOST_BYTES = 64 * 1024
 # For what is read piece by piece, and never held as a whole.
 UNBOUNDED = sys.maxsize
+UNSAID = "..."
+_HARMLESS = re.compile(r"[a-z0-9_-]{0,32}")
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 logger = logging.getLogger("toolscript.http")
@@ -51,14 +53,16 @@ class RequestContext:
         try:
             await self._app(scope, body.receive, response.send)
         except _TooLarge:
-            await response.fail(413, "VALIDATION_ERROR", f"a request is at most {body.most_bytes >> 10} KiB")
+            told = scope.get("state", {}).get("rate_headers", {})
+            said = f"a request is at most {body.most_bytes >> 10} KiB"
+            await response.fail(413, "VALIDATION_ERROR", said, told)
         except Exception:
             logger.exception("unexpected error")
             await response.fail(500, "INTERNAL_ERROR", "something unexpected went wrong on our side")
         took_ms = round((time.perf_counter() - started) * 1000, 2)
         facts = {
             "method": scope["method"],
-            "path": scope["path"],
+            "path": _logged_path(scope),
             "status": response.status,
             "took_ms": took_ms,
         }
@@ -99,13 +103,28 @@ class _Response:
             message["headers"] = [*message.get("headers", []), (HEADER, self._request_id.encode())]
         await self._send(message)
 
-    async def fail(self, status: int, code: str, message: str) -> None:
+    async def fail(self, status: int, code: str, message: str, told: Mapping[str, str] | None = None) -> None:
+        """`told` are headers that every answer to this caller has."""
         if self.status is not None:
             return
         body = json.dumps(envelope(code, message)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers += [(name.lower().encode(), value.encode()) for name, value in (told or {}).items()]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
+
+
+def _logged_path(scope: Scope) -> str:
+    """A path may hold a document's id, and that whose document it is: the log has the route's template instead.
+
+    Where there is no route, anything may be in it.
+    """
+    route = scope.get("route")
+    template = getattr(route, "path_format", None) or getattr(route, "path", None)
+    if template:
+        return str(template)
+    first, *more = str(scope["path"]).lstrip("/").split("/", 1)
+    return f"/{first if _HARMLESS.fullmatch(first) else UNSAID}{f'/{UNSAID}' if more else ''}"
 
 
 def _request_id(scope: Scope) -> str:

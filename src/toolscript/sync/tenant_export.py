@@ -2,9 +2,8 @@
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-from toolscript.errors import InvalidRequest
 from toolscript.model.document_points import PassageId
-from toolscript.model.documents import Document, DocumentHeader, DocumentKey, Passage, whole_text
+from toolscript.model.documents import Document, DocumentHeader, DocumentKey, Passage, as_put
 from toolscript.model.filters import NO_FILTERS
 from toolscript.ports import TenantDocuments
 
@@ -39,7 +38,7 @@ class TenantExport:
         of_key: dict[DocumentKey, list[Passage]] = {one.key: [] for one in headers}
         for id_, passage in found.items():
             of_key[id_.key].append(passage)
-        documents = {one.key: _as_put(one, of_key[one.key]) for one in headers}
+        documents = {one.key: as_put(one, of_key[one.key]) for one in headers}
         return {key: document for key, document in documents.items() if document is not None}
 
     async def _once_more(self, header: DocumentHeader) -> Document | None:
@@ -52,15 +51,6 @@ class TenantExport:
                 return document
         self.left_out.append(header.id)
         return None
-
-
-def _as_put(header: DocumentHeader, passages: Sequence[Passage]) -> Document | None:
-    """The document, if this is the text that its header is of."""
-    try:
-        document = Document(header.id, whole_text(passages), header.metadata)
-    except InvalidRequest:
-        return None
-    return document if document.content_hash == header.content_hash else None
 
 
 def _batches(headers: Sequence[DocumentHeader]) -> Iterator[list[DocumentHeader]]:

@@ -11,7 +11,8 @@ from toolscript.model.filters import NO_FILTERS
 from toolscript.model.tenancy import Caller, Tenant
 from toolscript.ports import DocumentIndex, TenantDocuments
 from toolscript.search.documents.search import DocumentSearch
-from toolscript.sync.documents import DocumentDesk, stored_document
+from toolscript.sync.documents import DocumentDesk
+from toolscript.sync.tenant_export import TenantExport
 from toolscript.testing import HashEmbedder, MemorySpans, MemoryTenants
 
 # What stays as it is for the whole time, to be found by every search.
@@ -65,13 +66,12 @@ class BusyClient:
             await asyncio.sleep(0.01)
 
     async def stored(self) -> dict[str, str]:
-        """Everything, read document by document."""
-        documents = self.indexes[0].of(self.tenant)
-        found = {}
-        for header in await all_headers(documents):
-            assert header.complete, header
-            found[header.id] = (await stored_document(documents, header)).text
-        return found
+        """Everything, each document whole."""
+        export = TenantExport(self.indexes[0].of(self.tenant))
+        found = [one async for one in export.documents()]
+        assert export.left_out == []
+        assert len(found) == len({one.id for one in found})
+        return {one.id: one.text for one in found}
 
     async def passages(self) -> int:
         """Those that documents know of."""

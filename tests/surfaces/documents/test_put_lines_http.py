@@ -11,7 +11,8 @@ from tests.gateway.serving import serving
 from tests.surfaces.documents.scenes import LINES, Client, Json, Parts, app_of, document
 from toolscript.errors import IndexUnavailable
 from toolscript.model.documents import Document
-from toolscript.surfaces.http import document_lines, document_put
+from toolscript.surfaces.http import document_lines, document_pace, document_put
+from toolscript.surfaces.http.document_pace import Pace
 
 pytestmark = pytest.mark.requirement("DOC-006")
 
@@ -191,7 +192,7 @@ async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
 
 
 async def test_a_sender_that_falls_silent_is_not_waited_for(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_lines.not_idle, "__defaults__", (0.05,))
+    monkeypatch.setattr(document_pace, "USUAL_PACE", Pace(idle_seconds=0.05))
 
     async def silent() -> AsyncIterator[bytes]:
         yield b"".join(lines(65))

@@ -59,7 +59,10 @@ async def test_every_operation_says_what_it_is_for_and_how_it_refuses(openapi: J
     for method, path, operation in described(openapi):
         assert operation["summary"], (method, path)
         if "security" in operation:
-            assert {"401", "403", "422", "429", "503"} <= operation["responses"].keys(), (method, path)
+            assert {"401", "422", "429", "500", "503"} <= operation["responses"].keys(), (method, path)
+            # Plans bound searches alone, and to remove what is not there is no error.
+            assert ("403" in operation["responses"]) == (path == "/search"), (method, path)
+            assert ("404" in operation["responses"]) == (method == "GET"), (method, path)
     schemas = openapi["components"]["schemas"]
     asked = schemas["DocumentSearchRequest"]["properties"]
     assert [name for name, field in asked.items() if not field.get("description")] == []
@@ -118,6 +121,18 @@ async def test_the_guard_against_long_requests_is_one_per_operation(api: Client)
     answer = await _sent(api, "PUT", b'{"documents": ["' + b"x" * 5_000_000)
     assert answer.status_code == 413
     assert "application/x-ndjson may be longer" in answer.json()["error"]["message"]
+
+
+async def test_what_is_too_long_or_of_another_type_is_told_its_budget_like_any_other_error(parts: Parts) -> None:
+    kinds = (("DELETE", "application/json", 413), ("PUT", "application/json", 413), ("PUT", "text/plain", 415))
+    async with client_of(app_of(parts.routes()), "token-of-limited") as client:
+        left = []
+        for method, kind, status in kinds:
+            headers = {"content-type": kind}
+            answer = await client.http.request(method, "/documents", content=b"x" * 5_000_000, headers=headers)
+            assert answer.status_code == status
+            left.append(answer.headers["ratelimit-remaining"])
+    assert left == ["2", "1", "0"]
 
 
 async def _sent(api: Client, method: str, content: Any) -> httpx2.Response:

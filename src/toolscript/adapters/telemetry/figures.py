@@ -47,6 +47,7 @@ class Figures:
         self._embedding = self._seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
         self._engine = self._seconds("engine", "Calls of the documents' engine.", "operation", "outcome")
         self._put = self._counter("documents_put", "Documents that were put, by what became of them.", "outcome")
+        self._stopped = self._counter("document_puts_stopped", "Puts that ended too early, by an error of ours.")
         self._passages = self._counter("passages_indexed", "Passages of documents that were put.")
         self._limited = self._counter("rate_limited", "Requests beyond what a plan allows in a minute.")
         self._refused = self._counter("tokens_refused", "Tokens that were refused.", "reason")
@@ -97,6 +98,9 @@ class Figures:
             self._put.labels(result.outcome).inc()
         written = (PutOutcome.CREATED, PutOutcome.UPDATED)
         self._passages.inc(sum(result.passages for result in results if result.outcome in written))
+
+    def put_stopped(self) -> None:
+        self._stopped.inc()
 
     def rate_limited(self) -> None:
         self._limited.inc()

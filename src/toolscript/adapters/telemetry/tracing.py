@@ -36,6 +36,9 @@ MOST_OF_A_FACT = 256
 USUAL_PATH = "/v1/traces"
 # What the HTTP framework says of an address holds the query of whoever searches by GET.
 HIDDEN = "url.query"
+# Paths hold ids of documents; which route it was is said apart.
+PATH = "url.path"
+REDACTED = "REDACTED"
 
 
 class TracedSpans:
@@ -72,8 +75,16 @@ class _Running(AbstractContextManager[None]):
 
 class _Discreet(SpanProcessor):
     def on_start(self, span: WritableSpan, parent_context: Context | None = None) -> None:  # noqa: ARG002
-        if HIDDEN in (span.attributes or {}):
-            span.set_attribute(HIDDEN, "REDACTED")
+        said = span.attributes or {}
+        if HIDDEN in said:
+            span.set_attribute(HIDDEN, REDACTED)
+        if PATH in said:
+            span.set_attribute(PATH, _discreet_path(str(said[PATH])))
+
+
+def _discreet_path(path: str) -> str:
+    first, *more = path.lstrip("/").split("/", 1)
+    return f"/{first}/{REDACTED}" if more else path
 
 
 def tracer_provider(exporter: SpanExporter, share: float) -> TracerProvider:

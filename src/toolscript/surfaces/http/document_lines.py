@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from toolscript.errors import InvalidRequest
 
 MOST_LINE = 4 * 1024 * 1024
-IDLE_SECONDS = 60.0
+# Packed or not, of one request.
+MOST_BYTES = 1024 * 1024 * 1024
+# So many are cut until others have their turn.
+LINES_PER_TURN = 500
 # What text is packed to at best; whatever grows by more was made to.
 MOST_GROWTH = 100
 AT_ONCE = 64 * 1024
@@ -35,11 +38,13 @@ class LineCutter:
         return len(self._kept)
 
     def cut(self, chunk: bytes) -> Iterator[Line]:
-        *ended, rest = chunk.split(b"\n")
-        for piece in ended:
-            self._keep(piece)
+        """One after the other: a chunk may be nothing but line breaks."""
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            self._keep(chunk[start:end])
             yield self._line()
-        self._keep(rest)
+            start = end + 1
+        self._keep(chunk[start:])
 
     def last(self) -> Iterator[Line]:
         """What came after the last line break, if anything did."""
@@ -66,20 +71,20 @@ async def lines_of(chunks: AsyncIterator[bytes], most: int = MOST_LINE) -> Async
     async for chunk in chunks:
         for line in cutter.cut(chunk):
             yield line
+            if line.number % LINES_PER_TURN == 0:
+                await asyncio.sleep(0)
     for line in cutter.last():
         yield line
 
 
-async def not_idle(chunks: AsyncIterator[bytes], seconds: float = IDLE_SECONDS) -> AsyncIterator[bytes]:
-    """A sender may be as slow as it likes, and not silent for ever."""
-    while True:
-        try:
-            async with asyncio.timeout(seconds):
-                chunk = await anext(chunks)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise InvalidRequest(f"nothing was sent for {seconds:g} seconds") from None
+async def bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    total = 0
+    async for chunk in chunks:
+        total += len(chunk)
+        if total > MOST_BYTES:
+            raise InvalidRequest(
+                f"a request is at most {MOST_BYTES >> 20} MiB, unpacked as well", hint="send the rest in another"
+            )
         yield chunk
 
 
@@ -122,4 +127,5 @@ async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for chunk in chunks:
         for piece in unpacker.unpack(chunk):
             yield piece
+            await asyncio.sleep(0)
     unpacker.end()

@@ -1,7 +1,7 @@
 """What the routes of documents ask of the service."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
 from toolscript.errors import SetupError
@@ -10,6 +10,7 @@ from toolscript.model.document_results import DocumentAnswer
 from toolscript.model.documents import Document, PutResult, StoredDocument
 from toolscript.model.tenancy import Caller
 from toolscript.surfaces.http.document_callers import CallerOf
+from toolscript.surfaces.http.document_turns import PutTurns
 from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
 
 NOT_SET_UP = "documents are not set up here"
@@ -17,6 +18,11 @@ SET_UP_HINT = "TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER say whose tokens ar
 
 SearchFailed = Callable[[DocumentQuery, BaseException], None]
 Written = Callable[[Caller, Sequence[PutResult]], None]
+PutFailed = Callable[[BaseException], None]
+
+MOST_STREAMS, MOST_STREAMS_OF_ONE = 8, 2
+# As JSON they are short.
+MOST_SHORT, MOST_SHORT_OF_ONE = 32, 8
 
 
 class Searched(Protocol):
@@ -40,7 +46,7 @@ def _nobody(*_: object, **__: object) -> None: ...
 
 @dataclass(frozen=True)
 class DocumentRoutes:
-    """`searched`, `search_failed` and `written` are told what was done; they neither wait nor fail."""
+    """`searched`, `search_failed`, `written`, `put_failed` are told what was done; they neither wait nor fail."""
 
     search: SearchesDocuments
     desk: KeepsDocuments
@@ -49,6 +55,9 @@ class DocumentRoutes:
     searched: Searched = _nobody
     search_failed: SearchFailed = _nobody
     written: Written = _nobody
+    put_failed: PutFailed = _nobody
+    streams: PutTurns = field(default_factory=lambda: PutTurns(MOST_STREAMS, MOST_STREAMS_OF_ONE))
+    short_puts: PutTurns = field(default_factory=lambda: PutTurns(MOST_SHORT, MOST_SHORT_OF_ONE))
 
 
 async def _refuse(*_: object, **__: object) -> NoReturn:

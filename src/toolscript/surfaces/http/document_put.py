@@ -3,6 +3,7 @@
 The next batch is read when the one before is written: a slow engine slows the sender, and memory stays as it is.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Sequence
@@ -17,6 +18,10 @@ from toolscript.surfaces.http.document_lines import MOST_LINE, Line
 from toolscript.surfaces.http.document_models import PutCounts, PutResultShown
 
 MOST_DOCUMENTS = 50_000
+# Blank ones, too.
+MOST_LINES = 4 * MOST_DOCUMENTS
+# What is longer is read on a thread: it may take as long as many short ones.
+READ_HERE = 32 * 1024
 MOST_IN_BATCH = 64
 MOST_BATCH_BYTES = 1024 * 1024
 MOST_RESULT_BYTES = 16 * 1024 * 1024
@@ -41,6 +46,7 @@ class Writing:
         self._put = put
         self._written = written
         self._batch: list[Entry] = []
+        self._held_bytes = 0
         self._results: list[str] = []
         self._result_bytes = 0
         self._counts: Counter[PutOutcome] = Counter()
@@ -54,10 +60,6 @@ class Writing:
     def counts(self) -> PutCounts:
         return PutCounts(**{outcome.value: self._counts[outcome] for outcome in PutOutcome})
 
-    @property
-    def held_bytes(self) -> int:
-        return sum(entry.size for entry in self._batch)
-
     def has_room(self) -> bool:
         taken = len(self._results) + len(self._batch)
         return taken < MOST_DOCUMENTS and self._result_bytes < MOST_RESULT_BYTES
@@ -66,9 +68,12 @@ class Writing:
         if self._batch and not self._fits(entry):
             await self.flush()
         self._batch.append(entry)
+        self._held_bytes += entry.size
 
     async def flush(self) -> None:
-        batch, self._batch = self._batch, []
+        # What is refused or unchanged is never waited for, and then others would not have their turn.
+        await asyncio.sleep(0)
+        batch, self._batch, self._held_bytes = self._batch, [], 0
         documents = [entry.read for entry in batch if isinstance(entry.read, Document)]
         written = iter(await self._put(documents) if documents else ())
         results = [next(written) if isinstance(entry.read, Document) else entry.read for entry in batch]
@@ -77,7 +82,7 @@ class Writing:
         self._written(results)
 
     def _fits(self, entry: Entry) -> bool:
-        return len(self._batch) < MOST_IN_BATCH and self.held_bytes + entry.size <= MOST_BATCH_BYTES
+        return len(self._batch) < MOST_IN_BATCH and self._held_bytes + entry.size <= MOST_BATCH_BYTES
 
     def _note(self, result: PutResult, line: int | None) -> None:
         self._counts[result.outcome] += 1
@@ -94,27 +99,33 @@ async def write_lines(writing: Writing, lines: AsyncIterable[Line]) -> Toolscrip
     """Why it stopped before the end, if it did. What was written before it is in the results."""
     try:
         async for line in lines:
-            if line.data is not None and not line.data.strip():
-                continue
-            if not writing.has_room():
+            blank = line.data is not None and not line.data.strip()
+            if line.number > MOST_LINES or not (blank or writing.has_room()):
                 await writing.flush()
-                return InvalidRequest(
-                    f"at most {MOST_DOCUMENTS:,} documents a request, fewer with long ids: none from line "
-                    f"{line.number} on was taken",
-                    hint="send the rest in another request",
-                    details={"line": line.number},
-                )
-            await writing.add(_entry(line))
+                return _too_many(line.number)
+            if not blank:
+                await writing.add(await _entry(line))
         await writing.flush()
     except ToolscriptError as error:
         return error
     return None
 
 
-def _entry(line: Line) -> Entry:
+def _too_many(line: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"at most {MOST_DOCUMENTS:,} documents a request, fewer with long ids, in {MOST_LINES:,} lines: none from "
+        f"line {line} on was taken",
+        hint="send the rest in another request",
+        details={"line": line},
+    )
+
+
+async def _entry(line: Line) -> Entry:
     if line.data is None:
         return Entry(refusal(f"is longer than {MOST_LINE >> 20} MiB"), 0, line.number)
-    return Entry(line_read(line.data), len(line.data), line.number)
+    short = len(line.data) <= READ_HERE
+    read = line_read(line.data) if short else await asyncio.to_thread(line_read, line.data)
+    return Entry(read, len(line.data), line.number)
 
 
 def answer_in_lines(writing: Writing, stopped: ToolscriptError | None) -> Iterator[str]:

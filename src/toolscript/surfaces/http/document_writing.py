@@ -1,20 +1,14 @@
 """PUT, GET and DELETE /documents."""
 
-import json
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Request, Response
-from fastapi.responses import StreamingResponse
-from starlette.requests import ClientDisconnect
+from fastapi import APIRouter, Path, Request, Response
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.document_json import entry_read, stored_to_json
+from toolscript.model.document_json import stored_to_json
 from toolscript.model.documents import MOST_ID
 from toolscript.model.tenancy import Caller
 from toolscript.surfaces.http.document_callers import CallerHere
-from toolscript.surfaces.http.document_lines import lines_of, not_idle, unpacked
 from toolscript.surfaces.http.document_models import (
     DocumentShown,
     DocumentsPut,
@@ -22,12 +16,11 @@ from toolscript.surfaces.http.document_models import (
     DocumentsToRemove,
 )
 from toolscript.surfaces.http.document_parts import DocumentRoutes
-from toolscript.surfaces.http.document_put import Entry, Writing, answer_in_lines, write_lines
+from toolscript.surfaces.http.document_receiving import put_received
 from toolscript.surfaces.http.document_stream import JSON, LINES
-from toolscript.surfaces.http.errors import documented
+from toolscript.surfaces.http.errors import ErrorEnvelope, documented
 
 DOCUMENTS_PATH = "/documents"
-MOST_JSON_BYTES = 1024 * 1024
 MOST_REMOVAL_BYTES = 4 * 1024 * 1024
 MOST_REMOVED_AT_ONCE = 250
 
@@ -62,7 +55,14 @@ _BODY = {
 }
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {LINES: {"schema": {"type": "string"}}}},
-    **documented(401, 403, 415, 422, 429, 503),
+    **documented(401, 415, 422, 429, 500, 503),
+}
+_ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
+    **documented(401, 404, 422, 429, 500, 503),
+    503: {
+        "model": ErrorEnvelope,
+        "description": "A part does not answer, or the document is being written or was not written to its end.",
+    },
 }
 IdInPath = Annotated[
     str, Path(min_length=1, max_length=MOST_ID, description="What it is known by; slashes and all else encoded.")
@@ -81,22 +81,18 @@ def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
         """Adds documents, or replaces those of the same ids. What has not changed costs nothing.
 
         As `application/json` up to 1 MiB. As `application/x-ndjson` a document in each line of up to 4 MiB, at
-        most 50,000 of them; the answer, once all have been read, has a line for each, and a last one with
-        `counts`, and with `error` where it ended too early. A document that is refused refuses no other.
-        `Content-Encoding: gzip` is understood.
+        most 50,000 of them in 200,000 lines and 1 GiB; the answer, once all have been read, has a line for each,
+        and a last one with `counts`, and with `error` where it ended too early. A document that is refused
+        refuses no other. `Content-Encoding: gzip` is understood, an hour is the longest a request may take, and
+        no request may be silent for a minute. Few may put at once, and others wait: 429 and 503 have a
+        `Retry-After` where that took too long.
         """
-        writing = _writing(documents, caller)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == LINES:
-            return await _put_lines(request, writing)
-        if kind == JSON:
-            return await _put_json(request, writing)
-        raise HTTPException(415, f"the content type must be {JSON} or {LINES}")
+        return await put_received(documents, caller, request)
 
     @router.delete(
         DOCUMENTS_PATH,
         response_model=DocumentsRemoved,
-        responses=documented(401, 403, 422, 429, 503),
+        responses=documented(401, 422, 429, 500, 503),
         summary="Remove documents",
     )
     async def remove_documents(asked: DocumentsToRemove, caller: CallerHere) -> Json:
@@ -109,24 +105,22 @@ def add_one(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.get(
         one,
         response_model=DocumentShown,
-        responses=documented(401, 403, 404, 422, 429, 503),
+        responses=_ANSWERS_OF_ONE,
         summary="One document",
     )
     async def get_document(document_id: IdInPath, caller: CallerHere) -> Json:
+        """As it was put. Of its metadata only the fields are shown that the tenant's plan allows."""
         return stored_to_json(await documents.desk.document(caller, document_id))
 
     @router.delete(
         one,
         response_model=DocumentsRemoved,
-        responses=documented(401, 403, 404, 422, 429, 503),
+        responses=documented(401, 422, 429, 500, 503),
         summary="Remove one document",
     )
     async def remove_document(document_id: IdInPath, caller: CallerHere) -> Json:
+        """One that is not there is `missing`, and no error."""
         return await _remove(documents, caller, [document_id])
-
-
-def _writing(documents: DocumentRoutes, caller: Caller) -> Writing:
-    return Writing(partial(documents.desk.put, caller), partial(documents.written, caller))
 
 
 async def _remove(documents: DocumentRoutes, caller: Caller, ids: Sequence[str]) -> Json:
@@ -138,55 +132,3 @@ async def _remove(documents: DocumentRoutes, caller: Caller, ids: Sequence[str])
         "deleted": [one for one in wanted if one in removed],
         "missing": [one for one in wanted if one not in removed],
     }
-
-
-async def _put_json(request: Request, writing: Writing) -> Response:
-    for data in _listed(await _whole(_body(request, request.stream()))):
-        await writing.add(Entry(entry_read(data), len(str(data))))
-    await writing.flush()
-    body = f'{{"results":[{",".join(writing.results)}],"counts":{writing.counts.model_dump_json()}}}'
-    return Response(body, media_type=JSON)
-
-
-async def _put_lines(request: Request, writing: Writing) -> Response:
-    """Answers when all is read: a sender that does not read while it sends would wait for us, and we for it."""
-    try:
-        stopped = await write_lines(writing, lines_of(_body(request, request.stream())))
-    except ClientDisconnect:
-        return Response(status_code=400)
-    if stopped is not None and not writing.results:
-        raise stopped
-    # Where it stopped too early, the rest is read and thrown away while this is sent.
-    return StreamingResponse(answer_in_lines(writing, stopped), media_type=LINES)
-
-
-def _body(request: Request, received: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    packing = request.headers.get("content-encoding", "identity").strip().lower()
-    if packing == "identity":
-        return not_idle(received)
-    if packing == "gzip":
-        return unpacked(not_idle(received))
-    raise HTTPException(415, "the content encoding must be gzip, or none")
-
-
-async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
-    body = bytearray()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > MOST_JSON_BYTES:
-            raise HTTPException(413, f"{JSON} is at most {MOST_JSON_BYTES >> 20} MiB; {LINES} may be longer")
-    return bytes(body)
-
-
-def _listed(body: bytes) -> list[object]:
-    try:
-        data = json.loads(str(body, "utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"the body is not JSON: {str(error)[:80]}") from None
-    if not isinstance(data, dict) or data.keys() != {"documents"} or not isinstance(data["documents"], list):
-        raise InvalidRequest(
-            "the body must be an object with a list of documents",
-            hint='{"documents": [{"id": ..., "text": ...}]}',
-            details={"field": "documents"},
-        )
-    return data["documents"]

@@ -31,7 +31,7 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ToolscriptError)
     async def ours(request: Request, error: ToolscriptError) -> JSONResponse:
         status = ERROR_TABLE[type(error)].http_status
-        return JSONResponse(envelope_of(error), status, _rate_headers(request) | _own_headers(status, error))
+        return JSONResponse(envelope_of(error), status, _told_headers(request) | _own_headers(status, error))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -39,7 +39,7 @@ def install_error_handlers(app: FastAPI) -> None:
         first = problems[0] if problems else {"where": "request", "problem": "malformed"}
         message = f"{first['where']}: {first['problem']}"
         body = envelope("VALIDATION_ERROR", message, {"problems": problems})
-        return JSONResponse(body, 422, _rate_headers(request))
+        return JSONResponse(body, 422, _told_headers(request))
 
     @app.exception_handler(HTTPException)
     async def the_frameworks(request: Request, error: HTTPException) -> JSONResponse:
@@ -48,7 +48,8 @@ def install_error_handlers(app: FastAPI) -> None:
             return await malformed(request, RequestValidationError([{"loc": ("body",), "msg": "is not JSON"}]))
         code = _CODES.get(error.status_code, "INTERNAL_ERROR")
         headers = _every_method(app, request) or error.headers if error.status_code == 405 else error.headers
-        return JSONResponse(envelope(code, str(error.detail)), error.status_code, headers=headers)
+        told = {**_told_headers(request), **(headers or {})}
+        return JSONResponse(envelope(code, str(error.detail)), error.status_code, told)
 
 
 def _own_headers(status: int, error: ToolscriptError) -> dict[str, str]:
@@ -59,10 +60,9 @@ def _own_headers(status: int, error: ToolscriptError) -> dict[str, str]:
     return {} if after is None else {"Retry-After": str(after)}
 
 
-def _rate_headers(request: Request) -> dict[str, str]:
-    """What the caller was told of its budget before something went wrong, see callers.py."""
-    told: dict[str, str] = getattr(request.state, "rate_headers", {})
-    return told
+def _told_headers(request: Request) -> dict[str, str]:
+    """What the caller is told of its budget, see callers.py, and of the connection, see document_receiving.py."""
+    return {**getattr(request.state, "rate_headers", {}), **getattr(request.state, "hang_up_headers", {})}
 
 
 def _every_method(app: FastAPI, request: Request) -> dict[str, str] | None:

@@ -1,12 +1,15 @@
 """Removes what one tenant has in a shard, page by page: one request for millions would end at its deadline."""
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.ids import passage_id
-from toolscript.adapters.qdrant.documents.payload import VERSION
+from toolscript.adapters.qdrant.documents.ids import passage_id, point_id
+from toolscript.adapters.qdrant.documents.payload import GONE, VERSION
 from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING, Span, TenantPoints, among
+from toolscript.adapters.qdrant.values import to_value
+from toolscript.model.document_points import PassageId
 from toolscript.model.progress import OnProgress, Progress
 
 PAGE = 500
@@ -26,6 +29,27 @@ async def clear(points: TenantPoints, on_progress: OnProgress) -> int:
         removed += len(page)
         on_progress(Progress("passages removed", removed, max(total, removed)))
     return removed
+
+
+async def hands_on(shared: TenantPoints, own: TenantPoints) -> bool:
+    """Whether what is done to the shared shard is still done to the own one, too.
+
+    No node knows of another how far it is, so it is tried, with something that nobody sees. What the shared shard
+    hands on comes before what is put into the own one afterwards.
+    """
+    first, second = _unseen(), _unseen()
+    await shared.put([first], 0)
+    await own.put([second], 0)
+    handed_on = await own.count(wire.Filter(must=[_these([first])]), exact=True)
+    for points in (shared, own):
+        await points.remove_versions([])
+    return handed_on > 0
+
+
+def _unseen() -> wire.PointStruct:
+    nothing = wire.Vectors(vectors=wire.NamedVectors(vectors={}))
+    id_ = point_id(PassageId(secrets.token_hex(12), 0))
+    return wire.PointStruct(id=id_, vectors=nothing, payload={GONE: to_value(True)})
 
 
 async def clear_moved(shared: TenantPoints, own: TenantPoints, on_progress: OnProgress) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant
-from toolscript.adapters.qdrant.documents.clearing import clear, clear_moved
+from toolscript.adapters.qdrant.documents.clearing import clear, clear_moved, hands_on
 from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Stage, view_of
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout
 from toolscript.adapters.qdrant.documents.payload import TENANT
@@ -68,8 +68,8 @@ class QdrantPlaces:
         if not await self.own_shard(tenant):
             await self._copy(tenant, on_progress, anew=anew)
         await self._add_copies(tenant, on_progress)
-        own = self._points(tenant).in_shard(own_key(tenant))
-        shared = self._points(tenant).in_shard(shared_key(tenant, self._layout.shards))
+        await self._until_apart(tenant)
+        shared, own = self._both(tenant)
         await clear_moved(shared, own, on_progress)
         return await own.count(EVERYTHING, exact=True)
 
@@ -80,11 +80,13 @@ class QdrantPlaces:
         stage = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
         if stage in (Stage.LEFT, Stage.DEAD):
             await self._drop_own(tenant)
-        removed = await clear(self._points(tenant).in_shard(shared_key(tenant, self._layout.shards)), on_progress)
-        if stage is Stage.READY:
-            # What a shared shard still had of a tenant that was moved is no second passage.
-            removed = await clear(self._points(tenant), on_progress)
-            await self._drop_own(tenant)
+        shared, own = self._both(tenant)
+        if stage is not Stage.READY:
+            return await clear(shared, on_progress)
+        await self._until_apart(tenant)
+        await clear(shared, on_progress)
+        removed = await clear(own, on_progress)
+        await self._drop_own(tenant)
         return removed
 
     async def _copy(self, tenant: Tenant, on_progress: OnProgress, *, anew: bool) -> None:
@@ -149,6 +151,12 @@ class QdrantPlaces:
             await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_shard=another))
             await self._wait(tenant, on_progress, lambda seen: len(seen.ready(own_key(tenant))) > len(ready))
 
+    async def _until_apart(self, tenant: Tenant) -> None:
+        """The node that gave the copy may not know yet that it is done, and would remove here what goes there."""
+        began = time.monotonic()
+        while await hands_on(*self._both(tenant)):
+            await self._pause(tenant, began)
+
     async def _drop_own(self, tenant: Tenant) -> None:
         gone = wire.DeleteShardKey(shard_key=own_key(tenant))
         await ask(
@@ -188,6 +196,11 @@ class QdrantPlaces:
 
     async def _view(self) -> ClusterView:
         return await view_of(self._qdrant, self._collection)
+
+    def _both(self, tenant: Tenant) -> tuple[TenantPoints, TenantPoints]:
+        """What it has in the shared shard, and in its own."""
+        points = self._points(tenant)
+        return points.in_shard(shared_key(tenant, self._layout.shards)), points.in_shard(own_key(tenant))
 
     def _points(self, tenant: Tenant) -> TenantPoints:
         return TenantPoints(self._qdrant, self._collection, tenant, self._layout.shards)

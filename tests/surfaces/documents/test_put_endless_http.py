@@ -1,0 +1,146 @@
+"""PUT /documents by senders that would keep the service busy, or waiting, for ever."""
+
+import asyncio
+import gzip
+import random
+import time
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.gateway.serving import serving
+from tests.surfaces.documents.scenes import Client, Parts, app_of
+from tests.surfaces.documents.test_put_lines_http import SOON, head, lines, read
+from toolscript.surfaces.http import document_lines, document_pace, document_put
+from toolscript.surfaces.http.document_pace import Pace
+
+pytestmark = pytest.mark.requirement("DOC-006")
+
+# Of this process: what others do on the same machine is no part of it.
+MOST_CPU_SECONDS = 0.5
+BLANK = b"\n" * 6_000_000
+
+
+async def without_turns(doing: Coroutine[Any, Any, httpx2.Response]) -> tuple[float, httpx2.Response]:
+    """How long others waited for their turn, at worst."""
+    longest, asked = 0.0, asyncio.create_task(doing)
+    while not asked.done():
+        before = time.process_time()
+        await asyncio.sleep(0)
+        longest = max(longest, time.process_time() - before)
+    return longest, asked.result()
+
+
+def packed_blank() -> bytes:
+    """Packed as well as is allowed, and not better."""
+    blank = bytes(random.Random(1).choices(b" \t", k=400_000))  # noqa: S311
+    return gzip.compress(blank + BLANK, 1)
+
+
+async def pieces(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), 65_536):
+        yield content[at : at + 65_536]
+
+
+@pytest.mark.alone
+async def test_others_have_their_turn_whatever_is_sent(api: Client, parts: Parts) -> None:
+    parts.desk.forgets = True
+    large = b'{"id": "a", "text": "x", "metadata": {"a": [' + b"1," * 2_000_000 + b"1]}}\n"
+    bodies = {
+        "blank": api.put_lines(BLANK, 422),
+        "blank in pieces": api.put_lines(pieces(BLANK), 422),
+        "packed": api.put_lines(packed_blank(), 422, "gzip"),
+        "no documents": api.put_lines(b"1\n" * 49_000),
+        "documents": api.put_lines(b"".join(lines(3_000))),
+        "large lines": api.put_lines(large * 3),
+        "JSON": api.put(*[1] * 49_000),
+        "large JSON": api.put({"id": "a", "text": "x", "metadata": {"a": [1] * 300_000}}),
+    }
+    waited = {name: (await without_turns(body))[0] for name, body in bodies.items()}
+    assert {name: seconds for name, seconds in waited.items() if seconds > MOST_CPU_SECONDS} == {}
+
+
+async def test_blank_lines_are_lines_too(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_put, "MOST_LINES", 100)
+    results, last = read(await api.put_lines(b"\n" * 90 + b"".join(lines(20))))
+    assert [one["line"] for one in results] == list(range(91, 101))
+    assert last["error"]["details"]["line"] == 101
+    answer = await api.put_lines(b" \n" * 101, 422)
+    assert answer.json()["error"]["code"] == "VALIDATION_ERROR"
+
+
+async def test_blank_lines_without_end_come_to_an_end(api: Client) -> None:
+    async def for_ever() -> AsyncIterator[bytes]:
+        while True:
+            yield b"\n" * 10_000
+
+    answer = await asyncio.wait_for(api.put_lines(for_ever(), 422), SOON)
+    assert "in 200,000 lines" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("packing", ["", "gzip"])
+async def test_a_body_has_at_most_so_many_bytes_packed_or_not(
+    api: Client, monkeypatch: pytest.MonkeyPatch, packing: str
+) -> None:
+    monkeypatch.setattr(document_lines, "MOST_BYTES", 200_000)
+    content = b"".join(lines(400, 2_000))
+    sent = gzip.compress(content) if packing else content
+    assert len(content) > 4 * 200_000
+    results, last = read(await api.put_lines(pieces(sent), packing=packing))
+    assert 0 < len(results) < 200
+    assert "a request is at most" in last["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("pace", "said"),
+    [
+        (Pace(patience_seconds=0.2, least_bytes=1_000_000), "less than 1000000 bytes a second"),
+        (Pace(whole_seconds=0.3), "may take 0.3 seconds"),
+    ],
+    ids=["too slow", "too long"],
+)
+async def test_a_sender_that_is_never_silent_and_never_done_is_not_waited_for(
+    api: Client, monkeypatch: pytest.MonkeyPatch, pace: Pace, said: str
+) -> None:
+    monkeypatch.setattr(document_pace, "USUAL_PACE", pace)
+
+    async def dripping() -> AsyncIterator[bytes]:
+        yield b"".join(lines(65))
+        while True:
+            await asyncio.sleep(0.01)
+            yield b" "
+
+    results, last = read(await asyncio.wait_for(api.put_lines(dripping()), SOON))
+    assert len(results) == 64
+    assert said in last["error"]["message"]
+
+
+async def test_how_slow_we_are_is_not_held_against_the_sender(
+    api: Client, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_pace, "USUAL_PACE", Pace(patience_seconds=0.2, least_bytes=10**9))
+
+    async def slowly(_: object) -> None:
+        await asyncio.sleep(0.1)
+
+    parts.desk.before, parts.desk.forgets = slowly, True
+    _, last = read(await api.put_lines(pieces(b"".join(lines(400)))))
+    assert last == {"counts": {"created": 400, "updated": 0, "unchanged": 0, "refused": 0}}
+
+
+@pytest.mark.parametrize("before", [b"", b"".join(lines(65))], ids=["nothing", "documents"])
+async def test_whoever_is_given_up_on_is_answered_and_hung_up_on(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch, before: bytes
+) -> None:
+    monkeypatch.setattr(document_pace, "USUAL_PACE", Pace(idle_seconds=0.05))
+    async with serving(app_of(parts.routes())) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(head("Content-Length: 99999999") + before)
+        said = await asyncio.wait_for(reader.read(-1), SOON)
+        writer.close()
+    assert b"connection: close" in said.lower()
+    assert b"nothing was sent for" in said
+    assert said.count(b'"created","passages"') == (64 if before else 0)
