@@ -1,6 +1,7 @@
 """GET /metrics: what it counts of real requests, and who may read it."""
 
 import re
+from collections.abc import Sequence
 
 import httpx2
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tests.adapters.telemetry.shown_figures import shown, value
 from tests.service.seen_app import ADMIN, FEW, client_of, put_two, settings_of, watched, watched_app
 from toolscript.errors import EmbedderUnavailable
-from toolscript.model.models import ModelCard, Vector
+from toolscript.model.models import Matrix, ModelCard, Vector
 from toolscript.service.seeing import open_seeing
 from toolscript.testing import HashEmbedder
 
@@ -157,3 +158,26 @@ async def test_where_figures_are_off_there_are_none() -> None:
     async with watched({}) as client:
         assert (await client.get("/metrics")).status_code == 404
         assert (await client.post("/search", json={"query": "keys"})).status_code == 200
+
+
+class NeverDone(HashEmbedder):
+    """Embeds one batch, and never again."""
+
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        if self.passages_embedded >= 64:
+            raise EmbedderUnavailable("away")
+        return await super().embed_passages(texts)
+
+
+async def test_a_put_that_an_error_of_ours_ends_is_counted_and_one_of_the_senders_is_not() -> None:
+    async with watched(FIGURES, embedder=NeverDone()) as client:
+        headers = {"content-type": "application/x-ndjson"}
+        lines = "".join(f'{{"id": "{number}", "text": "Some words."}}\n' for number in range(130))
+        ended = await client.put("/documents", content=lines, headers=headers)
+        assert ended.status_code == 200
+        assert '"error":{"code": "UNAVAILABLE"' in ended.text.splitlines()[-1]
+        assert (await client.put("/documents", content=b"{", headers=headers)).status_code == 200
+        assert (await client.put("/documents", json={})).status_code == 422
+        shown_now = await page(client)
+    assert value(shown_now, "toolscript_document_puts_stopped_total") == 1
+    assert value(shown_now, "toolscript_documents_put_total", outcome="created") == 64

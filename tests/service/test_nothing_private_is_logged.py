@@ -50,6 +50,10 @@ async def use(client: httpx2.AsyncClient) -> list[int]:
         ),
         await client.put("/documents", content=f'{{"documents": [{TEXT}'),
         await client.get("/documents/doc-1"),
+        await client.get(f"/documents/{TITLE} of {VALUE}.md"),
+        await client.delete(f"/documents/a/{TITLE}"),
+        await client.post(f"/documents/{TITLE}"),
+        await client.get(f"/Documents/{TITLE}"),
         await client.post("/search", json={"query": QUERY, "filters": filters}),
         await client.post("/search", json={"query": QUERY}, headers={"accept": "text/event-stream"}),
         await client.post("/search", json={"query": QUERY, "cursor": VALUE}),
@@ -79,6 +83,7 @@ async def test_nothing_private_is_in_the_log_of_a_service_that_works(
     assert statuses.count(401) == 1
     requests = [line for line in lines(output) if line["event"] == "request"]
     assert len(requests) == len(statuses)
+    assert {"/documents", "/documents/{document_id}", "/search", "/.../..."} <= {one["path"] for one in requests}
     assert all(len(line["trace_id"]) == 32 and line["request_id"] for line in requests)
     assert [one for one in PRIVATE if one in output.getvalue()] == []
     assert [one for one in PRIVATE if one in sent] == []

@@ -12,7 +12,7 @@ from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import translated
 from toolscript.adapters.qdrant.documents.filters import compiled
-from toolscript.adapters.qdrant.documents.layout import DENSE, SEARCHED, WORDS
+from toolscript.adapters.qdrant.documents.layout import DENSE, SEARCHED, SEARCHED_EXACTLY, WORDS
 from toolscript.adapters.qdrant.documents.payload import TENANT
 from toolscript.model.filters import Filters
 from toolscript.model.models import Vector
@@ -34,6 +34,7 @@ class BareQuestion:
     terms: Mapping[int, float]
     search_type: SearchType
     where: wire.Filter
+    dense: wire.SearchParams
 
     @classmethod
     def of(
@@ -42,7 +43,8 @@ class BareQuestion:
         where = compiled(filters)
         own = wire.FieldCondition(key=TENANT, match=wire.Match(keyword=tenant.name))
         where.must.append(wire.Condition(field=own))
-        return cls(text, terms, search_type, where)
+        dense = SEARCHED_EXACTLY if filters else SEARCHED
+        return cls(text, terms, search_type, where, dense)
 
 
 class BareDocuments:
@@ -65,7 +67,7 @@ class BareDocuments:
     def _request(self, question: BareQuestion, vector: Vector | None) -> wire.QueryPoints:
         arms: list[Arm] = []
         if vector is not None:
-            arms.append((DENSE, wire.VectorInput(dense=wire.DenseVector(data=vector.tolist())), SEARCHED))
+            arms.append((DENSE, wire.VectorInput(dense=wire.DenseVector(data=vector.tolist())), question.dense))
         if question.search_type is not SearchType.SEMANTIC:
             words = wire.SparseVector(indices=question.terms.keys(), values=question.terms.values())
             arms.append((WORDS, wire.VectorInput(sparse=words), None))

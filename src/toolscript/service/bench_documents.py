@@ -1,6 +1,7 @@
 """bench documents: tenants of very different sizes in one collection, made for it, against the bare engine."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from toolscript.service.bench_documents_tables import DocumentBench
 from toolscript.service.parts import connect_qdrant, open_embedder
 from toolscript.settings import load_settings
 
-ORIGINALS = 2_000
+# Texts that documents are made to look like: one for so many passages, but not more and not fewer than these.
+PASSAGES_AN_ORIGINAL, FEWEST_ORIGINALS, MOST_ORIGINALS = 50, 50, 2_000
 AT_ONCE = 64
 # Tenants that are put into a collection of their own as well.
 ALONE = 200
@@ -48,7 +50,8 @@ def bench_documents(
             embedder = await stack.enter_async_context(open_embedder(settings, parallel=1))
             connected = await stack.enter_async_context(connect_qdrant(settings, TIMEOUT_SECONDS))
             card = DocumentCard(embedder.model)
-            originals = await _originals(embedder, texts, seed, on_progress)
+            given = _texts(texts, passages, seed)
+            originals = await _originals(embedder, given, on_progress)
             many = await stack.enter_async_context(bench_documents_in(connected, card, keep=keep, use=use))
             if not use:
                 await many.fill(originals, sizes, seed, on_progress)
@@ -62,9 +65,13 @@ def bench_documents(
     return asyncio.run(run())
 
 
-async def _originals(embedder: Embedder, path: Path | None, seed: int, on_progress: OnProgress) -> Originals:
-    given = made_texts(ORIGINALS, seed) if path is None else read_queries(path, ORIGINALS)
-    texts = [split_passages(text)[0].text for text in given]
+def _texts(path: Path | None, passages: int, seed: int) -> list[str]:
+    count = max(FEWEST_ORIGINALS, min(MOST_ORIGINALS, passages // PASSAGES_AN_ORIGINAL))
+    given = made_texts(count, seed) if path is None else read_queries(path, count)
+    return [split_passages(text)[0].text for text in given]
+
+
+async def _originals(embedder: Embedder, texts: Sequence[str], on_progress: OnProgress) -> Originals:
     vectors = []
     for at in range(0, len(texts), AT_ONCE):
         vectors.append(await embedder.embed_passages(texts[at : at + AT_ONCE]))

@@ -9,15 +9,16 @@ from toolscript.adapters.qdrant.documents.places import own_key, shared_key
 from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING
 from toolscript.model.tenancy import Tenant
 
-# The first change of the cluster begins the copy, the second one adds another copy of the own shard.
+# The first change of the cluster begins the copy, the second one adds another copy of the own shard. Before
+# anything is removed, two batches try whether the shards are apart.
 SOMEWHERE = [
     pytest.param("CreateShardKey", 1, False, id="before the shard is made"),
     pytest.param("CreateShardKey", 1, True, id="when the shard is made"),
     pytest.param("UpdateCollectionClusterSetup", 1, True, id="when the copy has begun"),
     pytest.param("UpdateCollectionClusterSetup", 2, False, id="when the copy is done"),
     pytest.param("UpdateCollectionClusterSetup", 2, True, id="when a second copy has begun"),
-    pytest.param("Delete", 1, False, id="before anything is removed"),
-    pytest.param("Delete", 1, True, id="when a part is removed"),
+    pytest.param("UpdateBatch", 3, False, id="before anything is removed"),
+    pytest.param("UpdateBatch", 3, True, id="when a part is removed"),
 ]
 
 

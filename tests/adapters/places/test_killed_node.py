@@ -59,7 +59,8 @@ async def _node_of_copy(spread: Spread, end: str) -> int:
     request = wire.CollectionClusterInfoRequest(collection_name=spread.collection)
     seen = [await node.collections.CollectionClusterInfo(request) for node in spread.nodes]
     (transfer, *_) = [one for view in seen for one in view.shard_transfers]
-    return dict(zip([view.peer_id for view in seen], NODES, strict=True))[getattr(transfer, end)]
+    nodes = {int(view.peer_id): node for view, node in zip(seen, NODES, strict=True)}
+    return nodes[int(getattr(transfer, end))]
 
 
 async def _until_moved(places: QdrantPlaces, tenant: Tenant) -> None:

@@ -29,7 +29,13 @@ from toolscript.testing.tenants import MemoryTenants
 ACME = Caller(Tenant("acme"))
 OTHER = Caller(Tenant("other"))
 LIMITED = Caller(Tenant("limited"), Plan("small", max_top_k=5, requests_per_minute=3))
-TOKENS = {"token-of-acme": ACME, "token-of-other": OTHER, "token-of-limited": LIMITED}
+CURIOUS = Caller(Tenant("acme"), Plan("titles", metadata_fields=frozenset({"title"})))
+TOKENS = {
+    "token-of-acme": ACME,
+    "token-of-other": OTHER,
+    "token-of-limited": LIMITED,
+    "token-of-curious": CURIOUS,
+}
 LINES = "application/x-ndjson"
 
 Json = dict[str, Any]
@@ -74,6 +80,7 @@ class Parts:
     searched: list[Json] = field(default_factory=list)
     failed: list[BaseException] = field(default_factory=list)
     written: list[tuple[Caller, Sequence[PutResult]]] = field(default_factory=list)
+    stopped: list[BaseException] = field(default_factory=list)
     now: Callable[[], float] = time.time
     health: Health = field(default_factory=lambda: Health({"index": PartHealth(ok=True, needed=True)}))
 
@@ -95,6 +102,7 @@ class Parts:
             self._note_search,
             lambda _, error: self.failed.append(error),
             lambda caller, results: self.written.append((caller, results)),
+            self.stopped.append,
         )
 
     def _note_search(

@@ -6,6 +6,10 @@ import pytest
 
 from tests.surfaces.documents.scenes import ACME, Client, Parts, app_of, client_of, document
 from toolscript.errors import IndexUnavailable
+from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
+from toolscript.model.documents import document_key
+from toolscript.model.filters import filterable
+from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("DOC-006")
 
@@ -162,6 +166,24 @@ async def test_an_engine_that_fails_is_an_error_of_the_whole_request(api: Client
 
     parts.desk.before = fail
     assert (await api.put(document(1), expected=503))["error"]["code"] == "UNAVAILABLE"
+
+
+async def test_of_metadata_only_what_the_plan_allows_is_shown(api: Client, parts: Parts) -> None:
+    await api.put({"id": "a", "text": "x", "title": "A title", "metadata": {"salary": 7}})
+    async with client_of(app_of(parts.routes()), "token-of-curious") as curious:
+        assert (await curious.ask("GET", "/documents/a")).json()["metadata"] == {"title": "A title"}
+    assert (await api.ask("GET", "/documents/a")).json()["metadata"] == {"title": "A title", "salary": 7}
+
+
+async def test_a_document_that_is_half_written_is_unavailable_and_not_cut_short(api: Client, parts: Parts) -> None:
+    await api.put({"id": "a", "text": "\n\n".join(f"Paragraph {number}. " * 40 for number in range(20))})
+    shelf, first = parts.index.of(ACME.tenant), PassageId(document_key(ACME.tenant, "a"), 0)
+    header = (await shelf.headers([first.key]))[first.key]
+    passage = (await shelf.passages([first]))[first]
+    vector = await HashEmbedder().embed_query(passage.text)
+    await shelf.put([IndexedDocument(header, filterable(header.metadata), [IndexedPassage(passage, vector, {})])])
+    error = (await api.ask("GET", "/documents/a", 503)).json()["error"]
+    assert (error["code"], error["details"]["hint"]) == ("UNAVAILABLE", "put it again")
 
 
 async def test_an_id_that_comes_twice_is_that_of_the_last(api: Client) -> None:

@@ -140,7 +140,7 @@ async def test_what_is_remembered_of_the_results_is_bounded_too(
 
 
 async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_so(
-    api: Client, parts: Parts
+    api: Client, parts: Parts, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail_third(_: object) -> None:
         if len(parts.desk.batches) == 3:
@@ -156,6 +156,10 @@ async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_s
         "details": {"hint": "try again"},
     }
     assert len(parts.desk.batches) == 3, "nothing was tried after it"
+    assert [type(one) for one in parts.stopped] == [IndexUnavailable]
+    (warned,) = [vars(one) for one in caplog.records if one.levelname == "WARNING"]
+    told = {"part": "documents", "reason": "IndexUnavailable", "done": 128}
+    assert {name: warned[name] for name in told} == told
 
 
 async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api: Client, parts: Parts) -> None:
@@ -165,6 +169,7 @@ async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api
     parts.desk.before = fail
     answer = await api.put_lines(b"".join(lines(500)), 503)
     assert answer.json()["error"]["code"] == "UNAVAILABLE"
+    assert len(parts.stopped) == 1
 
 
 async def test_a_sender_that_goes_on_for_ever_gets_its_answer(

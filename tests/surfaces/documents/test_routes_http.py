@@ -60,12 +60,18 @@ async def test_every_operation_says_what_it_is_for_and_how_it_refuses(openapi: J
         assert operation["summary"], (method, path)
         if "security" in operation:
             assert {"401", "422", "429", "500", "503"} <= operation["responses"].keys(), (method, path)
-            # Plans bound searches alone, and to remove what is not there is no error.
+            # Plans bound searches alone.
             assert ("403" in operation["responses"]) == (path == "/search"), (method, path)
-            assert ("404" in operation["responses"]) == (method == "GET"), (method, path)
+            assert ("404" in operation["responses"]) == ("{" in path), (method, path)
     schemas = openapi["components"]["schemas"]
     asked = schemas["DocumentSearchRequest"]["properties"]
     assert [name for name, field in asked.items() if not field.get("description")] == []
+
+
+async def test_what_a_document_may_be_shown_without_is_described(openapi: Json) -> None:
+    one = openapi["paths"]["/documents/{document_id}"]["get"]
+    assert "plan allows" in one["description"]
+    assert "not written to its end" in one["responses"]["503"]["description"]
 
 
 async def test_a_service_without_documents_says_what_is_missing() -> None:

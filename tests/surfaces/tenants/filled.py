@@ -27,7 +27,7 @@ class Engines:
     """Both of them, and the desk over them."""
 
     pool: postgres.Pool
-    qdrant: qdrant.Qdrant
+    engine: qdrant.Qdrant
     index: qdrant.QdrantDocuments
 
     async def put(self, tenant: str, documents: Sequence[Document]) -> None:

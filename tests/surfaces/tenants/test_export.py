@@ -83,7 +83,7 @@ def test_a_document_of_which_a_part_is_missing_is_left_out_and_named(filled: Ten
     broken = next(one.id for one in documents(MANY) if len(one.text) > 2_000)
 
     async def tear(engines: Engines) -> None:
-        points = TenantPoints(engines.qdrant, engines.index.collection, Tenant("ann"))
+        points = TenantPoints(engines.engine, engines.index.collection, Tenant("ann"))
         torn = PassageId(document_key(Tenant("ann"), broken), 1)
         await points.remove_versions([Span([torn], 0, 2**60)])
 

@@ -16,6 +16,8 @@ from toolscript.search.documents.retrieval import Understood
 from toolscript.search.documents.snippets import snippet
 
 MORE = 4
+# A window takes a while to find: after so many, others have their turn.
+AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class Enrichment:
         for at, one in enumerate(order):
             if (header := found.headers.get(one.key)) is not None:
                 hits.append((at, self._hit(one, header, found.passages.get(PassageId(one.key, one.passage)))))
-                # A window takes a while to find, and others wait.
-                await asyncio.sleep(0)
+                if at % AT_ONCE == AT_ONCE - 1:
+                    await asyncio.sleep(0)
         return hits
 
     async def _shown(self, order: Sequence[Ranked]) -> ShownPassages:

@@ -19,7 +19,7 @@ from toolscript.search.fallbacks import Attempt, Part
 PASSAGES_PER_DOCUMENT = 2
 DEEPER = 4
 MOST_PASSAGES = 10_000
-LARGE = 10_000
+LARGE = 1_000
 
 
 @dataclass(frozen=True)

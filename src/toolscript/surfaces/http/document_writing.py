@@ -64,6 +64,10 @@ _ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
         "description": "A part does not answer, or the document is being written or was not written to its end.",
     },
 }
+_ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
+    **documented(401, 404, 422, 429, 500, 503),
+    404: {"model": ErrorEnvelope, "description": "It has a line break, which no id has."},
+}
 IdInPath = Annotated[
     str, Path(min_length=1, max_length=MOST_ID, description="What it is known by; slashes and all else encoded.")
 ]
@@ -115,7 +119,7 @@ def add_one(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.delete(
         one,
         response_model=DocumentsRemoved,
-        responses=documented(401, 422, 429, 500, 503),
+        responses=_ANSWERS_OF_REMOVAL,
         summary="Remove one document",
     )
     async def remove_document(document_id: IdInPath, caller: CallerHere) -> Json:

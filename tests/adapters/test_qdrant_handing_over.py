@@ -1,0 +1,87 @@
+"""A node that begins or ends to hand over a shard says for a moment that it has none; nobody has to hear of it."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+from grpc import StatusCode
+
+from toolscript.adapters.qdrant import Qdrant, connect, wire
+from toolscript.adapters.qdrant.connection import HAND_OVER_TRIES, translated
+from toolscript.errors import IndexRejected, IndexUnavailable
+
+# As the engine says it.
+MOMENT = (
+    "Service internal error: 1 of 1 read operations failed:\n  Service internal error: Local shard 3 not found"
+)
+ASKED = wire.CountPoints(collection_name="any")
+
+
+class Node(grpc.GenericRpcHandler):
+    """Refuses so many calls in these words, then says that there are seven points."""
+
+    def __init__(self, refusals: int, words: str) -> None:
+        self.refusals = refusals
+        self.words = words
+        self.asked = 0
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        async def answer(_: bytes, context: Any) -> bytes:
+            self.asked += 1
+            if self.asked <= self.refusals:
+                await context.abort(StatusCode.INTERNAL, self.words)
+            return wire.CountResponse(result=wire.CountResult(count=7)).SerializeToString()
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+@asynccontextmanager
+async def connected_to(node: Node, seconds: float = 30.0) -> AsyncIterator[Qdrant]:
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers([node])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with connect("http://127.0.0.1", port, timeout_seconds=seconds) as qdrant:
+        yield qdrant
+    await server.stop(None)
+
+
+async def count(qdrant: Qdrant) -> int:
+    with translated():
+        return int((await qdrant.points.Count(ASKED, timeout=qdrant.timeout_seconds)).result.count)
+
+
+@pytest.mark.requirement("EC-009")
+@pytest.mark.parametrize("refusals", [1, 5, HAND_OVER_TRIES])
+async def test_a_node_that_is_handing_over_is_asked_again_until_it_answers(refusals: int) -> None:
+    node = Node(refusals, MOMENT)
+    async with connected_to(node) as qdrant:
+        assert await count(qdrant) == 7
+    assert node.asked == refusals + 1
+
+
+async def test_a_shard_that_never_comes_back_is_asked_for_so_often_and_no_more() -> None:
+    node = Node(10_000, MOMENT)
+    async with connected_to(node) as qdrant:
+        with pytest.raises(IndexRejected, match="Local shard 3"):
+            await count(qdrant)
+    assert node.asked == HAND_OVER_TRIES + 1
+
+
+async def test_nobody_waits_for_it_longer_than_it_may() -> None:
+    began = time.monotonic()
+    async with connected_to(Node(10_000, MOMENT), seconds=0.2) as qdrant:
+        with pytest.raises((IndexUnavailable, IndexRejected)):
+            await count(qdrant)
+    assert time.monotonic() - began < 5
+
+
+async def test_any_other_fault_of_a_node_is_told_at_once() -> None:
+    node = Node(1, "Service internal error: the disk is full")
+    async with connected_to(node) as qdrant:
+        with pytest.raises(IndexRejected, match="disk is full"):
+            await count(qdrant)
+    assert node.asked == 1
