@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_a_search_costs_little_more_than_the_bare_engine_and_nothing_for_other_t
     raise AssertionError(f"{tried}: at most {MOST_OF_BARE} of the bare engine, {MOST_OF_ALONE} of being alone")
 
 
-def medians(tables: Mapping[str, list[Mapping[str, float]]]) -> tuple[float, float]:
+def medians(tables: Mapping[str, list[Mapping[str, Any]]]) -> tuple[float, float]:
     bare, alone = tables["against the bare engine"], tables["the same tenants beside all others against alone"]
     by_size = next(row for row in bare if row["tenants"] == "any passage's tenant")
     hybrid = next(row for row in alone if row["search"] == "hybrid")
