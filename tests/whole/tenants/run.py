@@ -67,6 +67,7 @@ async def watched(url: str, issuer: Issuer, size: Size) -> Result:
         writers = Writers(writing, everybody, size.seed + 1)
         await writers.fill()
         _say(f"{size.tenants} tenants have {writers.done['documents put']} documents")
+        writers.done.clear()
         began = time.monotonic()
         writes = asyncio.create_task(writers.write_until_stopped(size.writers))
         reports = asyncio.create_task(_report(session, size.queries, began))

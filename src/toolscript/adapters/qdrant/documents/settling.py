@@ -21,7 +21,7 @@ from toolscript.model.document_points import IndexedDocument, PassageId
 from toolscript.model.documents import DocumentHeader
 
 MOST_IDS = 1_000
-UNSEEN_TRIES, UNSEEN_SECONDS = 5, 0.05
+UNSEEN_TRIES, UNSEEN_SECONDS = 10, 0.05
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,15 @@ def not_newer(header: DocumentHeader) -> Span:
 async def _written(points: TenantPoints, documents: Sequence[IndexedDocument]) -> Stands:
     """What is not there was removed by somebody else.
 
-    Or its tenant is being moved: then there is a moment in which what was written last is not seen yet.
+    Or its tenant is being moved: then there is a moment in which what was written last is not seen yet, and what
+    is seen is older.
     """
+    version = documents[0].header.version
     own = [it for one in documents for it in _own(one)]
     ids = [*own, *map(_end, documents)]
     there = await _seen(points, ids)
     for _ in range(UNSEEN_TRIES):
-        if all(id_ in there for id_ in own):
+        if all(id_ in there and there[id_].version >= version for id_ in own):
             break
         await asyncio.sleep(UNSEEN_SECONDS)
         there = await _seen(points, ids)
