@@ -47,6 +47,8 @@ async def connected_to(node: Node, seconds: float = 30.0) -> AsyncIterator[Qdran
     async with connect("http://127.0.0.1", port, timeout_seconds=seconds) as qdrant:
         yield qdrant
     await server.stop(None)
+    # Or what it still has to say is said to the next test.
+    await server.wait_for_termination(5)
 
 
 async def count(qdrant: Qdrant) -> int:

@@ -12,7 +12,7 @@ from tests.whole.commands import run
 TRIES = 3
 MOST_OF_BARE = 1.6
 MOST_OF_ALONE = 1.4
-ARGUMENTS = ("bench", "documents", "--passages", "5000", "--tenants", "60", "--count", "30", "--json")
+ARGUMENTS = ("bench", "documents", "--passages", "2000", "--tenants", "40", "--count", "20", "--json")
 
 
 @pytest.mark.requirement("DOC-007", "SLA-001")
