@@ -71,6 +71,6 @@ async def test_a_bench_of_many_tenants_measures_and_leaves_nothing_but_what_it_i
         from toolscript.service.bench_documents_points import remove_documents
 
         await remove_documents(connected, name)
-    refused = run(mine, "bench", "documents", *FEW, "--use", name, code=4)
+    refused = run(mine, "bench", "documents", *FEW, "--use", name, code=2)
     assert "no earlier run has kept" in refused.stderr
     assert await collections(engines, name) == []
