@@ -47,7 +47,9 @@ def until_offered(gateway: Gateway, tools: set[str]) -> None:
 
 
 def pid_of(gateway: Gateway, name: str) -> int:
-    return int(json.loads(gateway.call(name).json()["content"][0]["text"])["pid"])
+    """0 while the server does not answer."""
+    content = gateway.call(name).json().get("content")
+    return int(json.loads(content[0]["text"])["pid"]) if content else 0
 
 
 @pytest.mark.requirement("TS-001")
@@ -107,5 +109,6 @@ def test_a_server_that_was_killed_comes_back_by_itself(scene: tuple[Machine, Gat
     _, gateway = scene
     first = pid_of(gateway, "files__read_file")
     os.kill(first, signal.SIGKILL)
-    until(lambda: not is_alive(first) and gateway.server("files").get("status") == "ready", "the server again")
-    assert pid_of(gateway, "files__read_file") != first
+    until(lambda: not is_alive(first), "the end of its process")
+    # Its state says little at first: the gateway may not have noticed the end yet.
+    until(lambda: pid_of(gateway, "files__read_file") not in (0, first), "the server again")

@@ -102,3 +102,10 @@ async def _pages(client: httpx2.AsyncClient, token: str, body: Json, accept: str
 
 def _with(token: str, accept: str = "") -> dict[str, str]:
     return {"authorization": f"Bearer {token}", **({"accept": accept} if accept else {})}
+
+
+def difference(before: str, now: str) -> str:
+    """What was asked, and the first place where two answers part."""
+    at = next((at for at, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), 0)
+    start = max(0, at - 60)
+    return f"{before[:110]} ... {before[start : at + 60]!r} is now {now[start : at + 60]!r}"

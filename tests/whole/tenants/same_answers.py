@@ -11,6 +11,7 @@ import itertools
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ import httpx2
 
 from tests.conftest import Installation
 from tests.token_issuer import Issuer
-from tests.whole.tenants.questions import answers, documents
+from tests.whole.tenants.questions import answers, difference, documents
 from tests.whole.tenants.service import Service, clients, own_installation, served
 from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant import wire
@@ -28,6 +29,7 @@ AT_ONCE = 200
 LOOK_EVERY_SECONDS = 0.2
 PATIENCE_SECONDS = 600.0
 NEIGHBOUR = "neighbour"
+SHOWN = 40
 
 
 @dataclass
@@ -42,6 +44,7 @@ class Comparison:
     filled: list[int] = field(default_factory=list)
     first: dict[int, list[str]] = field(default_factory=dict)
     compared: int = 0
+    apart: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
 
     async def fill(self) -> None:
@@ -100,7 +103,8 @@ class Comparison:
         self.compared += len(given)
         for before, now in itertools.zip_longest(first, given, fillvalue=""):
             if before != now:
-                self.differences.append(f"{size} documents, {state}:\n  {before}\n  {now}")
+                self.apart[f"{size} documents, {state}"] += 1
+                self.differences.append(f"{size} documents, {state}: {difference(before, now)}")
 
     def _name(self, size: int) -> str:
         return f"has-{size}"
@@ -150,7 +154,8 @@ def main() -> int:
     sizes = [int(size) for size in given.sizes.split(",")]
     with own_installation() as installation:
         found = compared(installation, sizes, given.neighbour, given.dimensions)
-    sys.stdout.write("\n".join(one[:2000] for one in found.differences[:5]))
+    shown = [*found.differences[:SHOWN], *(f"{state}: {count}" for state, count in found.apart.items())]
+    sys.stdout.write("\n".join(shown))
     sys.stdout.write(f"\n{found.compared} answers compared, {len(found.differences)} are not the same\n")
     return 1 if found.differences else 0
 

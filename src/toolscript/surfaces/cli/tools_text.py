@@ -19,6 +19,7 @@ WITHOUT = {
     "skills": "skills could not be matched in time, or not all of them",
     "index": "the index did not answer every question: see `/readyz` of the service",
     "schemas": "the catalog did not answer: schemas are missing",
+    "rerank": "the reranker did not answer in time: the order is the search's own",
 }
 
 
