@@ -8,6 +8,7 @@ ToolscriptError
 ├── Unauthorized            the caller did not show the token that is asked for
 ├── Forbidden               the caller may not ask this, or not from where it asks
 │   └── PlanExceeded        ... because its plan does not go so far
+├── FileSkipped             nothing is taken from a file, and why
 ├── TooManyRequests         the caller has asked as often as it may, for now
 ├── SetupError              this installation is not ready; the hint is the command that makes it so
 │   ├── ConfigInvalid       a config file cannot be used as it is
@@ -18,12 +19,14 @@ ToolscriptError
 │   ├── EmbedderUnavailable
 │   ├── IndexUnavailable
 │   ├── CatalogUnavailable
+│   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
 │   └── NotReady            the gateway has no tools yet
 └── Rejected                a part answered, and refused what we sent or sent nonsense
     ├── EmbedderRejected
     ├── IndexRejected
     ├── CatalogRejected
+    ├── LibraryRejected
     └── ServerRejected      an MCP server refused a call, or its answer is no answer
 """
 
@@ -61,6 +64,9 @@ class Forbidden(ToolscriptError): ...
 class PlanExceeded(Forbidden): ...
 
 
+class FileSkipped(ToolscriptError): ...
+
+
 class TooManyRequests(ToolscriptError): ...
 
 
@@ -91,6 +97,9 @@ class IndexUnavailable(Unavailable): ...
 class CatalogUnavailable(Unavailable): ...
 
 
+class LibraryUnavailable(Unavailable): ...
+
+
 class ServerUnavailable(Unavailable): ...
 
 
@@ -107,6 +116,9 @@ class IndexRejected(Rejected): ...
 
 
 class CatalogRejected(Rejected): ...
+
+
+class LibraryRejected(Rejected): ...
 
 
 class ServerRejected(Rejected): ...

@@ -59,9 +59,9 @@ class SkillQuery:
     threshold: float = USUAL.skill
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", _readable(self.text))
-        _require(1 <= self.limit <= MAX_SKILLS, "limit", f"must be 1 to {MAX_SKILLS}")
-        _require(0.0 <= self.threshold <= 1.0, "threshold", "must be 0 to 1")
+        object.__setattr__(self, "text", readable_query(self.text))
+        require(1 <= self.limit <= MAX_SKILLS, "limit", f"must be 1 to {MAX_SKILLS}")
+        require(0.0 <= self.threshold <= 1.0, "threshold", "must be 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -86,25 +86,25 @@ class ToolQuery:
     about: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", _readable(self.text))
-        _require(1 <= self.limit <= MAX_LIMIT, "limit", f"must be 1 to {MAX_LIMIT}")
-        _require(0.0 <= self.threshold <= 1.0, "threshold", "must be 0 to 1")
-        _require(1 <= self.skill_limit <= MAX_SKILLS, "skill_limit", f"must be 1 to {MAX_SKILLS}")
-        _require(0.0 <= self.skill_threshold <= 1.0, "skill_threshold", "must be 0 to 1")
-        _require(len(self.about) <= MAX_NAME, "about", f"is longer than {MAX_NAME} characters")
-        _require(len(self.skill_ids) <= MAX_SKILLS, "skill_ids", f"at most {MAX_SKILLS} at once")
+        object.__setattr__(self, "text", readable_query(self.text))
+        require(1 <= self.limit <= MAX_LIMIT, "limit", f"must be 1 to {MAX_LIMIT}")
+        require(0.0 <= self.threshold <= 1.0, "threshold", "must be 0 to 1")
+        require(1 <= self.skill_limit <= MAX_SKILLS, "skill_limit", f"must be 1 to {MAX_SKILLS}")
+        require(0.0 <= self.skill_threshold <= 1.0, "skill_threshold", "must be 0 to 1")
+        require(len(self.about) <= MAX_NAME, "about", f"is longer than {MAX_NAME} characters")
+        require(len(self.skill_ids) <= MAX_SKILLS, "skill_ids", f"at most {MAX_SKILLS} at once")
         for skill in self.skill_ids:
-            _require(bool(SKILL_ID.fullmatch(skill)), "skill_ids", f"{skill[:80]!r} is not a skill id")
+            require(bool(SKILL_ID.fullmatch(skill)), "skill_ids", f"{skill[:80]!r} is not a skill id")
 
 
-def _readable(text: str) -> str:
-    _require(len(text) <= MAX_QUERY, "query", f"is longer than {MAX_QUERY} characters")
+def readable_query(text: str, hint: str = "say in a few words what the tool should do") -> str:
+    require(len(text) <= MAX_QUERY, "query", f"is longer than {MAX_QUERY} characters")
     text = readable(text)
     if not text.strip():
-        raise BlankQuery("the query is blank", hint="say in a few words what the tool should do")
+        raise BlankQuery("the query is blank", hint=hint)
     return text
 
 
-def _require(holds: bool, field: str, problem: str) -> None:
+def require(holds: bool, field: str, problem: str) -> None:
     if not holds:
         raise InvalidRequest(f"{field} {problem}", details={"field": field})

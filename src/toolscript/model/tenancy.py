@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from toolscript.errors import Unauthorized
 from toolscript.model.items import JsonObject
@@ -53,6 +54,26 @@ class Caller:
     plan: Plan = UNLIMITED
     subject: str = ""
     scopes: frozenset[str] = frozenset()
+
+
+class Scope(StrEnum):
+    """What somebody may do, as a token's `scope` names it."""
+
+    KNOWLEDGE_READ = "knowledge:read"
+    TOOLS_READ = "tools:read"
+    DOCUMENTS_READ = "documents:read"
+    DOCUMENTS_WRITE = "documents:write"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Whoever asks, with a token or without: what it may do, and on whose behalf if a token says so."""
+
+    scopes: frozenset[Scope]
+    caller: Caller | None = None
+
+    def may(self, scope: Scope) -> bool:
+        return scope in self.scopes
 
 
 @dataclass(frozen=True)

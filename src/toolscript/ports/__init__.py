@@ -22,6 +22,7 @@ from toolscript.ports.documents import (
     TenantPlaces,
     Tenants,
 )
+from toolscript.ports.library import LibraryReader, LibraryWriter, SourceFiles
 from toolscript.ports.skills import Assignments, Classifier, SkillsBehind, SkillVectors, Suggestions, Taxonomy
 from toolscript.ports.sources import ItemChanges, SyncJobs
 
@@ -37,11 +38,14 @@ __all__ = [
     "Index",
     "Indexes",
     "ItemChanges",
+    "LibraryReader",
+    "LibraryWriter",
     "QueryLog",
     "RequestBudget",
     "Reranker",
     "SkillVectors",
     "SkillsBehind",
+    "SourceFiles",
     "Spans",
     "Suggestions",
     "SyncJobs",

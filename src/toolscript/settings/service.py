@@ -7,6 +7,7 @@ from pydantic_settings import SettingsConfigDict
 
 from toolscript.errors import SetupError
 from toolscript.settings.documents import DocumentSettings
+from toolscript.settings.knowledge import KnowledgeSettings
 
 
 def load_settings() -> "Settings":
@@ -30,7 +31,7 @@ def _header_safe(token: SecretStr) -> SecretStr:
     return token
 
 
-class Settings(DocumentSettings):
+class Settings(DocumentSettings, KnowledgeSettings):
     """What an installation decides. docs/settings.md is generated from this class."""
 
     model_config = SettingsConfigDict(env_prefix="TOOLSCRIPT_", frozen=True, extra="ignore")

@@ -26,6 +26,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.Unauthorized: Row("UNAUTHORIZED", 401),
     errors.Forbidden: Row("FORBIDDEN", 403),
     errors.PlanExceeded: Row("FORBIDDEN", 403),
+    errors.FileSkipped: Row("VALIDATION_ERROR", 422),
     errors.TooManyRequests: Row("RATE_LIMITED", 429),
     errors.SetupError: _UNAVAILABLE,
     errors.ConfigInvalid: _UNAVAILABLE,
@@ -36,12 +37,14 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.EmbedderUnavailable: _UNAVAILABLE,
     errors.IndexUnavailable: _UNAVAILABLE,
     errors.CatalogUnavailable: _UNAVAILABLE,
+    errors.LibraryUnavailable: _UNAVAILABLE,
     errors.ServerUnavailable: _UNAVAILABLE,
     errors.NotReady: _UNAVAILABLE,
     errors.Rejected: _INTERNAL,
     errors.EmbedderRejected: _INTERNAL,
     errors.IndexRejected: _INTERNAL,
     errors.CatalogRejected: _INTERNAL,
+    errors.LibraryRejected: _INTERNAL,
     errors.ServerRejected: Row("UNAVAILABLE", 502),
 }
 

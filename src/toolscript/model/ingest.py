@@ -1,0 +1,80 @@
+"""What ingesting a file goes by: how it was read, what is stored of it already, and what became of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from toolscript.model.items import JsonObject
+from toolscript.model.library import Source
+
+
+class BlockKind(StrEnum):
+    HEADING = "heading"
+    TEXT = "text"
+    LIST = "list"
+    TABLE = "table"
+    CODE = "code"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of a source that is best not cut. `level` is that of a heading, 1 the outermost.
+
+    `start` is where its text stands in the source's text, `line` the first line of it, both where they are known.
+    """
+
+    kind: BlockKind
+    text: str
+    level: int = 0
+    page: int | None = None
+    line: int | None = None
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A file as it was read. `content_hash` is that of its bytes."""
+
+    content_hash: str
+    title: str
+    blocks: Sequence[Block]
+    authors: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    type: str = ""
+    metadata: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KnownSource:
+    """`content_hash` and `recipe` are those of what was last finished; empty where nothing ever was."""
+
+    source: Source
+    content_hash: str = ""
+    recipe: str = ""
+
+
+@dataclass(frozen=True)
+class ChunkMark:
+    """`indexed` tells what of the chunk is in the index, `extracted` by which recipe it was looked at."""
+
+    indexed: str = ""
+    extracted: str = ""
+
+
+class IngestOutcome(StrEnum):
+    ADDED = "added"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    REMOVED = "removed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class IngestResult:
+    """What became of one file. `chunks` and `extractions` are how many were written."""
+
+    path: str
+    outcome: IngestOutcome
+    chunks: int = 0
+    extractions: int = 0
+    problem: str = ""

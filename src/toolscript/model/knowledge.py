@@ -1,0 +1,134 @@
+"""Asking a library: queries that cannot exist when they are invalid, and what is answered."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from toolscript.model.library import Chunk, Position, Source
+from toolscript.model.queries import SearchType, readable_query, require
+
+MOST_RESULTS = 100
+MOST_VALUES = 32
+MOST_VALUE = 200
+MOST_NEIGHBOURS = 20
+MOST_SOURCES = 100
+
+CHUNK, EXTRACTION = "chunk", "extraction"
+
+_ID = re.compile(r"[0-9a-f]{24}")
+
+
+@dataclass(frozen=True)
+class KnowledgeQuery:
+    """`types` are `chunk`, `extraction`, and types of extractions such as `decision`; none means all.
+
+    `both`: a chunk and an extraction of it may both be shown.
+    """
+
+    text: str
+    limit: int = 10
+    types: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    source_ids: tuple[str, ...] = ()
+    search_type: SearchType = SearchType.HYBRID
+    both: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", readable_query(self.text, "say in a few words what you want to know"))
+        require(1 <= self.limit <= MOST_RESULTS, "limit", f"must be 1 to {MOST_RESULTS}")
+        for name, values in (("type", self.types), ("topics", self.topics), ("source_id", self.source_ids)):
+            require(len(values) <= MOST_VALUES, name, f"must be at most {MOST_VALUES}")
+            require(
+                all(0 < len(one) <= MOST_VALUE for one in values), name, f"must be 1 to {MOST_VALUE} long each"
+            )
+        for one in self.source_ids:
+            require_id("source_id", one)
+
+    @property
+    def wants_chunks(self) -> bool:
+        return not self.types or CHUNK in self.types
+
+    @property
+    def extraction_types(self) -> tuple[str, ...] | None:
+        """None where no extraction is wanted, nothing where all are."""
+        if not self.types or EXTRACTION in self.types:
+            return ()
+        return tuple(one for one in self.types if one != CHUNK) or None
+
+
+@dataclass(frozen=True)
+class PassageQuery:
+    """A chunk with so many before it and after it."""
+
+    chunk_id: str
+    before: int = 1
+    after: int = 1
+
+    def __post_init__(self) -> None:
+        require_id("chunk_id", self.chunk_id)
+        for name, value in (("before", self.before), ("after", self.after)):
+            require(0 <= value <= MOST_NEIGHBOURS, name, f"must be 0 to {MOST_NEIGHBOURS}")
+
+
+@dataclass(frozen=True)
+class SourcesQuery:
+    """The next sources in order of id, after the one that `after` names."""
+
+    limit: int = 20
+    after: str = ""
+    types: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(1 <= self.limit <= MOST_SOURCES, "limit", f"must be 1 to {MOST_SOURCES}")
+        if self.after:
+            require_id("after", self.after)
+        for name, values in (("type", self.types), ("topics", self.topics)):
+            require(len(values) <= MOST_VALUES, name, f"must be at most {MOST_VALUES}")
+
+
+@dataclass(frozen=True)
+class KnowledgeHit:
+    """`kind` is `chunk` or `extraction`, `type` what kind of extraction; `position` is that of the chunk."""
+
+    id: str
+    score: float
+    kind: str
+    type: str
+    content: str
+    chunk_id: str
+    source: Source
+    position: Position
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KnowledgeAnswer:
+    """`degraded` names the parts that failed; `search_type` is what really ran."""
+
+    query: str
+    hits: Sequence[KnowledgeHit] = ()
+    search_type: SearchType = SearchType.HYBRID
+    took_ms: float = 0.0
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PassageAnswer:
+    """Chunks in reading order, around the one that was asked for."""
+
+    source: Source
+    chunks: Sequence[Chunk]
+
+
+@dataclass(frozen=True)
+class SourcesAnswer:
+    """`next_after` is empty at the end."""
+
+    sources: Sequence[Source] = field(default=())
+    next_after: str = ""
+
+
+def require_id(name: str, value: str) -> str:
+    require(bool(_ID.fullmatch(value)), name, "must be 24 hex digits, as answers give them")
+    return value

@@ -1,0 +1,114 @@
+"""What a library holds: sources, the chunks they were cut into, and what was extracted from those."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from toolscript.model.items import JsonObject
+
+SCHEMA_VERSION = 1
+
+# Ids are 12 bytes, written as 24 hex digits. Those of chunks and extractions have 8 bytes of their own, which are
+# also the id of their point in an index, after 4 that tell what they are of.
+_CHUNK, _EXTRACTION = b"chnk".hex(), b"extr".hex()
+# A chunk's extractions share all but the last byte of its id: which belongs to which is known without looking.
+MOST_EXTRACTIONS = 256
+
+
+class SourceStatus(StrEnum):
+    INGESTING = "ingesting"
+    READY = "ready"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where in its source something stands: `start` to before `end` in its text, from line `line` on.
+
+    A chapter is the outermost heading, a section the innermost one. Pages are counted from 1.
+    """
+
+    chapter: str = ""
+    section: str = ""
+    page: int | None = None
+    line: int | None = None
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """`path` is what it is known by: the same path later is the same source. Times are ISO 8601."""
+
+    id: str
+    type: str
+    title: str
+    path: str
+    authors: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    ingested_at: str = ""
+    status: SourceStatus = SourceStatus.READY
+    metadata: JsonObject = field(default_factory=dict)
+    chunk_count: int = 0
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """`number` counts a source's chunks from 0, in reading order."""
+
+    id: str
+    source_id: str
+    number: int
+    content: str
+    position: Position = Position()
+    token_count: int = 0
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """Something that a chunk says, of one type: a decision, a warning ... `content` has a `title` and a `text`."""
+
+    id: str
+    source_id: str
+    chunk_id: str
+    type: str
+    content: Mapping[str, str]
+    topics: tuple[str, ...] = ()
+    extracted_at: str = ""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part for part in (self.content.get("title", ""), self.content.get("text", "")) if part)
+
+
+def source_id(path: str) -> str:
+    return hashlib.blake2b(path.encode(), digest_size=12).hexdigest()
+
+
+def chunk_id(source: str, content: str, occurrence: int = 0) -> str:
+    """The same text in the same source keeps its id; `occurrence` counts those of the same text, from 0."""
+    named = f"{source}\0{occurrence}\0{content}".encode()
+    return chunk_of_point(int.from_bytes(hashlib.blake2b(named, digest_size=8).digest()))
+
+
+def extraction_id(of_chunk: str, number: int) -> str:
+    return f"{_EXTRACTION}{of_chunk[8:22]}{number:02x}"
+
+
+def point_of(id_: str) -> int:
+    """Of a chunk or an extraction: the id of its point in an index."""
+    return int(id_[8:], 16)
+
+
+def chunk_of_point(point: int) -> str:
+    return f"{_CHUNK}{point:016x}"
+
+
+def extraction_of_point(point: int) -> str:
+    return f"{_EXTRACTION}{point:016x}"
+
+
+def kin(point: int) -> int:
+    """The same for a chunk's point and for those of its extractions."""
+    return point >> 8

@@ -1,0 +1,1 @@
+"""Finds pieces of knowledge, and says where they stand."""
