@@ -194,3 +194,12 @@ async def test_where_no_terms_are_asked_for_no_shares_are_told(index: Index) -> 
     await index.put([point(1, words="read")])
     for ask in (Ask(vector=axis(0)), Ask(vector=axis(0), terms={})):
         assert (await index.search(ask)).shares == {}
+
+
+async def test_a_rarer_word_says_more_and_one_that_nobody_has_the_most(index: Index) -> None:
+    await index.put([point(1, words="read file"), point(2, words="read mail"), point(3, words="read")])
+    read, mail, nobody = (next(iter(terms(word))) for word in ("read", "mail", "unheard"))
+    rarities = await index.rarities([read, mail, nobody])
+    assert rarities[read] < rarities[mail] < rarities[nobody]
+    assert rarities[mail] == pytest.approx(math.log(1 + 2.5 / 1.5))
+    assert await index.rarities([]) == {}

@@ -97,6 +97,10 @@ class Candidates:
         return frozenset(hit.id for arm in (self.dense, self.words) for hit in arm or ())
 
     def rarity(self, term: int) -> float:
-        """As of a sample, however exactly it is known: one point in so many is as rare as a term gets."""
-        having = self.points * max(self.shares.get(term, 0.0), RAREST_SHARE)
-        return math.log(1 + (self.points - having + 0.5) / (having + 0.5))
+        return rarity_of(self.shares.get(term, 0.0), self.points)
+
+
+def rarity_of(share: float, points: int) -> float:
+    """As of a sample, however exactly it is known: one point in so many is as rare as a term gets."""
+    having = points * max(share, RAREST_SHARE)
+    return math.log(1 + (points - having + 0.5) / (having + 0.5))

@@ -112,3 +112,7 @@ def extraction_of_point(point: int) -> str:
 def kin(point: int) -> int:
     """The same for a chunk's point and for those of its extractions."""
     return point >> 8
+
+
+def is_extraction(id_: str) -> bool:
+    return id_.startswith(_EXTRACTION)

@@ -77,6 +77,9 @@ class Index(Protocol):
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         """Several questions in one go, answered in order: all of them or none."""
 
+    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
+        """How much each of these terms says among all points, as far as a sample of them can tell."""
+
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         """What the points carry, all of it or only some fields, for those that are still there."""
 

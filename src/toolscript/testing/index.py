@@ -1,19 +1,30 @@
-"""An index in memory: exact on both arms, with the engine's own rarity of words."""
+"""An index in memory: exact on both arms, with the engine's own rarity of words unless told otherwise."""
 
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from toolscript.errors import SetupError
-from toolscript.model.index import Ask, Candidate, Candidates, Condition, Fields, Point, PointVersion, Terms
+from toolscript.model.index import (
+    Ask,
+    Candidate,
+    Candidates,
+    Condition,
+    Fields,
+    Point,
+    PointVersion,
+    Terms,
+    rarity_of,
+)
 from toolscript.model.models import IndexCard
 from toolscript.ports import Index
 
 
 class MemoryIndex:
-    def __init__(self, card: IndexCard) -> None:
+    def __init__(self, card: IndexCard, *, engine_rarity: bool = True) -> None:
         self._card = card
+        self._engine_rarity = engine_rarity
         self._points: dict[int, Point] = {}
         self._revisions: dict[int, int] = {}
         self._written = 0
@@ -32,6 +43,10 @@ class MemoryIndex:
 
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         return [await self.search(ask) for ask in asks]
+
+    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
+        points = len(self._points)
+        return {term: rarity_of(self._having(term) / points if points else 0.0, points) for term in terms}
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         known = [id_ for id_ in ids if id_ in self._points]
@@ -61,7 +76,7 @@ class MemoryIndex:
         return stored is not None and stored.version > version
 
     def _word_scores(self, allowed: Sequence[Point], terms: Terms) -> dict[int, float]:
-        rarity = {term: self._rarity(term) for term in terms}
+        rarity = {term: self._rarity(term) if self._engine_rarity else 1.0 for term in terms}
         scores = {
             point.id: sum(
                 weight * rarity[term] * point.terms[term] for term, weight in terms.items() if term in point.terms
@@ -92,7 +107,8 @@ class MemoryIndex:
 
 
 class MemoryIndexes:
-    def __init__(self) -> None:
+    def __init__(self, *, engine_rarity: bool = True) -> None:
+        self._engine_rarity = engine_rarity
         self._indexes: dict[str, MemoryIndex] = {}
         self._live: str | None = None
 
@@ -100,7 +116,7 @@ class MemoryIndexes:
         return self._live
 
     async def create(self, card: IndexCard) -> None:
-        self._indexes.setdefault(card.fingerprint, MemoryIndex(card))
+        self._indexes.setdefault(card.fingerprint, MemoryIndex(card, engine_rarity=self._engine_rarity))
 
     async def open(self, card: IndexCard) -> Index:
         return self._named(card.fingerprint)

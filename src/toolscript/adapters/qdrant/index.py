@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.common_terms import CommonTerms
@@ -14,7 +14,18 @@ from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
 from toolscript.adapters.qdrant.sample import Sample, Sampler
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
 from toolscript.errors import IndexRejected, ToolscriptError
-from toolscript.model.index import NO_FIELDS, Ask, Candidate, Candidates, Fields, Point, PointVersion, Terms, Where
+from toolscript.model.index import (
+    NO_FIELDS,
+    Ask,
+    Candidate,
+    Candidates,
+    Fields,
+    Point,
+    PointVersion,
+    Terms,
+    Where,
+    rarity_of,
+)
 from toolscript.model.models import IndexCard, Vector
 
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds. In a
@@ -68,6 +79,12 @@ class QdrantIndex:
             )
             for ask, plan in asked
         ]
+
+    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
+        await self._keep_sampled()
+        common = self._sample.common
+        shares = common.shares_of(terms)
+        return {term: rarity_of(shares.get(term, 0.0), common.points) for term in terms}
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         request = wire.GetPoints(

@@ -26,7 +26,8 @@ class Layout:
 
     Most points pass a condition in `broad`: the dense arm checks it on what it found rather than on its way,
     where it would only cut the graph's links. Of `counted_fields` it is known how many points have each value,
-    and how many have none of `counted_empty`.
+    and how many have none of `counted_empty`. `engine_rarity`: the engine weighs words by how rare they are
+    here; without it they weigh what a question says, which can be the same in several collections.
     """
 
     keyword_fields: tuple[str, ...] = ("type", "skill_ids", "type_skill")
@@ -36,6 +37,7 @@ class Layout:
     counted_empty: str = "skill_ids"
     shards: int = 1
     replicas: int = 1
+    engine_rarity: bool = True
 
 
 def scanned_vectors(dimensions: int) -> int:
@@ -47,7 +49,7 @@ def create_request(
     name: str, card: IndexCard, metadata: Mapping[str, object], layout: Layout
 ) -> wire.CreateCollection:
     dense = wire.VectorParams(size=card.model.dimensions, distance=wire.Distance.Cosine)
-    words = wire.SparseVectorParams(modifier=wire.Modifier.Idf)
+    words = wire.SparseVectorParams(modifier=wire.Modifier.Idf if layout.engine_rarity else None)
     int8 = wire.ScalarQuantization(type=wire.QuantizationType.Int8, quantile=0.99, always_ram=True)
     return wire.CreateCollection(
         collection_name=name,

@@ -41,6 +41,13 @@ def ranked(arms: Arms, fusion: Fusion, best_words: float) -> list[Ranked]:
     return [Ranked(keys[at], float(scores[at]), arms.best_passage(keys[at])) for at in order.tolist()]
 
 
+def standings(dense: Arm, words: Arm) -> dict[DocumentKey, float]:
+    """How far each stands above the middle of what the arms have named, in spreads: BEST before it is scaled."""
+    keys = sorted({*dense.scores, *words.scores})
+    heard, _, _ = _best(dense, words, keys)
+    return dict(zip(keys, heard.tolist(), strict=True))
+
+
 def _one_arm(arms: Arms, best_words: float) -> list[Ranked]:
     arm = arms.dense or arms.words
     if arm is None:

@@ -1,6 +1,12 @@
-"""Finds chunks and extractions of a library at once, and leads from a hit to its source and its surroundings."""
+"""Finds chunks and extractions of a library at once, and leads from a hit to its source and its surroundings.
 
-from toolscript.errors import NotFound
+embedding, and beside it how rare the words are -> both collections, both arms -> one order -> what is shown
+"""
+
+import time
+from dataclasses import replace
+
+from toolscript.errors import IndexUnavailable, NotFound
 from toolscript.model.knowledge import (
     KnowledgeAnswer,
     KnowledgeQuery,
@@ -12,6 +18,11 @@ from toolscript.model.knowledge import (
 )
 from toolscript.model.library import Source
 from toolscript.ports import Embedder, Index, LibraryReader
+from toolscript.search.deadline import Deadline
+from toolscript.search.fallbacks import Attempt
+from toolscript.search.knowledge.enriching import first_hits
+from toolscript.search.knowledge.ordering import ordered, without_kin
+from toolscript.search.knowledge.retrieval import Retrieval
 
 
 class KnowledgeSearch:
@@ -24,14 +35,24 @@ class KnowledgeSearch:
         *,
         deadline_seconds: float = 10.0,
     ) -> None:
-        self._embedder = embedder
-        self._chunks = chunks
-        self._extractions = extractions
+        self._retrieval = Retrieval(embedder, chunks, extractions)
         self._library = library
         self._deadline_seconds = deadline_seconds
 
     async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
-        raise NotImplementedError
+        began, deadline = time.perf_counter(), Deadline(self._deadline_seconds)
+        try:
+            answer = await deadline.spend(1.0, self._answer(query, Attempt(deadline)))
+        except TimeoutError:
+            raise IndexUnavailable("no answer in time", hint="try again, or ask for less") from None
+        return replace(answer, took_ms=(time.perf_counter() - began) * 1000)
+
+    async def _answer(self, query: KnowledgeQuery, attempt: Attempt) -> KnowledgeAnswer:
+        retrieved = await self._retrieval.retrieve(attempt, query)
+        order = ordered(retrieved.arms, retrieved.best_words)
+        shown = order if query.both else list(without_kin(order))
+        hits = await first_hits(self._library, shown, query.limit)
+        return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
 
     async def source(self, source_id: str) -> Source:
         found = await self._library.sources([require_id("source_id", source_id)])

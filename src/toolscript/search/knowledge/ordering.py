@@ -1,0 +1,48 @@
+"""What both arms say of chunks and extractions, in one order, with scores that mean what a cosine means."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from toolscript.model.document_queries import Fusion
+from toolscript.model.library import is_extraction, kin, point_of
+from toolscript.search.documents.arms import Arm, Arms
+from toolscript.search.documents.fusion import ranked, standings
+
+LEAST_STEP = 0.01
+# What a match of all words is worth beside a cosine of 1: where the model does not know a word, words alone speak.
+WORDS_TRUST = 0.6
+
+
+class Placed(NamedTuple):
+    id: str
+    score: float
+
+
+def ordered(arms: Arms, best_words: float) -> list[Placed]:
+    """Best first, of equals the lower id."""
+    if arms.dense is None or arms.words is None or not arms.dense.scores:
+        return [Placed(one.key, one.score) for one in ranked(arms, Fusion.BEST, best_words)]
+    standing = sorted(standings(arms.dense, arms.words).items(), key=lambda one: (-one[1], one[0]))
+    first, step = _first_and_step(arms.dense, arms.words, standing[0][1], best_words)
+    behind = np.array([one for _, one in standing]) - standing[0][1]
+    scores = np.clip(first + step * behind, 0.0, 1.0)
+    return [Placed(id_, score) for (id_, _), score in zip(standing, scores.tolist(), strict=True)]
+
+
+def without_kin(order: Iterable[Placed]) -> Iterator[Placed]:
+    """Of a chunk and its extractions, what comes first: the chunk, or what was extracted from it."""
+    shown: dict[int, bool] = {}
+    for one in order:
+        extracted = is_extraction(one.id)
+        if shown.setdefault(kin(point_of(one.id)), extracted) == extracted:
+            yield one
+
+
+def _first_and_step(dense: Arm, words: Arm, standing: float, best_words: float) -> tuple[float, float]:
+    """A list where nothing is similar stays low, however clear its order is."""
+    cosines = np.array([dense.scores[id_] for id_ in dense.heard_keys])
+    step = max(float(cosines.std()), LEAST_STEP)
+    said = max(words.scores.values(), default=0.0) / best_words if best_words else 0.0
+    return max(float(cosines.mean()) + step * standing, WORDS_TRUST * said), step

@@ -1,0 +1,43 @@
+"""A library with two sources, on the doubles and on the engine."""
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.conftest import drop_collections
+from tests.search.knowledge.scenes import GUIDE, PAPER, Shelf, open_shelf
+from toolscript.adapters import qdrant
+from toolscript.settings import Settings
+from toolscript.testing import MemoryIndexes
+
+LAYOUT = qdrant.Layout(
+    keyword_fields=("source_id", "type", "topics"),
+    bool_fields=(),
+    broad=frozenset(),
+    counted_fields=(),
+    counted_empty="",
+    engine_rarity=False,
+)
+
+
+@pytest.fixture(params=["memory", "qdrant"])
+async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[Shelf]:
+    if request.param == "memory":
+        two = MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False)
+        yield await _filled(await open_shelf(*two))
+        return
+    engines: Settings = request.getfixturevalue("engines")
+    alias = f"test_{uuid.uuid4().hex[:12]}"
+    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        names = f"{alias}_c", f"{alias}_e"
+        yield await _filled(await open_shelf(*(qdrant.QdrantIndexes(connected, name, LAYOUT) for name in names)))
+        await drop_collections(connected, alias)
+
+
+async def _filled(shelf: Shelf) -> Shelf:
+    bees = await shelf.add(*GUIDE, topics=("bees",))
+    await shelf.add(*PAPER, topics=("steel", "spring"))
+    await shelf.extract(bees[1], "method", "Feeding bees", "Give them sugar before winter", ("bees", "food"))
+    await shelf.extract(bees[0], "warning", "Damp hives", "A wet hive dies", ("bees",))
+    return shelf
