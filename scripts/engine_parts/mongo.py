@@ -1,20 +1,17 @@
-"""A server that speaks MongoDB's protocol: `mongod` when there is one, otherwise SecantusDB."""
+"""A server that speaks MongoDB's protocol, with users: `mongod` when there is one, otherwise SecantusDB."""
 
 import shutil
 import signal
-import socket
-import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import secantus
+from . import mongo_users, mongo_wire, processes, secantus
 from .accounts import unprivileged_account
+from .messages import EnginesError, say
 from .places import Places
+from .ports import choose_port
 from .processes import Launch
-
-OP_MSG = 2013
-HEADER_SIZE = 16
-ANSWER_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -27,30 +24,60 @@ class Mongo:
     stop_signal: signal.Signals = signal.SIGTERM
     ready_seconds: float = 90
 
+    @property
+    def folder(self) -> Path:
+        """Each keeps its own: neither can read the other's files."""
+        return self.places.home / f"{self.name}-{'mongod' if _mongod() else 'secantus'}"
+
     def prepare(self) -> None:
         if _mongod() is None:
             secantus.install_if_missing(self.places)
+        unprivileged_account().own_folder(self.folder)
+        if not mongo_users.are_made(self.places, self.folder):
+            self._make_users()
 
     def launch(self, port: int) -> Launch:
-        mongod = _mongod()
-        # Each keeps its own folder: neither can read the other's files.
-        kind = "mongod" if mongod else "secantus"
-        account = unprivileged_account()
-        folder = account.own_folder(self.places.home / f"{self.name}-{kind}")
-        if mongod:
-            argv, version = _mongod_arguments(mongod, port, folder), "mongod from PATH"
-        else:
-            argv, version = secantus.arguments(self.places, port, folder), f"SecantusDB {secantus.VERSION}"
-        return Launch(argv, account, folder, self.places.log(self.name), version)
+        return self._launch(port, asks_for_passwords=True)
 
     def is_ready(self, port: int) -> bool:
         try:
-            return b"maxWireVersion" in _say_hello(port)
+            return b"maxWireVersion" in mongo_wire.ask(port, {"hello": 1})
         except OSError:
             return False
 
     def finish(self, port: int) -> None:
         """Nothing to set up: databases appear when first written to."""
+
+    def variables(self, port: int) -> Mapping[str, str]:
+        """Of a server that runs since before there were users: nobody has to log in there."""
+        if not mongo_users.are_made(self.places, self.folder):
+            return {"TOOLSCRIPT_MONGO_URL": f"mongodb://127.0.0.1:{port}"}
+        return {
+            "TOOLSCRIPT_MONGO_URL": mongo_users.url(self.places, mongo_users.READER, port),
+            "TOOLSCRIPT_MONGO_WRITER_URL": mongo_users.url(self.places, mongo_users.WRITER, port),
+        }
+
+    def _launch(self, port: int, *, asks_for_passwords: bool) -> Launch:
+        mongod = _mongod()
+        if mongod:
+            argv, version = _mongod_arguments(mongod, port, self.folder), "mongod from PATH"
+        else:
+            argv, version = secantus.arguments(self.places, port, self.folder), f"SecantusDB {secantus.VERSION}"
+        if asks_for_passwords:
+            argv.append("--auth")
+        return Launch(argv, unprivileged_account(), self.folder, self.places.log(self.name), version)
+
+    def _make_users(self) -> None:
+        say("making the users of MongoDB")
+        port = choose_port(None, self.port_count, [])
+        process = processes.spawn(self._launch(port, asks_for_passwords=False))
+        try:
+            if not processes.wait_until(lambda: self.is_ready(port), self.ready_seconds):
+                raise EnginesError(f"{self.name} gave no answer; see {self.places.log(self.name)}")
+            mongo_users.make(self.places, self.folder, port)
+        finally:
+            processes.stop(process, self.stop_signal)
+            processes.wait_until_reaped(process)
 
 
 def _mongod() -> str | None:
@@ -70,22 +97,3 @@ def _mongod_arguments(mongod: str, port: int, folder: Path) -> list[str]:
         "--wiredTigerCacheSizeGB",
         "0.5",
     ]
-
-
-def _say_hello(port: int) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        connection.sendall(_hello())
-        with connection.makefile("rb") as answer:
-            header = answer.read(HEADER_SIZE)
-            if len(header) < HEADER_SIZE:
-                return b""
-            length = struct.unpack_from("<i", header)[0]
-            return answer.read(min(length - HEADER_SIZE, ANSWER_LIMIT))
-
-
-def _hello() -> bytes:
-    """{hello: 1, $db: "admin"} as one OP_MSG; see the wire protocol in MongoDB's manual."""
-    elements = b"\x10hello\0" + struct.pack("<i", 1) + b"\x02$db\0" + struct.pack("<i", 6) + b"admin\0"
-    document = struct.pack("<i", len(elements) + 5) + elements + b"\0"
-    body = struct.pack("<IB", 0, 0) + document
-    return struct.pack("<iiii", HEADER_SIZE + len(body), 1, 0, OP_MSG) + body

@@ -45,7 +45,7 @@ def _variables(fleet: Fleet) -> dict[str, str]:
         if isinstance(engine, Postgres) and fleet.is_alive(engine):
             variables["TOOLSCRIPT_POSTGRES_URL"] = engine.url(ports[engine.name])
         if isinstance(engine, Mongo) and fleet.is_alive(engine):
-            variables["TOOLSCRIPT_MONGO_URL"] = f"mongodb://127.0.0.1:{ports[engine.name]}"
+            variables |= engine.variables(ports[engine.name])
     return variables
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.conftest import drop_collections
-from tests.contracts import document_scenes
+from tests.contracts import document_scenes, library_scenes
 from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
 from toolscript.adapters import qdrant
 from toolscript.adapters.local_model import LocalEmbedder
@@ -82,6 +82,15 @@ async def document_index(request: pytest.FixtureRequest) -> AsyncIterator[Docume
     async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         yield await qdrant.open_documents(connected, alias, document_scenes.CARD, layout)
         await drop_collections(connected, alias)
+
+
+@pytest.fixture(params=["memory", "mongo"])
+async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[library_scenes.Shelf]:
+    if request.param == "memory":
+        yield library_scenes.shelf_in_memory()
+        return
+    async with library_scenes.shelf_in_mongo(request.getfixturevalue("engines")) as shelf:
+        yield shelf
 
 
 @pytest.fixture(params=["memory", "postgres"])

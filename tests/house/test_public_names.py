@@ -60,6 +60,7 @@ def test_the_doubles_are_exactly_these() -> None:
         "MemoryDocuments",
         "MemoryIndexes",
         "MemoryItemChanges",
+        "MemoryLibrary",
         "MemoryQueryLog",
         "MemoryRequestBudget",
         "MemorySkillVectors",

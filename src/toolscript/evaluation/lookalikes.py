@@ -59,18 +59,18 @@ def lookalikes(real: RealPoints, count: int, batch: int, seed: int = 2) -> Itera
     for start in range(0, count, batch):
         ids = range(start + 1, min(start + batch, count) + 1)
         origins = chance.integers(len(real.vectors), size=len(ids))
-        vectors = _moved(real.vectors[origins], chance)
+        vectors = moved(real.vectors[origins], chance)
         yield [
             _point(real, id_, int(origin), vector, chance)
             for id_, origin, vector in zip(ids, origins, vectors, strict=True)
         ]
 
 
-def _moved(vectors: Matrix, chance: np.random.Generator) -> Matrix:
+def moved(vectors: Matrix, chance: np.random.Generator) -> Matrix:
     noise = chance.standard_normal(vectors.shape, dtype=np.float32)
     noise *= NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
-    moved = vectors + noise
-    return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True), dtype=np.float32)
+    away = vectors + noise
+    return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True), dtype=np.float32)
 
 
 def _point(real: RealPoints, id_: int, origin: int, vector: Matrix, chance: np.random.Generator) -> Point:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolscript.evaluation.lookalikes import NOISE
+from toolscript.evaluation.lookalikes import moved
 from toolscript.evaluation.made_words import Numbers, Vocabulary, vocabulary_of
 from toolscript.model.document_points import IndexedDocument, IndexedPassage
 from toolscript.model.documents import DocumentHeader, Passage, document_key
@@ -90,24 +90,18 @@ def documents_of(originals: Originals, size: TenantSize, portion: int, seed: int
     chance = np.random.default_rng([seed, 3, size.number, portion])
     count = min(PORTION, size.passages - portion * PORTION)
     origins = chance.choice(subjects_of(originals, size, seed), count)
-    vectors = _moved(originals.vectors[origins], chance)
+    vectors = moved(originals.vectors[origins], chance)
     added = originals.vocabulary.draw(chance, (count, WORDS_ADDED))
     at = 0
     while at < count:
         several = min(count - at, MOST_EACH, int(chance.geometric(1 / PASSAGES_EACH)))
-        words = [_mixed(originals.words[origins[one]], added[one], chance) for one in range(at, at + several)]
+        words = [mixed(originals.words[origins[one]], added[one], chance) for one in range(at, at + several)]
         id_ = f"doc-{portion}-{at}"
         yield _document(size.tenant, id_, originals.vocabulary, words, vectors[at : at + several], chance)
         at += several
 
 
-def _moved(vectors: Matrix, chance: np.random.Generator) -> Matrix:
-    noise = chance.standard_normal(vectors.shape, dtype=np.float32)
-    moved = vectors + noise * (NOISE / np.linalg.norm(noise, axis=1, keepdims=True))
-    return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True), dtype=np.float32)
-
-
-def _mixed(own: Numbers, added: Numbers, chance: np.random.Generator) -> Numbers:
+def mixed(own: Numbers, added: Numbers, chance: np.random.Generator) -> Numbers:
     start = int(chance.integers(max(1, len(own) - WORDS_KEPT)))
     words = np.concatenate([own[start : start + WORDS_KEPT], added])
     return np.asarray(words[chance.permutation(len(words))])
@@ -125,20 +119,20 @@ def _document(
     passages = []
     start = 0
     for number, (places, vector) in enumerate(zip(words, vectors, strict=True)):
-        text = _text(places, vocabulary)
+        text = text_of(places, vocabulary)
         passage = Passage(number, start, start + len(text), text)
-        passages.append(IndexedPassage(passage, vector, _terms(places, vocabulary)))
+        passages.append(IndexedPassage(passage, vector, terms_of(places, vocabulary)))
         start = passage.end
     header = DocumentHeader(document_key(tenant, id_), id_, metadata, f"{number:032x}", len(passages), version=1)
     return IndexedDocument(header, filterable(metadata), passages)
 
 
-def _text(places: Numbers, vocabulary: Vocabulary) -> str:
+def text_of(places: Numbers, vocabulary: Vocabulary) -> str:
     said = [vocabulary.phrases[place] for place in places.tolist()]
     return "".join(" ".join(said[at : at + SENTENCE]) + ". " for at in range(0, len(said), SENTENCE))
 
 
-def _terms(places: Numbers, vocabulary: Vocabulary) -> dict[int, float]:
+def terms_of(places: Numbers, vocabulary: Vocabulary) -> dict[int, float]:
     known, counts = np.unique(places, return_counts=True)
     weights = counts * (K1 + 1) / (counts + K1)
     return dict(zip(vocabulary.terms[known].tolist(), weights.tolist(), strict=True))

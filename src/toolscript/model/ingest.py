@@ -20,7 +20,8 @@ class BlockKind(StrEnum):
 class Block:
     """A piece of a source that is best not cut. `level` is that of a heading, 1 the outermost.
 
-    `start` is where its text stands in the source's text, `line` the first line of it, both where they are known.
+    `start` to before `end` is where its text stands in the source's text, `line` the first line of it, where they are
+    known. What stands there can be longer: marks are left out.
     """
 
     kind: BlockKind
@@ -29,6 +30,7 @@ class Block:
     page: int | None = None
     line: int | None = None
     start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True)

@@ -48,14 +48,6 @@ class Plan:
 UNLIMITED = Plan("unlimited")
 
 
-@dataclass(frozen=True)
-class Caller:
-    tenant: Tenant
-    plan: Plan = UNLIMITED
-    subject: str = ""
-    scopes: frozenset[str] = frozenset()
-
-
 class Scope(StrEnum):
     """What somebody may do, as a token's `scope` names it."""
 
@@ -63,6 +55,22 @@ class Scope(StrEnum):
     TOOLS_READ = "tools:read"
     DOCUMENTS_READ = "documents:read"
     DOCUMENTS_WRITE = "documents:write"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """`scopes` None: the token says nothing of scopes, and its caller may do whatever its tenant may.
+
+    Not every issuer knows scopes. A token that has the claim, were it empty, allows what is in it and no more.
+    """
+
+    tenant: Tenant
+    plan: Plan = UNLIMITED
+    subject: str = ""
+    scopes: frozenset[str] | None = None
+
+    def may(self, scope: Scope) -> bool:
+        return self.scopes is None or scope in self.scopes
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,18 @@ class Visitor:
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Somebody without a token. All that is known is where it asks from, and only its requests are counted."""
+
+    address: str
+
+    @property
+    def name(self) -> str:
+        """One that no tenant can have."""
+        return f"~{self.address}"
 
 
 @dataclass(frozen=True)

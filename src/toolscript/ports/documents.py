@@ -18,7 +18,7 @@ from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
 from toolscript.model.filters import Filters
 from toolscript.model.progress import OnProgress, silent
 from toolscript.model.query_log import LoggedQuery
-from toolscript.model.tenancy import Budget, Caller, KnownTenant, Plan, Tenant
+from toolscript.model.tenancy import Budget, Caller, KnownTenant, Plan, Stranger, Tenant
 
 
 class TenantDocuments(Protocol):
@@ -111,9 +111,9 @@ class Callers(Protocol):
 
 
 class RequestBudget(Protocol):
-    """How many requests a tenant still has in this minute."""
+    """How many requests a tenant, or an address without a token, still has in this minute."""
 
-    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
         """Takes one, if one is left."""
 
 

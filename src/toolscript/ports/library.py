@@ -85,5 +85,8 @@ class LibraryWriter(Protocol):
 class SourceFiles(Protocol):
     """Reads files of the kinds that are known. None can do harm, take for ever or fill the memory."""
 
+    async def content_hash(self, path: str) -> str:
+        """That of a file's bytes, as its reading has it, without reading what they say; FileSkipped as there."""
+
     async def read(self, path: str) -> Reading:
         """What a file says; FileSkipped, with the reason, where that cannot be told."""

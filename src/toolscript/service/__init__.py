@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from toolscript.service.asking import find_skills, find_tools
     from toolscript.service.bench_documents import bench_documents
     from toolscript.service.bench_index import bench_index
+    from toolscript.service.bench_knowledge import bench_knowledge
     from toolscript.service.bench_load import bench_load, bench_sustained
     from toolscript.service.bench_search import bench_search
     from toolscript.service.changing import decide_change, find_change, list_changes
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bench_documents",
     "bench_index",
+    "bench_knowledge",
     "bench_load",
     "bench_search",
     "bench_sustained",
@@ -73,6 +75,7 @@ __all__ = [
 
 _HOMES = {
     "bench_documents": "bench_documents",
+    "bench_knowledge": "bench_knowledge",
     "bench_index": "bench_index",
     "bench_load": "bench_load",
     "bench_search": "bench_search",

@@ -1,7 +1,6 @@
 """bench documents: tenants of very different sizes in one collection, made for it, against the bare engine."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -50,8 +49,7 @@ def bench_documents(
             embedder = await stack.enter_async_context(open_embedder(settings, parallel=1))
             connected = await stack.enter_async_context(connect_qdrant(settings, TIMEOUT_SECONDS))
             card = DocumentCard(embedder.model)
-            given = _texts(texts, passages, seed)
-            originals = await _originals(embedder, given, on_progress)
+            originals = await originals_for(embedder, texts, passages, seed, on_progress)
             many = await stack.enter_async_context(bench_documents_in(connected, card, keep=keep, use=use))
             if not use:
                 await many.fill(originals, sizes, seed, on_progress)
@@ -65,18 +63,22 @@ def bench_documents(
     return asyncio.run(run())
 
 
-def _texts(path: Path | None, passages: int, seed: int) -> list[str]:
-    count = max(FEWEST_ORIGINALS, min(MOST_ORIGINALS, passages // PASSAGES_AN_ORIGINAL))
-    given = made_texts(count, seed) if path is None else read_queries(path, count)
-    return [split_passages(text)[0].text for text in given]
-
-
-async def _originals(embedder: Embedder, texts: Sequence[str], on_progress: OnProgress) -> Originals:
+async def originals_for(
+    embedder: Embedder, given: Path | None, passages: int, seed: int, on_progress: OnProgress
+) -> Originals:
+    """Texts that so many passages are made to look like, with their vectors."""
+    texts = _texts(given, passages, seed)
     vectors = []
     for at in range(0, len(texts), AT_ONCE):
         vectors.append(await embedder.embed_passages(texts[at : at + AT_ONCE]))
         on_progress(Progress("embed", min(at + AT_ONCE, len(texts)), len(texts)))
     return originals_of(texts, np.concatenate(vectors))
+
+
+def _texts(path: Path | None, passages: int, seed: int) -> list[str]:
+    count = max(FEWEST_ORIGINALS, min(MOST_ORIGINALS, passages // PASSAGES_AN_ORIGINAL))
+    given = made_texts(count, seed) if path is None else read_queries(path, count)
+    return [split_passages(text)[0].text for text in given]
 
 
 def _few(sizes: list[TenantSize]) -> list[TenantSize]:

@@ -1,6 +1,6 @@
 """What is measured of a collection of many tenants: everything in turn, for times are noisy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -58,36 +58,36 @@ class DocumentBench:
     async def tables(
         self, sizes: Sequence[TenantSize], alone: BenchDocuments, few: Sequence[TenantSize]
     ) -> dict[str, list[Row]]:
-        await self._warm_up(sizes)
+        await self.warm_up(sizes)
         return {
-            "against the bare engine": await self._against_bare(sizes),
+            "against the bare engine": await self.against_bare(draws(sizes, self._count, self._chance)),
             "stages of a hybrid search, p50 ms": await self._stages(sizes),
             "first search of a tenant against a later one": await self._first_searches(sizes),
-            "the same tenants beside all others against alone": await self._beside_others(alone, few),
+            "the same tenants beside all others against alone": await self.beside_others(alone, few),
             "recall of the dense arm": await self._recalls(sizes),
         }
 
-    async def _warm_up(self, sizes: Sequence[TenantSize]) -> None:
+    async def warm_up(self, sizes: Sequence[TenantSize]) -> None:
         search = self._search()
         for size in draws(sizes, WARM_UP, self._chance)[BY_SIZE]:
             question = self._question(size)
             await _asked(search, question, PLAIN)
             await self._bare.run(await self._bare_question(question, PLAIN))
 
-    async def _against_bare(self, sizes: Sequence[TenantSize]) -> list[Row]:
+    async def against_bare(self, drawn: Mapping[str, Sequence[TenantSize]]) -> list[Row]:
         """Tenants of a class are known to the search, as those are who search; any tenant is not."""
         times = InTurn(("tenants", "search"), ("ours", "bare"))
         search = self._search()
-        for drawn, listed in draws(sizes, self._count, self._chance).items():
-            shapes = (PLAIN,) if drawn in (UNIFORMLY, BY_SIZE) else SHAPES
-            for shape in shapes:
+        shapes = {name: (PLAIN,) if name in (UNIFORMLY, BY_SIZE) else SHAPES for name in drawn}
+        for name, listed in drawn.items():
+            for shape in shapes[name]:
                 for size in listed:
                     question = self._question(size)
                     bare = partial(self._bare.run, await self._bare_question(question, shape))
-                    if drawn != UNIFORMLY:
+                    if name != UNIFORMLY:
                         await _asked(search, question, KEYWORD)
-                    await times.ask((drawn, str(shape)), partial(_asked, search, question, shape), bare)
-                self._progress("compare", len(times.spent), 2 + len(SHAPES) * len(classes_of(sizes)))
+                    await times.ask((name, str(shape)), partial(_asked, search, question, shape), bare)
+                self._progress("compare", len(times.spent), sum(map(len, shapes.values())))
         return times.rows()
 
     async def _stages(self, sizes: Sequence[TenantSize]) -> list[Row]:
@@ -113,10 +113,12 @@ class DocumentBench:
             self._progress("first searches", len(times.spent), len(classes_of(sizes)))
         return times.rows()
 
-    async def _beside_others(self, alone: BenchDocuments, few: Sequence[TenantSize]) -> list[Row]:
+    async def beside_others(
+        self, alone: BenchDocuments, few: Sequence[TenantSize], shapes: Sequence[Shape] = SHAPES
+    ) -> list[Row]:
         times = InTurn(("search",), ("beside", "alone"))
         beside_others, by_themselves = self._search(), self._search(of=alone)
-        for shape in SHAPES:
+        for shape in shapes:
             for size in self._some(few):
                 question = self._question(size)
                 for search in (beside_others, by_themselves):
@@ -126,7 +128,7 @@ class DocumentBench:
                     partial(_asked, beside_others, question, shape),
                     partial(_asked, by_themselves, question, shape),
                 )
-            self._progress("beside others", len(times.spent), len(SHAPES))
+            self._progress("beside others", len(times.spent), len(shapes))
         return times.rows()
 
     async def _recalls(self, sizes: Sequence[TenantSize]) -> list[Row]:

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +55,12 @@ def run_bench(work: Coroutine[Any, Any, T]) -> T:
 
 
 @asynccontextmanager
-async def search_server(*, cached: bool) -> AsyncIterator[Child]:
-    """`toolscript serve`. Unless `cached`, it embeds every query it is asked."""
+async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None) -> AsyncIterator[Child]:
+    """`toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query it is asked."""
     with _kept_port() as port:
         command = (sys.executable, "-m", "toolscript", "serve", "--host", "127.0.0.1", "--port", str(port))
-        async with _child(command, port, "toolscript serve", {} if cached else NO_CACHE) as child:
+        given = {**(extra or {}), **({} if cached else NO_CACHE)}
+        async with _child(command, port, "toolscript serve", given) as child:
             yield child
 
 

@@ -13,10 +13,9 @@ from toolscript.service.health import DocumentHealth, Remembered
 from toolscript.service.parts import Stores
 from toolscript.service.reranking import open_rerankers
 from toolscript.service.seeing import Seeing
-from toolscript.service.tenancy import Tenancy, open_tenancy
+from toolscript.service.tenancy import Tenancy
 from toolscript.settings import Settings
-from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.document_callers import CallerOf
+from toolscript.surfaces.http.callers import CallerOf, callers_of
 from toolscript.surfaces.http.documents import DocumentRoutes
 from toolscript.sync.documents import DocumentDesk
 
@@ -34,7 +33,7 @@ def document_layout(settings: Settings) -> qdrant.DocumentLayout:
 
 @asynccontextmanager
 async def open_routes(
-    settings: Settings, stores: Stores, embedder: Embedder, seeing: Seeing, secret: bytes
+    settings: Settings, stores: Stores, tenancy: Tenancy, embedder: Embedder, seeing: Seeing, secret: bytes
 ) -> AsyncIterator[DocumentRoutes | None]:
     """None where nobody could ask: no keys are known.
 
@@ -44,7 +43,7 @@ async def open_routes(
         yield None
         return
     index = seeing.index(await open_index(settings, stores.qdrant, embedder.model))
-    async with open_tenancy(settings, stores.pool) as tenancy, open_rerankers(settings) as rerankers:
+    async with open_rerankers(settings) as rerankers:
         search = DocumentSearch(
             embedder,
             index,

@@ -14,7 +14,7 @@ from toolscript.evaluation.judging import evenly_spread
 from toolscript.evaluation.results import earlier_report, result_of
 from toolscript.model.judged import EvalRequest, EvalResult
 from toolscript.model.progress import OnProgress
-from toolscript.model.tenancy import Budget, KnownTenant, Plan, Tenant
+from toolscript.model.tenancy import Budget, KnownTenant, Plan, Stranger, Tenant
 from toolscript.ports import DocumentIndex, Embedder
 from toolscript.search.documents.search import DocumentSearch
 from toolscript.service.bench_documents_points import remove_documents
@@ -85,5 +85,5 @@ class _Unlisted:
 
 
 class _Unbounded:
-    async def take(self, tenant: Tenant, plan: Plan) -> Budget:  # noqa: ARG002
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:  # noqa: ARG002
         return Budget()

@@ -19,9 +19,13 @@ NOTHING_FOUND = re.compile(rb'"final_count":0\b')
 
 def search_request(text: str, strategy: Strategy) -> bytes:
     """Whatever is most similar is wanted: without a threshold, an empty answer is a fault."""
-    body = json.dumps({"query": text, "strategy": strategy.value, "tool_threshold": 0.0}).encode()
+    return post_request("/api/v1/search", {"query": text, "strategy": strategy.value, "tool_threshold": 0.0})
+
+
+def post_request(path: str, asked: Mapping[str, object]) -> bytes:
+    body = json.dumps(asked).encode()
     head = (
-        "POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
@@ -74,8 +78,9 @@ def _stages(times: Mapping[str, float]) -> dict[str, float]:
 class HttpLine:
     """One connection to a port of this machine; opened again when it breaks."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, read: Callable[[bytes], Answer] = read_answer) -> None:
         self._port = port
+        self._read = read
         self._transport: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
         self._answered: Callable[[Answer], None] | None = None
@@ -112,7 +117,7 @@ class HttpLine:
         self._received += data
         length = message_length(self._received)
         if length is not None and len(self._received) >= length:
-            self._tell(read_answer(self._received))
+            self._tell(self._read(self._received))
 
     def lost(self, transport: asyncio.BaseTransport | None) -> None:
         """One that was given up is lost later, when another is in its place."""

@@ -20,13 +20,16 @@ from toolscript.search.tools import ToolSearch
 from toolscript.service.documents import cursor_secret, open_routes
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
+from toolscript.service.knowledge import open_knowledge, visitors
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.processes import bound, in_processes
 from toolscript.service.seeing import figures_folder, ids_for_logs, open_seeing
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
+from toolscript.service.tenancy import open_tenancy
 from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.knowledge import KnowledgeRoutes
 from toolscript.surfaces.logs import configure_logs
 from toolscript.sync.generations import open_for_reading
 from toolscript.sync.job_runner import JobRunner
@@ -92,7 +95,9 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
 
         jobs = PostgresSyncJobs(stores.pool)
         async with (
-            open_routes(settings, stores, measured, seeing, common.cursor_secret) as documents,
+            open_tenancy(settings, stores.pool) as tenancy,
+            open_routes(settings, stores, tenancy, measured, seeing, common.cursor_secret) as documents,
+            open_knowledge(settings, stores.qdrant, cached) as knowledge,
             JobRunner(jobs).running() as runner,
         ):
             app = create_app(
@@ -103,6 +108,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 Remembered(HealthChecks(stores, embedder, opened.items).check).check,
                 admin_token=settings.admin_token.get_secret_value(),
                 documents=documents,
+                knowledge=KnowledgeRoutes(knowledge, visitors(settings, tenancy, seeing)),
                 telemetry=seeing.telemetry,
             )
             seeing.install(app, settings.admin_token.get_secret_value())

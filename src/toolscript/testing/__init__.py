@@ -9,6 +9,7 @@ from toolscript.testing.documents import MemoryDocuments
 from toolscript.testing.embedder import HashEmbedder
 from toolscript.testing.index import MemoryIndexes
 from toolscript.testing.jobs import MemorySyncJobs
+from toolscript.testing.library import MemoryLibrary
 from toolscript.testing.query_log import MemoryQueryLog
 from toolscript.testing.request_budget import MemoryRequestBudget
 from toolscript.testing.reranker import WordReranker
@@ -28,6 +29,7 @@ __all__ = [
     "MemoryDocuments",
     "MemoryIndexes",
     "MemoryItemChanges",
+    "MemoryLibrary",
     "MemoryQueryLog",
     "MemoryRequestBudget",
     "MemorySkillVectors",

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from toolscript.model.tenancy import Budget, Plan, Tenant
+from toolscript.model.tenancy import Budget, Plan, Stranger, Tenant
 
 WINDOW_SECONDS = 60
 
@@ -13,15 +13,15 @@ class MemoryRequestBudget:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._minute = -1
-        self._taken: Counter[Tenant] = Counter()
+        self._taken: Counter[Tenant | Stranger] = Counter()
 
-    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
         limit = plan.requests_per_minute
         if limit is None:
             return Budget()
         minute, second = divmod(int(self._now()), WINDOW_SECONDS)
         if minute != self._minute:
             self._minute, self._taken = minute, Counter()
-        allowed = self._taken[tenant] < limit
-        self._taken[tenant] += allowed
-        return Budget(limit, max(0, limit - self._taken[tenant]), WINDOW_SECONDS - second, allowed)
+        allowed = self._taken[who] < limit
+        self._taken[who] += allowed
+        return Budget(limit, max(0, limit - self._taken[who]), WINDOW_SECONDS - second, allowed)

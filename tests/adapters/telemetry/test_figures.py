@@ -27,7 +27,7 @@ from toolscript.model.document_results import DocumentAnswer, Total
 from toolscript.model.documents import PutOutcome, PutResult
 from toolscript.model.models import Matrix, ModelCard, Vector
 from toolscript.model.queries import SearchType
-from toolscript.model.tenancy import Budget, Caller, Plan, Tenant
+from toolscript.model.tenancy import Budget, Caller, Plan, Stranger, Tenant
 from toolscript.testing import HashEmbedder
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
@@ -188,7 +188,7 @@ class OneRequest:
     def __init__(self) -> None:
         self._left = 1
 
-    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
         self._left -= 1
         return Budget(1, max(0, self._left), 60, self._left >= 0)
 

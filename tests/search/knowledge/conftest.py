@@ -25,17 +25,17 @@ LAYOUT = qdrant.Layout(
 async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[Shelf]:
     if request.param == "memory":
         two = MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False)
-        yield await _filled(await open_shelf(*two))
+        yield await filled(await open_shelf(*two))
         return
     engines: Settings = request.getfixturevalue("engines")
     alias = f"test_{uuid.uuid4().hex[:12]}"
     async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         names = f"{alias}_c", f"{alias}_e"
-        yield await _filled(await open_shelf(*(qdrant.QdrantIndexes(connected, name, LAYOUT) for name in names)))
+        yield await filled(await open_shelf(*(qdrant.QdrantIndexes(connected, name, LAYOUT) for name in names)))
         await drop_collections(connected, alias)
 
 
-async def _filled(shelf: Shelf) -> Shelf:
+async def filled(shelf: Shelf) -> Shelf:
     bees = await shelf.add(*GUIDE, topics=("bees",))
     await shelf.add(*PAPER, topics=("steel", "spring"))
     await shelf.extract(bees[1], "method", "Feeding bees", "Give them sugar before winter", ("bees", "food"))

@@ -19,7 +19,7 @@ from toolscript.model.library import (
 )
 from toolscript.model.models import IndexCard
 from toolscript.model.passages import passage_terms
-from toolscript.ports import Index, Indexes
+from toolscript.ports import Embedder, Index, Indexes, LibraryReader
 from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.testing import HashEmbedder, MemoryLibrary
 
@@ -37,12 +37,12 @@ class Shelf:
     embedder: HashEmbedder = field(default_factory=HashEmbedder)
 
     def __post_init__(self) -> None:
-        self.search = KnowledgeSearch(self.embedder, self.chunks, self.extractions, self.library)
+        self.search = _search(self.embedder, self.chunks, self.extractions, self.library)
 
     def breaks(self, part: str, method: str, error: ToolscriptError) -> None:
         """One of the parts fails from now on, in one of its methods."""
         parts = {name: getattr(self, name) for name in ("embedder", "chunks", "extractions", "library")}
-        self.search = KnowledgeSearch(**{**parts, part: _Broken(parts[part], method, error)})
+        self.search = _search(**{**parts, part: _Broken(parts[part], method, error)})
 
     async def add(self, title: str, texts: list[str], topics: tuple[str, ...] = ()) -> list[Chunk]:
         """A source that is cut into these texts."""
@@ -78,6 +78,13 @@ class Shelf:
     async def _point(self, id_: str, text: str, fields: Mapping[str, object]) -> Point:
         vector = (await self.embedder.embed_passages([text]))[0]
         return Point(point_of(id_), 1, vector, passage_terms("", text), fields)
+
+
+def _search(embedder: Embedder, chunks: Index, extractions: Index, library: LibraryReader) -> KnowledgeSearch:
+    async def open_indexes() -> tuple[Index, Index]:
+        return chunks, extractions
+
+    return KnowledgeSearch(embedder, open_indexes, library)
 
 
 @dataclass

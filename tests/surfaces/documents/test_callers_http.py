@@ -13,10 +13,10 @@ from fastapi.responses import StreamingResponse
 from tests.bad_tokens import Issuer, Shown, an_issuer, bad_requests
 from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules
 from toolscript.errors import PlanExceeded, Unavailable
-from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Tenant
+from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Scope, Tenant
 from toolscript.ports import Callers
 from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.document_callers import CallerHere, for_callers
+from toolscript.surfaces.http.checked_routes import CallerHere, for_callers
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.testing import MemoryCallers, MemoryRequestBudget
 
@@ -38,7 +38,7 @@ class Clock:
 
 def app_of(callers: Callers | None, clock: Clock, **options: Any) -> FastAPI:
     caller_of = callers_of(callers, MemoryRequestBudget(clock), **options)
-    router = APIRouter(route_class=for_callers(caller_of))
+    router = APIRouter(route_class=for_callers(caller_of, Scope.DOCUMENTS_READ))
     _add_routes(router)
     app = FastAPI()
     app.include_router(router)

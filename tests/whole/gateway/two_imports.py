@@ -10,7 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from types import CodeType
 
-from toolscript.gateway.mcp_routes import _load
+from toolscript.gateway.mcp_routes import MODULES
+from toolscript.surfaces.mcp.loaded_later import load
 
 WAIT_SECONDS = 20.0
 failures: list[BaseException] = []
@@ -25,7 +26,7 @@ def run(action: Callable[[], object]) -> None:
 
 
 servers = threading.Thread(target=run, args=[lambda: import_module("toolscript.adapters.mcp_servers.connection")])
-routes = threading.Thread(target=run, args=[_load])
+routes = threading.Thread(target=run, args=[lambda: load(MODULES)])
 
 
 def waits_for_an_import(thread: threading.Thread) -> bool:

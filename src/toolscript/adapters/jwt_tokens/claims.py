@@ -12,6 +12,9 @@ from joserfc.jwt import JWTClaimsRegistry
 from toolscript.errors import Unauthorized
 from toolscript.model.tenancy import Caller, Plan, Tenant
 
+# As the standard has it, and as issuers have it that came before.
+SCOPE_CLAIMS = ("scope", "scp", "scopes")
+
 
 @dataclass(frozen=True)
 class TokenRules:
@@ -57,7 +60,7 @@ class ClaimReader:
             tenant=self._tenant(claims),
             plan=self._plans.get(plan, self._default_plan) if isinstance(plan, str) else self._default_plan,
             subject=claims.get("sub", ""),
-            scopes=_words(claims.get("scope")) | _words(claims.get("scp")),
+            scopes=_scopes(claims),
         )
         return caller, claims["exp"] + self._rules.leeway_seconds
 
@@ -91,6 +94,12 @@ def _claims(payload: bytes) -> dict[str, Any]:
     if not isinstance(claims, dict):
         raise Unauthorized("the token's payload is no JSON object", hint="tokens inside of tokens are not read")
     return claims
+
+
+def _scopes(claims: Mapping[str, object]) -> frozenset[str] | None:
+    """None where the token has no such claim. One that cannot be understood allows nothing."""
+    said = [claims[name] for name in SCOPE_CLAIMS if name in claims]
+    return frozenset[str]().union(*map(_words, said)) if said else None
 
 
 def _words(given: object) -> frozenset[str]:

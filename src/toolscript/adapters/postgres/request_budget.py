@@ -13,7 +13,7 @@ from typing import cast
 
 from toolscript.adapters.postgres.pool import Pool, connection
 from toolscript.errors import ToolscriptError
-from toolscript.model.tenancy import Budget, Plan, Tenant
+from toolscript.model.tenancy import Budget, Plan, Stranger, Tenant
 
 WAIT_SECONDS = 0.2
 # How long nobody asks again after PostgreSQL did not answer.
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Window:
-    """One tenant's minute. `taken` by all, as far as is known; `left` of our portions; `used` by this process."""
+    """One's minute. `taken` by all, as far as is known; `left` of our portions; `used` by this process."""
 
     minute: int
     taken: int = 0
@@ -68,15 +68,15 @@ class PostgresRequestBudget:
         self._late: set[asyncio.Task[int]] = set()
         self._alone_since: float | None = None
 
-    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
         limit = plan.requests_per_minute
         if limit is None:
             return Budget()
-        window = self._window(tenant)
+        window = self._window(who.name)
         if not window.left:
             async with window.refilling:
                 if not window.left and window.taken < limit:
-                    await self._refill(tenant, window, limit)
+                    await self._refill(who.name, window, limit)
         allowed = window.left > 0 and window.used < limit
         if allowed:
             window.left -= 1
@@ -93,18 +93,18 @@ class PostgresRequestBudget:
         if running:
             await asyncio.wait(running, timeout=CLOSE_SECONDS)
 
-    def _window(self, tenant: Tenant) -> _Window:
+    def _window(self, name: str) -> _Window:
         """Those of the minute that is over are dropped all at once."""
         minute = int(self._now() // WINDOW_SECONDS)
         if minute != self._minute:
             self._minute, self._windows = minute, {}
             if not self._is_alone():
                 self._in_background(self._forget_before(minute - KEPT_MINUTES))
-        return self._windows.setdefault(tenant.name, _Window(minute))
+        return self._windows.setdefault(name, _Window(minute))
 
-    async def _refill(self, tenant: Tenant, window: _Window, limit: int) -> None:
+    async def _refill(self, name: str, window: _Window, limit: int) -> None:
         portion = max(1, min(limit // SHARE, (limit - window.taken) // 2))
-        taken = None if window.alone else await self._take_portion(tenant, window.minute, portion)
+        taken = None if window.alone else await self._take_portion(name, window.minute, portion)
         if taken is None:
             # What is not known to be taken by others is ours until the minute ends.
             window.alone, window.left, window.taken = True, limit - window.taken, limit
@@ -112,14 +112,14 @@ class PostgresRequestBudget:
         window.left = max(0, min(portion, limit - (taken - portion)))
         window.taken = taken
 
-    async def _take_portion(self, tenant: Tenant, minute: int, portion: int) -> int | None:
+    async def _take_portion(self, name: str, minute: int, portion: int) -> int | None:
         """How many all have taken with this portion; None when PostgreSQL does not answer soon.
 
         The question is not called off when it is late: that would take as long as the answer.
         """
         if self._is_alone():
             return None
-        asked = asyncio.create_task(self._ask(tenant, minute, portion))
+        asked = asyncio.create_task(self._ask(name, minute, portion))
         await asyncio.wait([asked], timeout=self._wait_seconds)
         if not asked.done():
             self._late.add(asked)
@@ -136,9 +136,9 @@ class PostgresRequestBudget:
             logger.info("requests are counted by all processes again", extra={"part": "request_budget"})
         return taken
 
-    async def _ask(self, tenant: Tenant, minute: int, portion: int) -> int:
+    async def _ask(self, name: str, minute: int, portion: int) -> int:
         async with connection(self._pool) as conn:
-            row = await (await conn.execute(_TAKE, (tenant.name, minute, portion))).fetchone()
+            row = await (await conn.execute(_TAKE, (name, minute, portion))).fetchone()
         return cast("int", row[0]) if row else portion
 
     def _arrived_late(self, asked: asyncio.Task[int]) -> None:

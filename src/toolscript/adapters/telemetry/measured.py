@@ -10,7 +10,7 @@ from toolscript.adapters.telemetry.refusals import reason_of
 from toolscript.adapters.telemetry.timing import timed
 from toolscript.errors import Unauthorized
 from toolscript.model.models import Matrix, ModelCard, Vector
-from toolscript.model.tenancy import Budget, Caller, Plan, Tenant
+from toolscript.model.tenancy import Budget, Caller, Plan, Stranger, Tenant
 from toolscript.ports import Callers, Embedder, RequestBudget, Spans
 
 SEARCH = "search."
@@ -84,8 +84,8 @@ class CountedBudget:
         self._budget = budget
         self._figures = figures
 
-    async def take(self, tenant: Tenant, plan: Plan) -> Budget:
-        taken = await self._budget.take(tenant, plan)
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
+        taken = await self._budget.take(who, plan)
         if not taken.allowed:
             self._figures.rate_limited()
         return taken

@@ -4,6 +4,7 @@ embedding, and beside it how rare the words are -> both collections, both arms -
 """
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from toolscript.errors import IndexUnavailable, NotFound
@@ -24,18 +25,22 @@ from toolscript.search.knowledge.enriching import first_hits
 from toolscript.search.knowledge.ordering import ordered, without_kin
 from toolscript.search.knowledge.retrieval import Retrieval
 
+# Of chunks and of extractions; refused while there are none, and then asked for again by the next search.
+OpenIndexes = Callable[[], Awaitable[tuple[Index, Index]]]
+
 
 class KnowledgeSearch:
     def __init__(
         self,
         embedder: Embedder,
-        chunks: Index,
-        extractions: Index,
+        open_indexes: OpenIndexes,
         library: LibraryReader,
         *,
         deadline_seconds: float = 10.0,
     ) -> None:
-        self._retrieval = Retrieval(embedder, chunks, extractions)
+        self._embedder = embedder
+        self._open_indexes = open_indexes
+        self._opened: Retrieval | None = None
         self._library = library
         self._deadline_seconds = deadline_seconds
 
@@ -48,11 +53,16 @@ class KnowledgeSearch:
         return replace(answer, took_ms=(time.perf_counter() - began) * 1000)
 
     async def _answer(self, query: KnowledgeQuery, attempt: Attempt) -> KnowledgeAnswer:
-        retrieved = await self._retrieval.retrieve(attempt, query)
+        retrieval = self._opened or await self._open()
+        retrieved = await retrieval.retrieve(attempt, query)
         order = ordered(retrieved.arms, retrieved.best_words)
         shown = order if query.both else list(without_kin(order))
         hits = await first_hits(self._library, shown, query.limit)
         return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
+
+    async def _open(self) -> Retrieval:
+        self._opened = Retrieval(self._embedder, *await self._open_indexes())
+        return self._opened
 
     async def source(self, source_id: str) -> Source:
         found = await self._library.sources([require_id("source_id", source_id)])

@@ -9,6 +9,7 @@ import typer
 
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench_documents import DocumentBenches, add_bench_documents
+from toolscript.surfaces.cli.bench_knowledge import KnowledgeBenches, add_bench_knowledge
 from toolscript.surfaces.cli.bench_search import SearchBenches, add_bench_search
 from toolscript.surfaces.cli.bench_tables import comparison_table
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
@@ -16,7 +17,7 @@ from toolscript.surfaces.cli.gateway_options import AsJson, Model
 from toolscript.surfaces.cli.output import progress, show
 
 
-class BenchCommands(SearchBenches, DocumentBenches, Protocol):
+class BenchCommands(SearchBenches, DocumentBenches, KnowledgeBenches, Protocol):
     def bench_index(
         self,
         *,
@@ -40,6 +41,7 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
 
     add_bench_search(app, service)
     add_bench_documents(app, service)
+    add_bench_knowledge(app, service)
 
     @app.command()
     def index(

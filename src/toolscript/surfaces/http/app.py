@@ -16,6 +16,7 @@ from toolscript.surfaces.http.documents import (
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.surfaces.http.health import CheckHealth, health_routes
 from toolscript.surfaces.http.item_skills import item_skill_routes
+from toolscript.surfaces.http.knowledge import KnowledgeRoutes, knowledge_routes
 from toolscript.surfaces.http.openapi import DescribedApi
 from toolscript.surfaces.http.skills import skill_routes
 from toolscript.surfaces.http.suggestions import suggestion_routes
@@ -35,6 +36,7 @@ def create_app(
     *,
     admin_token: str = "",
     documents: DocumentRoutes | None = None,
+    knowledge: KnowledgeRoutes | None = None,
     telemetry: TelemetryConfig | None = None,
 ) -> FastAPI:
     """Routes that write ask `writers_only(admin_token)`; those of documents know their callers by themselves."""
@@ -55,6 +57,7 @@ def create_app(
     app.include_router(sync_routes(sync), dependencies=guard)
     app.include_router(search_health_routes(documents))
     app.include_router(document_routes(documents))
+    app.include_router(knowledge_routes(knowledge))
     install_error_handlers(app)
     app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MOST_SYNC_BYTES, **LARGER_REQUESTS})
     return app

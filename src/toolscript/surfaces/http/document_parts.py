@@ -9,7 +9,7 @@ from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.document_results import DocumentAnswer
 from toolscript.model.documents import Document, PutResult, StoredDocument
 from toolscript.model.tenancy import Caller
-from toolscript.surfaces.http.document_callers import CallerOf
+from toolscript.surfaces.http.callers import CallerOf
 from toolscript.surfaces.http.document_turns import PutTurns
 from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
 

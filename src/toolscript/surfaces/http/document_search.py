@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.tenancy import Caller
 from toolscript.surfaces.http.accepted_types import preferred
+from toolscript.surfaces.http.checked_routes import CallerHere
 from toolscript.surfaces.http.document_answers import Answered, whole_answer
-from toolscript.surfaces.http.document_callers import CallerHere
 from toolscript.surfaces.http.document_models import DocumentSearchRequest, DocumentSearchResponse, SearchHealth
 from toolscript.surfaces.http.document_parts import DocumentRoutes
 from toolscript.surfaces.http.document_stream import EVENTS, JSON, LINES, streamed

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request, Response
 from toolscript.model.document_json import stored_to_json
 from toolscript.model.documents import MOST_ID
 from toolscript.model.tenancy import Caller
-from toolscript.surfaces.http.document_callers import CallerHere
+from toolscript.surfaces.http.checked_routes import CallerHere
 from toolscript.surfaces.http.document_models import (
     DocumentShown,
     DocumentsPut,
@@ -21,6 +21,7 @@ from toolscript.surfaces.http.document_stream import JSON, LINES
 from toolscript.surfaces.http.errors import ErrorEnvelope, documented
 
 DOCUMENTS_PATH = "/documents"
+ONE_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
 MOST_REMOVAL_BYTES = 4 * 1024 * 1024
 MOST_REMOVED_AT_ONCE = 250
 
@@ -55,17 +56,17 @@ _BODY = {
 }
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {LINES: {"schema": {"type": "string"}}}},
-    **documented(401, 415, 422, 429, 500, 503),
+    **documented(401, 403, 415, 422, 429, 500, 503),
 }
 _ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
-    **documented(401, 404, 422, 429, 500, 503),
+    **documented(401, 403, 404, 422, 429, 500, 503),
     503: {
         "model": ErrorEnvelope,
         "description": "A part does not answer, or the document is being written or was not written to its end.",
     },
 }
 _ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
-    **documented(401, 404, 422, 429, 500, 503),
+    **documented(401, 403, 404, 422, 429, 500, 503),
     404: {"model": ErrorEnvelope, "description": "It has a line break, which no id has."},
 }
 IdInPath = Annotated[
@@ -96,28 +97,14 @@ def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.delete(
         DOCUMENTS_PATH,
         response_model=DocumentsRemoved,
-        responses=documented(401, 422, 429, 500, 503),
+        responses=documented(401, 403, 422, 429, 500, 503),
         summary="Remove documents",
     )
     async def remove_documents(asked: DocumentsToRemove, caller: CallerHere) -> Json:
         return await _remove(documents, caller, asked.ids)
 
-
-def add_one(router: APIRouter, documents: DocumentRoutes) -> None:
-    one = f"{DOCUMENTS_PATH}/{{document_id:path}}"
-
-    @router.get(
-        one,
-        response_model=DocumentShown,
-        responses=_ANSWERS_OF_ONE,
-        summary="One document",
-    )
-    async def get_document(document_id: IdInPath, caller: CallerHere) -> Json:
-        """As it was put. Of its metadata only the fields are shown that the tenant's plan allows."""
-        return stored_to_json(await documents.desk.document(caller, document_id))
-
     @router.delete(
-        one,
+        ONE_PATH,
         response_model=DocumentsRemoved,
         responses=_ANSWERS_OF_REMOVAL,
         summary="Remove one document",
@@ -125,6 +112,18 @@ def add_one(router: APIRouter, documents: DocumentRoutes) -> None:
     async def remove_document(document_id: IdInPath, caller: CallerHere) -> Json:
         """One that is not there is `missing`, and no error."""
         return await _remove(documents, caller, [document_id])
+
+
+def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
+    @router.get(
+        ONE_PATH,
+        response_model=DocumentShown,
+        responses=_ANSWERS_OF_ONE,
+        summary="One document",
+    )
+    async def get_document(document_id: IdInPath, caller: CallerHere) -> Json:
+        """As it was put. Of its metadata only the fields are shown that the tenant's plan allows."""
+        return stored_to_json(await documents.desk.document(caller, document_id))
 
 
 async def _remove(documents: DocumentRoutes, caller: Caller, ids: Sequence[str]) -> Json:

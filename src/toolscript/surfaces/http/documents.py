@@ -2,10 +2,11 @@
 
 from fastapi import APIRouter, Depends
 
-from toolscript.surfaces.http.document_callers import BEARER, for_callers
+from toolscript.model.tenancy import Scope
+from toolscript.surfaces.http.checked_routes import BEARER, for_callers
 from toolscript.surfaces.http.document_parts import ABSENT, DocumentRoutes
 from toolscript.surfaces.http.document_search import MOST_SEARCH_BYTES, SEARCH_PATH, add_health, add_search
-from toolscript.surfaces.http.document_writing import DOCUMENTS_PATH, MOST_REMOVAL_BYTES, add_one, add_writing
+from toolscript.surfaces.http.document_writing import DOCUMENTS_PATH, MOST_REMOVAL_BYTES, add_reading, add_writing
 from toolscript.surfaces.request_context import UNBOUNDED
 
 __all__ = ["LARGER_REQUESTS", "DocumentRoutes", "document_routes", "search_health_routes"]
@@ -20,11 +21,17 @@ LARGER_REQUESTS = {
 
 def document_routes(documents: DocumentRoutes | None) -> APIRouter:
     given = documents or ABSENT
-    router = APIRouter(tags=["documents"], route_class=for_callers(given.caller), dependencies=[Depends(BEARER)])
-    add_search(router, given)
-    add_writing(router, given)
-    add_one(router, given)
-    return router
+    reading, writing = (
+        APIRouter(tags=["documents"], route_class=for_callers(given.caller, scope), dependencies=[Depends(BEARER)])
+        for scope in (Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)
+    )
+    add_search(reading, given)
+    add_writing(writing, given)
+    add_reading(reading, given)
+    both = APIRouter()
+    both.include_router(reading)
+    both.include_router(writing)
+    return both
 
 
 def search_health_routes(documents: DocumentRoutes | None) -> APIRouter:

@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 
 from toolscript.errors import ToolscriptError
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope, envelope_of
+from toolscript.surfaces.http.challenges import refusal_headers
 
 _CODES = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
@@ -31,7 +32,7 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ToolscriptError)
     async def ours(request: Request, error: ToolscriptError) -> JSONResponse:
         status = ERROR_TABLE[type(error)].http_status
-        return JSONResponse(envelope_of(error), status, _told_headers(request) | _own_headers(status, error))
+        return JSONResponse(envelope_of(error), status, _told_headers(request) | refusal_headers(status, error))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -50,14 +51,6 @@ def install_error_handlers(app: FastAPI) -> None:
         headers = _every_method(app, request) or error.headers if error.status_code == 405 else error.headers
         told = {**_told_headers(request), **(headers or {})}
         return JSONResponse(envelope(code, str(error.detail)), error.status_code, told)
-
-
-def _own_headers(status: int, error: ToolscriptError) -> dict[str, str]:
-    if status == 401:
-        code = error.details.get("error")
-        return {"WWW-Authenticate": f'Bearer error="{code}"' if code else "Bearer"}
-    after = error.details.get("retry_after_seconds")
-    return {} if after is None else {"Retry-After": str(after)}
 
 
 def _told_headers(request: Request) -> dict[str, str]:

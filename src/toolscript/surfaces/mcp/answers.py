@@ -45,7 +45,7 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
     if types:
         data["types"] = types
         lines.append(types)
-    return _result("\n".join(lines), data)
+    return result("\n".join(lines), data)
 
 
 def _verdict(answer: LocalAnswer) -> list[str]:
@@ -68,7 +68,7 @@ def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = ""
     if unknown:
         data["unknown"] = [{"tool": one.tool, "nearest": list(one.nearest)} for one in unknown]
         lines += [no_such_tool(one) for one in unknown]
-    return _result("\n".join(lines), data)
+    return result("\n".join(lines), data)
 
 
 def no_such_tool(unknown: Unknown) -> str:
@@ -98,7 +98,7 @@ def one_line(text: str) -> str:
     return line[:LONGEST_DESCRIPTION].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
 
 
-def _result(text: str, data: JsonObject) -> CallResult:
+def result(text: str, data: JsonObject) -> CallResult:
     return CallResult(({"type": "text", "text": text},), data)
 
 

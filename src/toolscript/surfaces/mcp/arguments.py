@@ -1,13 +1,13 @@
-"""What a model wrote as arguments, read once. What cannot be understood is said so that it can be put right."""
+"""What a model wrote as arguments of the three tools, read once."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolscript.errors import InvalidRequest
 from toolscript.model.gateway import DEFAULT_THRESHOLD, LocalQuery
 from toolscript.model.items import JsonObject
 from toolscript.model.tool_ids import split_tool_id, tool_id
+from toolscript.surfaces.mcp.argument_reading import one_of, require_known, share, text, texts, whole, wrong
 from toolscript.surfaces.mcp.definitions import CALL, DEFAULT_LIMIT, DESCRIBE, MOST_DESCRIBED, MOST_RESULTS, SEARCH
 
 
@@ -30,29 +30,25 @@ class CallAsked:
 
 
 def search_asked(given: JsonObject) -> SearchAsked:
-    _only(SEARCH, given, ("query", "limit", "threshold", "detail"))
-    limit = given.get("limit", DEFAULT_LIMIT)
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_RESULTS:
-        raise _wrong("limit", f"must be a whole number from 1 to {MOST_RESULTS}")
-    threshold = given.get("threshold", DEFAULT_THRESHOLD)
-    if not isinstance(threshold, int | float) or isinstance(threshold, bool):
-        raise _wrong("threshold", "must be a number from 0 to 1")
-    detail = _one_of(given, "detail", ("compact", "types", "schema"))
-    return SearchAsked(LocalQuery(_text(given, "query"), limit, float(threshold)), detail)
+    require_known(SEARCH, given, ("query", "limit", "threshold", "detail"))
+    limit = whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS)
+    threshold = share(given, "threshold", DEFAULT_THRESHOLD)
+    detail = one_of(given, "detail", ("compact", "types", "schema"))
+    return SearchAsked(LocalQuery(text(given, "query"), limit, threshold), detail)
 
 
 def describe_asked(given: JsonObject) -> DescribeAsked:
-    _only(DESCRIBE, given, ("tool", "tools", "format"))
-    as_types = _one_of(given, "format", ("schema", "types")) == "types"
+    require_known(DESCRIBE, given, ("tool", "tools", "format"))
+    as_types = one_of(given, "format", ("schema", "types")) == "types"
     if ("tool" in given) == ("tools" in given):
-        raise _wrong("tool", "must be given, or `tools`, and not both")
-    names = [_text(given, "tool")] if "tool" in given else _texts(given, "tools")
+        raise wrong("tool", "must be given, or `tools`, and not both")
+    names = [text(given, "tool")] if "tool" in given else texts(given, "tools", MOST_DESCRIBED)
     return DescribeAsked(tuple(dict.fromkeys(full_name(name) for name in names)), as_types)
 
 
 def call_asked(given: JsonObject) -> CallAsked:
-    _only(CALL, given, ("tool", "arguments"))
-    return CallAsked(full_name(_text(given, "tool")), _arguments(given.get("arguments")))
+    require_known(CALL, given, ("tool", "arguments"))
+    return CallAsked(full_name(text(given, "tool")), _arguments(given.get("arguments")))
 
 
 def full_name(name: str) -> str:
@@ -66,50 +62,12 @@ def _arguments(value: object) -> JsonObject:
     if read is None:
         return {}
     if not isinstance(read, Mapping):
-        raise _wrong("arguments", "must be an object")
+        raise wrong("arguments", "must be an object")
     return read
 
 
-def _from_json(text: str) -> object:
+def _from_json(given: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(given)
     except ValueError:
-        return text
-
-
-def _only(tool: str, given: JsonObject, known: Sequence[str]) -> None:
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise InvalidRequest(
-            f"{tool} has no argument {unknown[0][:100]!r}",
-            hint=f"it takes {', '.join(known)}",
-            details={"field": unknown[0][:100]},
-        )
-
-
-def _text(given: JsonObject, name: str) -> str:
-    value = given.get(name)
-    if not isinstance(value, str):
-        raise _wrong(name, "must be a string")
-    return value
-
-
-def _texts(given: JsonObject, name: str) -> list[str]:
-    values = given[name]
-    if not isinstance(values, list) or not 1 <= len(values) <= MOST_DESCRIBED:
-        raise _wrong(name, f"must be a list of 1 to {MOST_DESCRIBED} names")
-    if not all(isinstance(value, str) for value in values):
-        raise _wrong(name, "must be a list of strings")
-    return values
-
-
-def _one_of(given: JsonObject, name: str, allowed: Sequence[str]) -> str:
-    """The value; the first of the allowed ones when none is given."""
-    value = given.get(name, allowed[0])
-    if not isinstance(value, str) or value not in allowed:
-        raise _wrong(name, f"must be one of {', '.join(allowed)}")
-    return value
-
-
-def _wrong(name: str, rule: str) -> InvalidRequest:
-    return InvalidRequest(f"{name} {rule}", details={"field": name})
+        return given

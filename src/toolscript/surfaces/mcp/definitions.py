@@ -1,10 +1,20 @@
 """What a client is told about the three tools. Never depends on the catalog, so that a prompt cache stays warm."""
 
-from collections.abc import Mapping
-
 from toolscript.model.gateway import DEFAULT_THRESHOLD
 from toolscript.model.items import JsonObject
 from toolscript.model.queries import MAX_QUERY
+from toolscript.surfaces.mcp.schema_parts import (
+    ANY_OBJECT,
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    READ_ONLY,
+    STRING,
+    closed,
+    list_of,
+    object_of,
+    whole_number,
+)
 
 SEARCH = "search_tools"
 DESCRIBE = "describe_tool"
@@ -20,29 +30,14 @@ INSTRUCTIONS = (
 )
 
 _TOOL = {"type": "string", "description": "A name that search_tools returned: server__tool."}
-_STRING: JsonObject = {"type": "string"}
-_ANY_OBJECT: JsonObject = {"type": "object"}
 
-
-def _object(properties: Mapping[str, JsonObject], *required: str) -> dict[str, object]:
-    return {"type": "object", "properties": dict(properties), "required": list(required)}
-
-
-def _closed(properties: Mapping[str, JsonObject], *required: str) -> dict[str, object]:
-    return {**_object(properties, *required), "additionalProperties": False}
-
-
-def _list(of: JsonObject) -> JsonObject:
-    return {"type": "array", "items": of}
-
-
-_FOUND = _object(
+_FOUND = object_of(
     {
-        "tool": _STRING,
-        "confidence": {"type": "number"},
-        "description": _STRING,
-        "reason": _STRING,
-        "input_schema": _ANY_OBJECT,
+        "tool": STRING,
+        "confidence": NUMBER,
+        "description": STRING,
+        "reason": STRING,
+        "input_schema": ANY_OBJECT,
     },
     *("tool", "confidence", "description", "reason"),
 )
@@ -56,10 +51,10 @@ _SEARCH_TOOLS: JsonObject = {
         "Then call_tool; before it describe_tool when the arguments are not clear, "
         "or ask here for detail 'types' or 'schema'."
     ),
-    "inputSchema": _closed(
+    "inputSchema": closed(
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY, "description": "The task."},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": DEFAULT_LIMIT},
+            "limit": whole_number(1, MOST_RESULTS, DEFAULT_LIMIT),
             "threshold": {
                 "type": "number",
                 "minimum": 0,
@@ -76,28 +71,28 @@ _SEARCH_TOOLS: JsonObject = {
         },
         "query",
     ),
-    "outputSchema": _object(
+    "outputSchema": object_of(
         {
-            "good_match": {"type": "boolean"},
-            "results": _list(_FOUND),
-            "near_misses": _list(_FOUND),
-            "unmatched_words": _list(_STRING),
-            "total": {"type": "integer"},
-            "semantic": {"type": "boolean"},
-            "hint": _STRING,
-            "types": _STRING,
+            "good_match": BOOLEAN,
+            "results": list_of(_FOUND),
+            "near_misses": list_of(_FOUND),
+            "unmatched_words": list_of(STRING),
+            "total": INTEGER,
+            "semantic": BOOLEAN,
+            "hint": STRING,
+            "types": STRING,
         },
         *("good_match", "results", "total", "semantic", "hint"),
     ),
-    "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+    "annotations": READ_ONLY,
 }
-_DESCRIBED = _object(
+_DESCRIBED = object_of(
     {
-        "tool": _STRING,
-        "description": _STRING,
-        "input_schema": _ANY_OBJECT,
-        "output_schema": _ANY_OBJECT,
-        "annotations": _ANY_OBJECT,
+        "tool": STRING,
+        "description": STRING,
+        "input_schema": ANY_OBJECT,
+        "output_schema": ANY_OBJECT,
+        "annotations": ANY_OBJECT,
     },
     *("tool", "description"),
 )
@@ -109,22 +104,22 @@ _DESCRIBE_TOOL: JsonObject = {
         "Use it after search_tools and before call_tool when the arguments are not clear. "
         "Give one `tool`, or several as `tools`."
     ),
-    "inputSchema": _closed(
+    "inputSchema": closed(
         {
             "tool": _TOOL,
-            "tools": {"type": "array", "items": _STRING, "minItems": 1, "maxItems": MOST_DESCRIBED},
+            "tools": {"type": "array", "items": STRING, "minItems": 1, "maxItems": MOST_DESCRIBED},
             "format": {"type": "string", "enum": ["schema", "types"], "default": "schema"},
         }
     ),
-    "outputSchema": _object(
+    "outputSchema": object_of(
         {
-            "tools": _list(_DESCRIBED),
-            "types": _STRING,
-            "unknown": _list(_object({"tool": _STRING, "nearest": _list(_STRING)}, "tool", "nearest")),
+            "tools": list_of(_DESCRIBED),
+            "types": STRING,
+            "unknown": list_of(object_of({"tool": STRING, "nearest": list_of(STRING)}, "tool", "nearest")),
         },
         "tools",
     ),
-    "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+    "annotations": READ_ONLY,
 }
 _CALL_TOOL: JsonObject = {
     "name": CALL,
@@ -133,7 +128,7 @@ _CALL_TOOL: JsonObject = {
         "Call a tool that search_tools found, with the arguments it takes. The answer is the tool's own. "
         "A tool may change or delete things: know what it does before you call it."
     ),
-    "inputSchema": _closed(
+    "inputSchema": closed(
         {"tool": _TOOL, "arguments": {"type": "object", "description": "The tool's own arguments."}}, "tool"
     ),
     "annotations": {

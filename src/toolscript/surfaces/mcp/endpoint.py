@@ -1,7 +1,10 @@
-"""Speaks MCP for the three tools in every version that clients use: over HTTP without sessions, and over stdio."""
+"""Speaks MCP in every version that clients use, for the gateway's three tools: over HTTP without sessions, and
+over stdio. The service's tools (surfaces/mcp_service) are spoken for in the same way.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
@@ -10,7 +13,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -32,12 +35,21 @@ BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 HOUR_MS = 60 * 60 * 1000
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-LOOPBACK_ONLY = TransportSecuritySettings(
-    allowed_hosts=[f"{host}{port}" for host in LOOPBACK_HOSTS for port in ("", ":*")],
-    allowed_origins=[f"http://{host}{port}" for host in LOOPBACK_HOSTS for port in ("", ":*")],
-)
 
 Context = ServerRequestContext[Any, Any]
+ListTools = Callable[[Context, PaginatedRequestParams | None], Awaitable[ListToolsResult]]
+CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
+
+
+def only_hosts(hosts: Sequence[str], schemes: Sequence[str] = ("http",)) -> TransportSecuritySettings:
+    """Lets in who asks by one of these names, whatever the port, and pages from there: no others are ours."""
+    named = [f"{host}{port}" for host in hosts for port in ("", ":*")]
+    return TransportSecuritySettings(
+        allowed_hosts=named, allowed_origins=[f"{scheme}://{one}" for scheme in schemes for one in named]
+    )
+
+
+LOOPBACK_ONLY = only_hosts(LOOPBACK_HOSTS)
 
 
 def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
@@ -53,26 +65,46 @@ def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
                 f"Unknown tool: {params.name[:200]}. Tools that {DEFINITIONS[0]['name']} finds go through {CALL}."
             )
             raise MCPError(INVALID_PARAMS, message)
-        try:
-            result = await tools.call(params.name, params.arguments or {})
-        except InvalidRequest as error:
-            result = _refused(error, context.protocol_version)
-        return wire_result(result, context.protocol_version)
+        return await wire_answer(tools.call(params.name, params.arguments or {}), context.protocol_version)
 
-    unchanging = CacheHint(HOUR_MS, "public")
+    described = Described(
+        version, "Finds and calls the right tool among all that your MCP servers have.", INSTRUCTIONS
+    )
+    return server_of_tools(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a server says of itself."""
+
+    version: str
+    description: str
+    instructions: str
+
+
+def server_of_tools(described: Described, lists: ListTools, calls: CallTool, listing: CacheHint) -> Server[Any]:
+    """`listing` is who may keep the list of tools, and for how long."""
     server: Server[Any] = Server(
         "toolscript",
-        version=version,
+        version=described.version,
         title="Toolscript",
-        description="Finds and calls the right tool among all that your MCP servers have.",
-        instructions=INSTRUCTIONS,
-        cache_hints={"tools/list": unchanging, "server/discover": unchanging},
+        description=described.description,
+        instructions=described.instructions,
+        cache_hints={"tools/list": listing, "server/discover": CacheHint(HOUR_MS, "public")},
         # No argument of ours is mirrored in a header; unasked, the SDK would list all tools again for each call.
         get_tool_input_schema=lambda _name: None,
-        on_list_tools=list_tools,
+        on_list_tools=lists,
     )
-    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    server.add_request_handler("tools/call", CallToolRequestParams, calls)
     return server
+
+
+async def wire_answer(call: Awaitable[CallResult], protocol: str) -> dict[str, Any]:
+    try:
+        result = await call
+    except InvalidRequest as error:
+        result = _refused(error, protocol)
+    return wire_result(result, protocol)
 
 
 def _refused(error: InvalidRequest, protocol: str) -> CallResult:
@@ -116,13 +148,17 @@ class PostOnly:
 
 
 def mcp_asgi(
-    server: Server[Any], security: TransportSecuritySettings = LOOPBACK_ONLY
+    server: Server[Any],
+    security: TransportSecuritySettings = LOOPBACK_ONLY,
+    most_bytes: int = DEFAULT_MAX_REQUEST_BODY_SIZE,
 ) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
     """The app to serve at `/mcp`, and what has to be open while it serves.
 
-    Without sessions: the three tools keep nothing between calls, and a client outlives a restart of the gateway.
+    Without sessions: no tool keeps anything between calls, and a client outlives a restart.
     """
-    manager = StreamableHTTPSessionManager(server, stateless=True, security_settings=security)
+    manager = StreamableHTTPSessionManager(
+        server, stateless=True, security_settings=security, max_request_body_size=most_bytes
+    )
     return PostOnly(manager.handle_request), manager.run()
 
 

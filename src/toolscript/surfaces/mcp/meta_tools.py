@@ -1,6 +1,5 @@
 """The three tools themselves: a call is a question to the gateway, and every answer can be read by a model."""
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from toolscript.errors import NotFound, ToolscriptError
@@ -10,13 +9,12 @@ from toolscript.model.servers import CallResult
 from toolscript.model.tool_ids import split_tool_id, tool_id
 from toolscript.ports import Gateway
 from toolscript.surfaces.mcp import answers
+from toolscript.surfaces.mcp.answering import answered
 from toolscript.surfaces.mcp.answers import Unknown
 from toolscript.surfaces.mcp.arguments import CallAsked, DescribeAsked, call_asked, describe_asked, search_asked
 from toolscript.surfaces.mcp.definitions import CALL, DESCRIBE, SEARCH
 
 NEAREST = 3
-
-logger = logging.getLogger("toolscript.mcp")
 
 
 class MetaTools:
@@ -48,11 +46,11 @@ class MetaTools:
                 types = await self._gateway.typescript(ids, compact=True)
             return answers.found(answer, with_schemas=asked.detail == "schema", types=types)
 
-        return await _answered(answer)
+        return await answered(answer)
 
     async def _describe(self, arguments: JsonObject) -> CallResult:
         asked = describe_asked(arguments)
-        return await _answered(lambda: self._described(asked))
+        return await answered(lambda: self._described(asked))
 
     async def _described(self, asked: DescribeAsked) -> CallResult:
         items = await self._tools(asked.tools)
@@ -64,7 +62,7 @@ class MetaTools:
 
     async def _call(self, arguments: JsonObject) -> CallResult:
         asked = call_asked(arguments)
-        return await _answered(lambda: self._called(asked))
+        return await answered(lambda: self._called(asked))
 
     async def _called(self, asked: CallAsked) -> CallResult:
         try:
@@ -86,13 +84,3 @@ class MetaTools:
             return Unknown(name)
         hits = (answer.hits or answer.near_misses)[:NEAREST]
         return Unknown(name, tuple(tool_id(hit.item.server, hit.item.name) for hit in hits))
-
-
-async def _answered(answer: Callable[[], Awaitable[CallResult]]) -> CallResult:
-    try:
-        return await answer()
-    except ToolscriptError as error:
-        return answers.failed(error)
-    except Exception:
-        logger.exception("unexpected error")
-        return answers.failed_with("Something unexpected went wrong on our side.")

@@ -1,0 +1,193 @@
+"""The connections to MongoDB, and the one place where the driver's errors become ours."""
+
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from bson.errors import BSONError
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    ConnectionFailure,
+    ExecutionTimeout,
+    InvalidName,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+    WaitQueueTimeoutError,
+    WTimeoutError,
+)
+from pymongo.monitoring import CommandListener
+from pymongo.uri_parser import parse_uri
+
+from toolscript.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError
+
+Document = dict[str, Any]
+Collection = AsyncCollection[Document]
+
+CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 20.0
+CONNECTIONS = 32
+RETRY_AFTER_SECONDS = 1.0
+LONGEST_MESSAGE = 300
+
+URL_HINT = "write it like mongodb://user:password@host:27017, with special characters as %XX"
+_DOWN = "is MongoDB running, and is TOOLSCRIPT_MONGO_URL (for `ingest` TOOLSCRIPT_MONGO_WRITER_URL) right?"
+_LOGIN = (
+    "are user and password in TOOLSCRIPT_MONGO_URL (for `ingest` in TOOLSCRIPT_MONGO_WRITER_URL) right, and does "
+    "authSource name the database the user was made in?"
+)
+_ROLE = (
+    "`serve` needs a user with the role `read` on the library's database, `ingest` one with the role `readWrite`, "
+    "in TOOLSCRIPT_MONGO_WRITER_URL"
+)
+
+Meaning = tuple[type[ToolscriptError], str]
+_TRY_AGAIN: Meaning = (LibraryUnavailable, "try again")
+
+# What the server says by a number. See error_codes.yml in MongoDB's sources.
+BY_CODE: Mapping[int, Meaning] = {
+    11: (SetupError, _LOGIN),  # UserNotFound
+    13: (SetupError, _ROLE),  # Unauthorized
+    18: (SetupError, _LOGIN),  # AuthenticationFailed
+    8000: (SetupError, _LOGIN),  # AtlasError, of which nearly all are refused logins
+    **dict.fromkeys(
+        (
+            6,  # HostUnreachable
+            7,  # HostNotFound
+            24,  # LockTimeout
+            43,  # CursorNotFound
+            50,  # MaxTimeMSExpired
+            64,  # WriteConcernTimeout
+            89,  # NetworkTimeout
+            91,  # ShutdownInProgress
+            112,  # WriteConflict
+            134,  # ReadConcernMajorityNotAvailableYet
+            189,  # PrimarySteppedDown
+            202,  # NetworkInterfaceExceededTimeLimit
+            262,  # ExceededTimeLimit
+            9001,  # SocketException
+            10107,  # NotWritablePrimary
+            # Two have stored the same at once: whoever tries again finds it there.
+            11000,  # DuplicateKey
+            11600,  # InterruptedAtShutdown
+            11601,  # Interrupted
+            11602,  # InterruptedDueToReplStateChange
+            13435,  # NotPrimaryNoSecondaryOk
+            13436,  # NotPrimaryOrSecondary
+        ),
+        _TRY_AGAIN,
+    ),
+    14031: (LibraryUnavailable, "MongoDB has no room left on its disk"),  # OutOfDiskSpace
+}
+
+# First match wins, where the number says nothing.
+BY_CLASS: tuple[tuple[tuple[type[Exception], ...], Meaning], ...] = (
+    ((ExecutionTimeout, WTimeoutError), _TRY_AGAIN),
+    ((ConnectionFailure, OSError), (LibraryUnavailable, _DOWN)),
+    ((ConfigurationError, InvalidName), (SetupError, URL_HINT)),
+    # Values that no document can hold are found when they are packed, some by Python itself.
+    ((PyMongoError, BSONError, OverflowError, UnicodeError, RecursionError), (LibraryRejected, "")),
+)
+
+
+class MongoLibrary:
+    """The three collections of a library. While MongoDB is down, one in a while waits for it, others hear so."""
+
+    def __init__(self, client: AsyncMongoClient[Document], database: str) -> None:
+        self._client = client
+        self._database = client[database]
+        self.sources: Collection = self._database["sources"]
+        self.chunks: Collection = self._database["chunks"]
+        self.extractions: Collection = self._database["extractions"]
+        self._down_until = 0.0
+
+    async def ping(self) -> None:
+        with self.asked():
+            await self._database.command("ping")
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        if time.monotonic() < self._down_until:
+            raise LibraryUnavailable("MongoDB did not answer a moment ago", hint=_DOWN)
+        with translated():
+            try:
+                yield
+            except (ServerSelectionTimeoutError, WaitQueueTimeoutError):
+                self._down_until = time.monotonic() + RETRY_AFTER_SECONDS
+                raise
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    database: str,
+    *,
+    connect_seconds: float = CONNECT_SECONDS,
+    answer_seconds: float = ANSWER_SECONDS,
+    listeners: Sequence[CommandListener] = (),
+) -> AsyncIterator[MongoLibrary]:
+    """Connects when first asked; an address that cannot be read is refused. What it says itself counts."""
+    options = _options(url, connect_seconds, answer_seconds)
+    with translated():
+        client: AsyncMongoClient[Document] = AsyncMongoClient(url, event_listeners=list(listeners), **options)
+    async with client:
+        yield MongoLibrary(client, database)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except (PyMongoError, BSONError, OSError, OverflowError, UnicodeError, RecursionError) as error:
+        meaning, hint = _meaning(error)
+        raise meaning(f"MongoDB: {_told(error)}", hint=hint) from error
+
+
+def _options(url: str, connect_seconds: float, answer_seconds: float) -> Document:
+    wanted: Document = {
+        "appName": "toolscript",
+        "maxPoolSize": CONNECTIONS,
+        "serverSelectionTimeoutMS": int(connect_seconds * 1000),
+        "connectTimeoutMS": int(connect_seconds * 1000),
+        "waitQueueTimeoutMS": int(connect_seconds * 1000),
+        "timeoutMS": int(answer_seconds * 1000),
+        # Of several members one that may be a moment behind is better than none.
+        "readPreference": "primaryPreferred",
+        "w": "majority",
+    }
+    given = {name.lower() for name in _read(url)}
+    return {name: value for name, value in wanted.items() if name.lower() not in given}
+
+
+def _read(url: str) -> Mapping[str, object]:
+    try:
+        options: Mapping[str, object] = parse_uri(url, validate=True, warn=False)["options"]
+    except (PyMongoError, ValueError):
+        # The driver's own message can quote the address, password and all.
+        raise SetupError("the address of MongoDB cannot be read", hint=URL_HINT) from None
+    return options
+
+
+def _meaning(error: Exception) -> Meaning:
+    if (code := _code(error)) in BY_CODE:
+        return BY_CODE[code]
+    return next(meaning for causes, meaning in BY_CLASS if isinstance(error, causes))
+
+
+def _code(error: Exception) -> int:
+    """Of several documents the first that was refused tells why."""
+    if isinstance(error, BulkWriteError):
+        found = [*error.details.get("writeErrors", []), *error.details.get("writeConcernErrors", [])]
+        return int(found[0].get("code", 0)) if found else 0
+    return error.code or 0 if isinstance(error, OperationFailure) else 0
+
+
+def _told(error: Exception) -> str:
+    """The driver adds all it knows of all servers, and the whole answer; whoever needs that has the cause."""
+    text = str(error) or type(error).__name__
+    for rest in (", full error:", ", Timeout:", " (configured timeouts:"):
+        text = text.partition(rest)[0]
+    return text.splitlines()[0][:LONGEST_MESSAGE]

@@ -1,0 +1,193 @@
+"""Writes a library. Each call can be made again; a source belongs to one run at a time, by the server's clock."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from pymongo import ASCENDING, DeleteMany, ReplaceOne, UpdateOne, WriteConcern
+from pymongo.errors import DuplicateKeyError
+
+from toolscript.adapters.mongo.connection import Collection, Document, MongoLibrary
+from toolscript.adapters.mongo.documents import (
+    chunk_document,
+    extraction_document,
+    object_id,
+    object_ids,
+    read_chunk,
+    read_extraction,
+    read_known,
+    read_mark,
+    source_document,
+)
+from toolscript.adapters.mongo.schema import make_indexes, require_known_version
+from toolscript.model.ingest import ChunkMark, KnownSource
+from toolscript.model.library import Chunk, Extraction, Source, SourceStatus
+
+BATCH = 500
+One = TypeVar("One")
+Write = UpdateOne | ReplaceOne[Document] | DeleteMany
+
+
+class MongoLibraryWriter:
+    def __init__(self, library: MongoLibrary) -> None:
+        self._library = library
+        # What is on disk is on disk with all that was written before it, so only the last word waits for that.
+        self._for_good = library.sources.with_options(write_concern=WriteConcern(w="majority", j=True))
+
+    async def prepare(self) -> None:
+        await require_known_version(self._library)
+        await make_indexes(self._library)
+
+    async def known(self, paths: Sequence[str]) -> Mapping[str, KnownSource]:
+        found: list[KnownSource] = []
+        for batch in _batches(paths):
+            found += [
+                read_known(one) for one in await self._found(self._library.sources, {"path": {"$in": batch}})
+            ]
+        return {one.source.path: one for one in found}
+
+    async def known_under(self, folder: str, after: str, limit: int) -> Sequence[KnownSource]:
+        # All that begins with "folder/" lies before "folder0": zero is what follows the slash.
+        inside = folder.rstrip("/")
+        wanted: Document = {"$gt": max(f"{inside}/", after), "$lt": f"{inside}0"} if folder else {"$gt": after}
+        if limit < 1:
+            return []
+        with self._library.asked():
+            cursor = self._library.sources.find({"path": wanted}, batch_size=limit)
+            return [read_known(one) async for one in cursor.sort("path", ASCENDING).limit(limit)]
+
+    async def claim(self, source: Source, run: str, seconds: float) -> bool:
+        return await self._take(source.id, run, seconds) or (
+            await self._store_new(source) and await self._take(source.id, run, seconds)
+        )
+
+    async def marks(self, source_id: str) -> Mapping[str, ChunkMark]:
+        with self._library.asked():
+            cursor = self._library.chunks.find({"source_id": {"$eq": source_id}}, ["indexed", "extracted"])
+            return {str(one["_id"]): read_mark(one) async for one in cursor}
+
+    async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
+        await self._write(
+            self._library.chunks,
+            (UpdateOne({"_id": object_id(one.id)}, {"$set": chunk_document(one)}, upsert=True) for one in chunks),
+        )
+
+    async def mark_indexed(self, marks: Mapping[str, str]) -> None:
+        await self._mark("indexed", marks)
+
+    async def put_extractions(self, recipe: str, found: Mapping[str, Sequence[Extraction]]) -> None:
+        """New before old, so that a chunk is never without; the mark last, so that a kill means to do it again."""
+        for part in _batches(found.items()):
+            kept = [one for _, extractions in part for one in extractions]
+            await self._write(
+                self._library.extractions,
+                (ReplaceOne({"_id": object_id(one.id)}, extraction_document(one), upsert=True) for one in kept),
+            )
+            of_these = {
+                "chunk_id": {"$in": [chunk_id for chunk_id, _ in part]},
+                "_id": {"$nin": object_ids([one.id for one in kept])},
+            }
+            await self._write(self._library.extractions, [DeleteMany(of_these)])
+            await self._mark("extracted", {chunk_id: recipe for chunk_id, _ in part})
+
+    async def extractions_of(self, chunk_ids: Sequence[str]) -> Sequence[Extraction]:
+        found: list[Extraction] = []
+        for batch in _batches(chunk_ids):
+            of_these = await self._found(self._library.extractions, {"chunk_id": {"$in": batch}})
+            found += map(read_extraction, of_these)
+        return sorted({one.id: one for one in found}.values(), key=lambda one: one.id)
+
+    async def remove_chunks(self, ids: Sequence[str]) -> None:
+        for batch in _batches(ids):
+            await self._write(self._library.extractions, [DeleteMany({"chunk_id": {"$in": batch}})])
+            await self._write(self._library.chunks, [DeleteMany({"_id": {"$in": object_ids(batch)}})])
+
+    async def finish(self, source: Source, run: str, content_hash: str, recipe: str) -> bool:
+        done = source_document(source) | {
+            "status": SourceStatus.READY.value,
+            "content_hash": content_hash,
+            "recipe": recipe,
+        }
+        with self._library.asked():
+            found = await self._for_good.update_one(
+                _of_run(source.id, run), {"$set": done, "$unset": {"claim": ""}}
+            )
+        return found.matched_count == 1
+
+    async def release(self, source_id: str, run: str) -> None:
+        with self._library.asked():
+            await self._library.sources.update_one(_of_run(source_id, run), {"$unset": {"claim": ""}})
+
+    async def remove_source(self, source_id: str) -> None:
+        with self._library.asked():
+            await self._for_good.delete_one({"_id": object_id(source_id)})
+
+    async def chunk_page(self, after: str, limit: int) -> Sequence[Chunk]:
+        return [read_chunk(one) for one in await self._page(self._library.chunks, after, limit)]
+
+    async def extraction_page(self, after: str, limit: int) -> Sequence[Extraction]:
+        return [read_extraction(one) for one in await self._page(self._library.extractions, after, limit)]
+
+    async def _take(self, source_id: str, run: str, seconds: float) -> bool:
+        """Two machines have two clocks, so that of the server decides."""
+        free = [
+            {"claim": None},
+            {"claim.run": {"$eq": run}},
+            # Compared as numbers: not every server of this protocol compares a stored date with its own clock.
+            {"$expr": {"$lte": [{"$toLong": "$claim.until"}, {"$toLong": "$$NOW"}]}},
+        ]
+        until = {"$add": ["$$NOW", int(seconds * 1000)]}
+        taken = {"status": SourceStatus.INGESTING.value, "claim": {"run": {"$literal": run}, "until": until}}
+        with self._library.asked():
+            found = await self._library.sources.update_one(
+                {"_id": object_id(source_id), "$or": free}, [{"$set": taken}]
+            )
+        return found.matched_count == 1
+
+    async def _store_new(self, source: Source) -> bool:
+        """True also when another has just stored it, and not claimed it yet."""
+        new = source_document(source) | {"status": SourceStatus.INGESTING.value}
+        with self._library.asked():
+            try:
+                stored = await self._library.sources.update_one(
+                    {"_id": object_id(source.id)}, {"$setOnInsert": new}, upsert=True
+                )
+            except DuplicateKeyError:
+                return True
+        return stored.upserted_id is not None
+
+    async def _mark(self, field: str, marks: Mapping[str, str]) -> None:
+        await self._write(
+            self._library.chunks,
+            (
+                UpdateOne({"_id": object_id(chunk_id)}, {"$set": {field: value}})
+                for chunk_id, value in marks.items()
+            ),
+        )
+
+    async def _write(self, collection: Collection, writes: Iterable[Write]) -> None:
+        for batch in _batches(writes):
+            with self._library.asked():
+                await collection.bulk_write(batch, ordered=False)
+
+    async def _found(self, collection: Collection, wanted: Document) -> list[Document]:
+        with self._library.asked():
+            return await collection.find(wanted).to_list()
+
+    async def _page(self, collection: Collection, after: str, limit: int) -> list[Document]:
+        wanted = {"_id": {"$gt": object_id(after, "after")}} if after else {}
+        if limit < 1:
+            return []
+        with self._library.asked():
+            return await collection.find(wanted, batch_size=limit).sort("_id", ASCENDING).limit(limit).to_list()
+
+
+def _of_run(source_id: str, run: str) -> Document:
+    """A claim whose time is over is still the run's, until another takes it."""
+    return {"_id": object_id(source_id), "claim.run": {"$eq": run}}
+
+
+def _batches(all_: Iterable[One]) -> Iterator[list[One]]:
+    rest = iter(all_)
+    while batch := list(islice(rest, BATCH)):
+        yield batch

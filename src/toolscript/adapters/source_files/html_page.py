@@ -1,0 +1,211 @@
+"""What becomes of a page while its elements are gone through, in the order they are read."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolscript.adapters.source_files.block_list import BlockList, Lines
+from toolscript.adapters.source_files.tables import table_text
+from toolscript.model.ingest import BlockKind
+
+Node = Any
+
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+LISTS = {"ul", "ol", "menu", "dir"}
+PARTING = {
+    "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "html", "legend", "li", "main", "option", "p",
+    "section", "summary", "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "table", "pre", *HEADINGS, *LISTS,
+}  # fmt: skip
+_NO_DATA_IN = {*HEADINGS, *LISTS, "table", "pre", "form", "article", "section"}
+_CELLS = {"td", "th"}
+_SPACE = re.compile(r"[ \t\n\f\r\xa0]+")
+_INDENT = "  "
+
+
+class Source:
+    """A page's own text, and where in a longer one it begins."""
+
+    def __init__(self, text: str, start: int = 0, line: int = 1) -> None:
+        self._text = text
+        self._lines = Lines(text)
+        self._start = start
+        self._line = line
+
+    def span(self, node: Node) -> tuple[int, int] | None:
+        """Without the white space around it. What a tag implies has no place of its own."""
+        at, data = node.origin_offset, node.data or ""
+        if at is None:
+            return None
+        end = max(at + len(data), self._text.find("<", at))
+        while at < end and self._text[at : at + 1].isspace():
+            at += 1
+        while end > at and self._text[end - 1 : end].isspace():
+            end -= 1
+        return self._start + at, self._start + end
+
+    def line_at(self, offset: int) -> int:
+        return self._lines.line_at(offset - self._start) + self._line - 1
+
+
+@dataclass
+class _Gathered:
+    """Text of one block, as it comes. `start` is -1 before the first."""
+
+    parts: list[str] = field(default_factory=list)
+    start: int = -1
+    end: int = 0
+
+    def add(self, text: str, span: tuple[int, int] | None) -> None:
+        self.parts.append(text)
+        if span and text.strip():
+            self.start = span[0] if self.start < 0 else self.start
+            self.end = max(self.end, span[1])
+
+
+@dataclass
+class _OpenList:
+    next_number: int | None
+    marker: str = ""
+
+
+@dataclass
+class _OpenTable:
+    rows: list[list[str]] = field(default_factory=list)
+    place: _Gathered = field(default_factory=_Gathered)
+    is_headed: bool = False
+    caption: str = ""
+
+
+class Page:
+    def __init__(self, source: Source, blocks: BlockList) -> None:
+        self._source = source
+        self._blocks = blocks
+        self._gathered = _Gathered()
+        self._lists: list[_OpenList] = []
+        self._table: _OpenTable | None = None
+        self._preformatted = 0
+
+    def enter(self, node: Node) -> None:
+        name = node.name
+        if name == "br":
+            self._gathered.add("\n", None)
+        if name not in PARTING:
+            return
+        if self._table is not None:
+            self._within_table(node)
+            return
+        self._flush(BlockKind.TEXT)
+        if name in LISTS:
+            self._lists.append(_OpenList(1 if name == "ol" else None))
+        elif name == "li" and self._lists:
+            self._begin_item(self._lists[-1])
+        elif name == "pre":
+            self._preformatted += 1
+        elif name == "table" and _holds_data(node):
+            self._table = _OpenTable()
+
+    def text(self, node: Node) -> None:
+        data = node.data or ""
+        self._gathered.add(data if self._preformatted else _SPACE.sub(" ", data), self._source.span(node))
+
+    def leave(self, node: Node) -> None:
+        name = node.name
+        if name not in PARTING:
+            return
+        if self._table is not None:
+            self._leave_in_table(name)
+        elif name in HEADINGS:
+            self._flush(BlockKind.HEADING, HEADINGS[name])
+        elif name == "pre":
+            self._flush(BlockKind.CODE)
+            self._preformatted -= 1
+        else:
+            self._flush(BlockKind.TEXT)
+            if name in LISTS and self._lists:
+                self._lists.pop()
+
+    def done(self) -> None:
+        self._flush(BlockKind.TEXT)
+
+    def _begin_item(self, inner: _OpenList) -> None:
+        inner.marker = "- " if inner.next_number is None else f"{inner.next_number}. "
+        inner.next_number = None if inner.next_number is None else inner.next_number + 1
+
+    def _within_table(self, node: Node) -> None:
+        table = self._table
+        if table is None:
+            return
+        if node.name == "tr":
+            table.rows.append([])
+        elif node.name in _CELLS:
+            table.is_headed = table.is_headed or (node.name == "th" and len(table.rows) == 1)
+            self._take_cell()
+        else:
+            self._gathered.add(" ", None)
+
+    def _leave_in_table(self, name: str) -> None:
+        table = self._table
+        if table is None:
+            return
+        if name in _CELLS and table.rows:
+            table.rows[-1].append(self._take_cell())
+        elif name == "caption":
+            table.caption = self._take_cell()
+        elif name == "table":
+            self._table = None
+            self._gathered = table.place
+            rows = [row for row in table.rows if any(row)]
+            self._add(BlockKind.TABLE, f"{table.caption}\n{table_text(rows, table.is_headed)}".strip())
+        else:
+            self._gathered.add(" ", None)
+
+    def _take_cell(self) -> str:
+        cell, self._gathered = self._gathered, _Gathered()
+        if self._table is not None and cell.start >= 0:
+            place = self._table.place
+            place.start = cell.start if place.start < 0 else place.start
+            place.end = max(place.end, cell.end)
+        return _SPACE.sub(" ", "".join(cell.parts)).strip()
+
+    def _flush(self, kind: BlockKind, level: int = 0) -> None:
+        text = "".join(self._gathered.parts)
+        if self._preformatted:
+            self._add(BlockKind.CODE, text.strip("\n"))
+        elif kind is BlockKind.TEXT and self._lists:
+            self._add(BlockKind.LIST, self._as_item(_flowing(text)))
+        else:
+            text = _flowing(text)
+            self._add(kind, text.replace("\n", " ") if kind is BlockKind.HEADING else text, level)
+
+    def _as_item(self, text: str) -> str:
+        """The first block of an item has the item's marker; whatever follows in it is only further in."""
+        if not text:
+            return ""
+        inner, outer = self._lists[-1], _INDENT * (len(self._lists) - 1)
+        first, further = outer + (inner.marker or _INDENT), f"\n{outer}{_INDENT}"
+        inner.marker = ""
+        return first + text.replace("\n", further)
+
+    def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
+        place, self._gathered = self._gathered, _Gathered()
+        start = max(place.start, 0)
+        line = self._source.line_at(start) if place.start >= 0 else None
+        self._blocks.add(kind, text, level=level, line=line, start=start, end=place.end)
+
+
+def _flowing(text: str) -> str:
+    """White space as a browser shows it: a line ends where an element says so."""
+    lines = [_SPACE.sub(" ", line).strip() for line in text.split("\n")]
+    return "\n".join(line for line in lines if line)
+
+
+def _holds_data(table: Node) -> bool:
+    """A table whose cells hold headings, lists or other tables is how a page was laid out once."""
+    waiting = list(table.children or ())
+    while waiting:
+        node = waiting.pop()
+        if node.name in _NO_DATA_IN:
+            return False
+        waiting.extend(node.children or ())
+    return True

@@ -1,0 +1,135 @@
+"""Markdown as blocks: each heading, paragraph, item of a list, table and piece of code with its lines."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from toolscript.adapters.source_files.block_list import BlockList, Lines
+from toolscript.adapters.source_files.html_file import read_html_part
+from toolscript.adapters.source_files.limits import ReadingLimits
+from toolscript.adapters.source_files.skipping import skip
+from toolscript.adapters.source_files.tables import table_text
+from toolscript.model.ingest import BlockKind
+
+# Deeper than anybody writes, and no deeper than Python's own stack allows.
+MOST_NESTING = 100
+_INDENT = "  "
+
+
+@dataclass
+class _OpenList:
+    """`next_number` is None for a list without numbers."""
+
+    next_number: int | None
+    marker: str = ""
+
+
+class _Walk:
+    """Over the tokens, which are flat: an opening one, what is in it, a closing one."""
+
+    def __init__(self, text: str, offset: int, blocks: BlockList, limits: ReadingLimits) -> None:
+        self._lines = Lines(text)
+        self._skipped_lines = self._lines.line_at(offset) - 1
+        self._blocks = blocks
+        self._limits = limits
+        self._lists: list[_OpenList] = []
+
+    def all(self, tokens: Sequence[Token]) -> None:
+        rest = iter(tokens)
+        for token in rest:
+            if token.level >= MOST_NESTING - 2:
+                skip("its quotes or lists are nested too deeply")
+            self._one(token, rest)
+
+    def _one(self, token: Token, rest: Iterator[Token]) -> None:
+        match token.type:
+            case "heading_open":
+                self._add(BlockKind.HEADING, _inline(next(rest)).replace("\n", " "), token, int(token.tag[1]))
+            case "paragraph_open":
+                self._paragraph(token, _inline(next(rest)))
+            case "fence" | "code_block":
+                self._add(BlockKind.CODE, token.content.rstrip("\n"), token)
+            case "table_open":
+                self._add(BlockKind.TABLE, _table(rest), token)
+            case "html_block":
+                self._html(token)
+            case _:
+                self._list(token)
+
+    def _list(self, token: Token) -> None:
+        match token.type:
+            case "bullet_list_open":
+                self._lists.append(_OpenList(None))
+            case "ordered_list_open":
+                self._lists.append(_OpenList(int(token.attrGet("start") or 1)))
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+            case "list_item_open":
+                inner = self._lists[-1]
+                inner.marker = "- " if inner.next_number is None else f"{inner.next_number}. "
+                inner.next_number = None if inner.next_number is None else inner.next_number + 1
+
+    def _paragraph(self, token: Token, text: str) -> None:
+        """The first of an item has the item's marker; whatever follows in it is only further in."""
+        if not self._lists:
+            self._add(BlockKind.TEXT, text, token)
+            return
+        inner = self._lists[-1]
+        outer = _INDENT * (len(self._lists) - 1)
+        first, further = outer + (inner.marker or _INDENT), f"\n{outer}{_INDENT}"
+        inner.marker = ""
+        self._add(BlockKind.LIST, first + text.replace("\n", further), token)
+
+    def _html(self, token: Token) -> None:
+        line, start, _ = self._place(token)
+        read_html_part(token.content, start, line, self._blocks, self._limits)
+
+    def _add(self, kind: BlockKind, text: str, token: Token, level: int = 0) -> None:
+        line, start, end = self._place(token)
+        self._blocks.add(kind, text, level=level, line=line, start=start, end=end)
+
+    def _place(self, token: Token) -> tuple[int, int, int]:
+        first, after = token.map or (0, 1)
+        first, after = first + self._skipped_lines + 1, after + self._skipped_lines + 1
+        start = self._lines.start_of(first)
+        return first, start, max(start + 1, self._lines.start_of(after) - 1)
+
+
+def read_markdown(text: str, offset: int, blocks: BlockList, limits: ReadingLimits) -> None:
+    """From an offset on, which is the start of a line; where blocks stand is said for the whole text."""
+    parser = MarkdownIt("commonmark", {"maxNesting": MOST_NESTING}).enable(["table", "strikethrough"])
+    _Walk(text, offset, blocks, limits).all(parser.parse(text[offset:]))
+
+
+def _inline(token: Token) -> str:
+    """What is read, without what it is set in: links without their targets, code within its ticks."""
+    return "".join(_inline_parts(token.children or ())).strip()
+
+
+def _inline_parts(tokens: Sequence[Token]) -> Iterator[str]:
+    for token in tokens:
+        match token.type:
+            case "softbreak" | "hardbreak":
+                yield "\n"
+            case "code_inline":
+                yield f"`{token.content}`"
+            case "image":
+                yield token.content
+            case "html_inline":
+                yield "\n" if token.content.lower().startswith("<br") else ""
+            case _:
+                yield token.content
+
+
+def _table(rest: Iterator[Token]) -> str:
+    rows: list[list[str]] = []
+    for token in rest:
+        if token.type == "table_close":
+            break
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type == "inline":
+            rows[-1].append(_inline(token).replace("\n", " "))
+    return table_text(rows, headed=True)

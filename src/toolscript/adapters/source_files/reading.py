@@ -1,0 +1,78 @@
+"""One file's bytes as a Reading, whatever kind of file it is."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from toolscript.adapters.source_files.block_list import BlockList
+from toolscript.adapters.source_files.decoding import decode
+from toolscript.adapters.source_files.described import Described, one_line
+from toolscript.adapters.source_files.front_matter import front_matter
+from toolscript.adapters.source_files.kinds import FileKind, kind_of
+from toolscript.adapters.source_files.limits import ReadingLimits
+from toolscript.adapters.source_files.skipping import skip
+from toolscript.model.ingest import Reading
+from toolscript.model.items import JsonObject
+
+_Read = Callable[[bytes, BlockList, ReadingLimits], tuple[Described, JsonObject]]
+
+
+def read_bytes(name: str, data: bytes, limits: ReadingLimits) -> Reading:
+    blocks = BlockList(limits)
+    says, metadata = _READERS[kind_of(name)](data, blocks, limits)
+    if not blocks.blocks:
+        skip("there is no text in it")
+    title = says.title or one_line(blocks.first_heading()) or PurePosixPath(name).stem
+    return Reading(
+        content_hash=hashlib.sha256(data).hexdigest(),
+        title=title,
+        blocks=tuple(blocks.blocks),
+        authors=says.authors,
+        topics=says.topics,
+        type=says.type,
+        metadata={"format": kind_of(name).value, **metadata},
+    )
+
+
+def _pdf(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    # Loaded when the first of its kind comes: each of them takes a while.
+    from toolscript.adapters.source_files.pdf_file import read_pdf
+
+    says = read_pdf(data, blocks, limits)
+    unread = {"unread_pages": says.unread} if says.unread else {}
+    return says.described, {"pages": says.pages, **unread}
+
+
+def _html(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    from toolscript.adapters.source_files.html_file import read_html
+
+    decoded = decode(data, is_html=True)
+    return read_html(decoded.text, blocks, limits), {"encoding": decoded.encoding}
+
+
+def _markdown(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    from toolscript.adapters.source_files.markdown_file import read_markdown
+
+    decoded = decode(data)
+    before = front_matter(decoded.text)
+    read_markdown(decoded.text, before.end, blocks, limits)
+    return before.says, {"encoding": decoded.encoding}
+
+
+def _text(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    from toolscript.adapters.source_files.text_file import is_markdown, read_text
+
+    decoded = decode(data)
+    if is_markdown(decoded.text):
+        return _markdown(data, blocks, limits)
+    before = front_matter(decoded.text)
+    read_text(decoded.text, before.end, blocks)
+    return before.says, {"encoding": decoded.encoding}
+
+
+_READERS: dict[FileKind, _Read] = {
+    FileKind.PDF: _pdf,
+    FileKind.HTML: _html,
+    FileKind.MARKDOWN: _markdown,
+    FileKind.TEXT: _text,
+}

@@ -1,0 +1,117 @@
+"""A library that is there for a measurement alone, in a database and collections of its own."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from toolscript.adapters import mongo, qdrant
+from toolscript.errors import NotFound
+from toolscript.evaluation.many_chunks import MadeSource, sources_of
+from toolscript.evaluation.many_documents import Originals
+from toolscript.model.models import ModelCard
+from toolscript.model.progress import OnProgress, Progress
+from toolscript.ports import Index, LibraryWriter
+from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
+from toolscript.service.library import open_writer
+from toolscript.settings import Settings
+
+NAME = "bench_knowledge"
+UNDER_WAY = 3
+CLAIM_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class BenchLibrary:
+    """`settings` are those that whoever serves it needs."""
+
+    name: str
+    settings: Settings
+    engine: qdrant.Qdrant
+    model: ModelCard
+    writer: LibraryWriter
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "TOOLSCRIPT_MONGO_DATABASE": self.settings.mongo_database,
+            "TOOLSCRIPT_QDRANT_CHUNKS_ALIAS": self.settings.qdrant_chunks_alias,
+            "TOOLSCRIPT_QDRANT_EXTRACTIONS_ALIAS": self.settings.qdrant_extractions_alias,
+            "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
+        }
+
+    @property
+    def collections(self) -> tuple[str, str]:
+        return self.settings.qdrant_chunks_alias, self.settings.qdrant_extractions_alias
+
+    async def fill(self, originals: Originals, chunks: int, seed: int, on_progress: OnProgress) -> None:
+        """Graphs are built when everything is there."""
+        card = knowledge_card(self.model)
+        both = knowledge_indexes(self.engine, self.settings)
+        await self.writer.prepare()
+        for indexes in both:
+            await indexes.create(card)
+            await indexes.make_live(card.fingerprint)
+        async with both[0].loading(card), both[1].loading(card):
+            opened = await both[0].open(card), await both[1].open(card)
+            await self._put_all(originals, chunks, seed, opened, on_progress)
+            on_progress(Progress("build graphs", 0))
+
+    async def remove(self) -> None:
+        for indexes in knowledge_indexes(self.engine, self.settings):
+            if (live := await indexes.live()) is not None:
+                await indexes.drop(live)
+        async with mongo.connect(_writer_url(self.settings), self.settings.mongo_database) as library:
+            for collection in (library.sources, library.chunks, library.extractions):
+                await collection.drop()
+
+    async def _put_all(
+        self, originals: Originals, chunks: int, seed: int, indexes: tuple[Index, Index], on_progress: OnProgress
+    ) -> None:
+        done, under_way = 0, set[asyncio.Task[None]]()
+        for made in sources_of(originals, chunks, seed):
+            if len(under_way) == UNDER_WAY:
+                finished, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
+                    task.result()
+            under_way.add(asyncio.create_task(self._put(made, indexes)))
+            await asyncio.sleep(0)
+            done += len(made.chunks)
+            on_progress(Progress(f"fill {chunks:,}", done, chunks))
+        await asyncio.gather(*under_way)
+
+    async def _put(self, made: MadeSource, indexes: tuple[Index, Index]) -> None:
+        await self.writer.claim(made.source, self.name, CLAIM_SECONDS)
+        await self.writer.put_chunks(made.chunks)
+        await self.writer.put_extractions("made", made.extractions)
+        await self.writer.finish(made.source, self.name, "made", "made")
+        await indexes[0].put(made.chunk_points)
+        await indexes[1].put(made.extraction_points)
+
+
+@asynccontextmanager
+async def bench_library(
+    settings: Settings, engine: qdrant.Qdrant, model: ModelCard, keep: bool, use: str
+) -> AsyncIterator[BenchLibrary]:
+    """Under a name that nobody else uses, and gone afterwards; or one that an earlier run has kept: that stays."""
+    name = use or f"{NAME}_{uuid.uuid4().hex[:8]}"
+    named = {
+        "mongo_database": name,
+        "qdrant_chunks_alias": f"{name}_chunks",
+        "qdrant_extractions_alias": f"{name}_extractions",
+    }
+    own = settings.model_copy(update=named)
+    async with open_writer(own) as writer:
+        library = BenchLibrary(name, own, engine, model, writer)
+        if use and await knowledge_indexes(engine, own)[0].live() is None:
+            raise NotFound(f"no earlier run has kept {use}", hint="--keep tells the name under which it keeps")
+        try:
+            yield library
+        finally:
+            if not keep and not use:
+                await library.remove()
+
+
+def _writer_url(settings: Settings) -> str:
+    return settings.mongo_writer_url.get_secret_value() or settings.mongo_url.get_secret_value()

@@ -1,0 +1,128 @@
+"""/search_knowledge and what leads on from a hit. All of it reads, and nothing here could write."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from toolscript.errors import InvalidRequest, SetupError
+from toolscript.model.knowledge import (
+    MOST_NEIGHBOURS,
+    MOST_SOURCES,
+    KnowledgeQuery,
+    PassageQuery,
+    SourcesQuery,
+)
+from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.model.tenancy import Scope
+from toolscript.search.knowledge.search import KnowledgeSearch
+from toolscript.surfaces.http.checked_routes import for_visitors
+from toolscript.surfaces.http.errors import documented
+from toolscript.surfaces.http.knowledge_models import (
+    KnowledgeParameters,
+    KnowledgeRequest,
+    KnowledgeResponse,
+    PassageShown,
+    SourceShown,
+    SourcesShown,
+)
+from toolscript.surfaces.http.visitors import VisitorOf
+
+ANSWERS: dict[int | str, dict[str, Any]] = documented(400, 401, 403, 422, 429, 500, 503)
+SourceId = Annotated[str, Path(description="As results name it.", pattern="^[0-9a-f]{24}$")]
+
+
+@dataclass(frozen=True)
+class KnowledgeRoutes:
+    """`search` None: there is no library."""
+
+    search: KnowledgeSearch | None
+    visitor: VisitorOf
+
+
+def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
+    """The names of operations are those of the tools over MCP: each is the same function."""
+    checked = for_visitors(knowledge.visitor, Scope.KNOWLEDGE_READ) if knowledge else APIRoute
+    router = APIRouter(tags=["knowledge"], route_class=checked)
+    search = knowledge.search if knowledge else None
+    _add_search(router, search)
+    _add_sources(router, search)
+    return router
+
+
+def _add_search(router: APIRouter, knowledge: KnowledgeSearch | None) -> None:
+    @router.post(
+        "/search_knowledge",
+        response_model=KnowledgeResponse,
+        responses=ANSWERS,
+        operation_id="search_knowledge",
+        summary="Search the library",
+    )
+    async def search_knowledge(
+        given: Annotated[KnowledgeParameters, Query()], asked: KnowledgeRequest | None = None
+    ) -> JSONResponse:
+        """Finds chunks of sources, and what was extracted from them, by meaning and by words, and where each is.
+
+        What is asked is the body in JSON, or without a body the same names in the query string.
+        """
+        answer = await _there(knowledge).search(_query(given, asked))
+        return JSONResponse(knowledge_json(answer))
+
+
+def _add_sources(router: APIRouter, knowledge: KnowledgeSearch | None) -> None:
+    @router.get(
+        "/sources",
+        response_model=SourcesShown,
+        responses=ANSWERS,
+        operation_id="list_sources",
+        summary="List the sources of the library",
+    )
+    async def list_sources(
+        limit: Annotated[int, Query(ge=1, le=MOST_SOURCES, description="Most sources of a page.")] = 20,
+        after: Annotated[str, Query(description="`next_after` of the page before.", max_length=24)] = "",
+        type: Annotated[list[str] | None, Query(description="Only of any of these types.")] = None,  # noqa: A002
+        topics: Annotated[list[str] | None, Query(description="Only with any of these topics.")] = None,
+    ) -> JSONResponse:
+        query = SourcesQuery(limit, after, tuple(type or ()), tuple(topics or ()))
+        return JSONResponse(sources_json(await _there(knowledge).sources(query)))
+
+    @router.get(
+        "/sources/{source_id}",
+        response_model=SourceShown,
+        responses=documented(401, 403, 404, 422, 429, 500, 503),
+        operation_id="get_source",
+        summary="One source",
+    )
+    async def get_source(source_id: SourceId) -> JSONResponse:
+        return JSONResponse(source_json(await _there(knowledge).source(source_id)))
+
+    @router.get(
+        "/passages/{chunk_id}",
+        response_model=PassageShown,
+        responses=documented(401, 403, 404, 422, 429, 500, 503),
+        operation_id="get_passage",
+        summary="A chunk with what stands around it",
+    )
+    async def get_passage(
+        chunk_id: SourceId,
+        before: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS, description="Chunks before it.")] = 1,
+        after: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS, description="Chunks after it.")] = 1,
+    ) -> JSONResponse:
+        answer = await _there(knowledge).passage(PassageQuery(chunk_id, before, after))
+        return JSONResponse(passage_json(answer))
+
+
+def _there(knowledge: KnowledgeSearch | None) -> KnowledgeSearch:
+    if knowledge is None:
+        raise SetupError("there is no library here", hint="TOOLSCRIPT_MONGO_URL says where it is")
+    return knowledge
+
+
+def _query(given: KnowledgeParameters, asked: KnowledgeRequest | None) -> KnowledgeQuery:
+    if asked is None and given.query is None:
+        raise InvalidRequest("nothing is asked", hint="send a body, or a query string with `query`")
+    if asked is not None and given.model_fields_set:
+        raise InvalidRequest("it is asked twice", hint="send a body, or a query string, and not both")
+    return given.as_query() if asked is None else asked.as_query()

@@ -1,0 +1,146 @@
+"""What routes of the library take and answer over HTTP."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from toolscript.model.knowledge import MOST_RESULTS, MOST_VALUE, MOST_VALUES, KnowledgeQuery
+from toolscript.model.queries import MAX_QUERY, SearchType
+from toolscript.surfaces.http.search_models import QUERY_TEXT, Count
+
+QUERY_SAYS = "What you want to know, in plain words; 1 to 1,000 characters."
+TYPE_SAYS = "Only `chunk`, only `extraction`, or types of extractions such as `decision` or `warning`."
+TOPICS_SAYS = "Only what has any of these topics."
+SOURCE_SAYS = "Only what is of any of these sources."
+BOTH_SAYS = "Whether a chunk and an extraction of it may both be shown."
+
+Value = Annotated[str, Field(min_length=1, max_length=MOST_VALUE)]
+Values = Annotated[list[Value], Field(max_length=MOST_VALUES)]
+Id = Annotated[str, Field(pattern="^[0-9a-f]{24}$")]
+
+
+class KnowledgeRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(description=QUERY_SAYS, json_schema_extra=dict[str, Any](QUERY_TEXT))
+    limit: Count = Field(10, ge=1, le=MOST_RESULTS, description="Most results.")
+    type: Value | Values | None = Field(None, description=TYPE_SAYS)
+    topics: Value | Values | None = Field(None, description=TOPICS_SAYS)
+    source_id: Id | Annotated[list[Id], Field(max_length=MOST_VALUES)] | None = Field(
+        None, description=SOURCE_SAYS
+    )
+    search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve.")
+    include_both: StrictBool = Field(default=False, description=BOTH_SAYS)
+
+    def as_query(self) -> KnowledgeQuery:
+        return KnowledgeQuery(
+            self.query,
+            self.limit,
+            _listed(self.type),
+            _listed(self.topics),
+            _listed(self.source_id),
+            self.search_type,
+            self.include_both,
+        )
+
+
+class KnowledgeParameters(BaseModel):
+    """The same in a query string, where everything is a text and a list is a name that comes again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str | None = Field(None, description=QUERY_SAYS, max_length=MAX_QUERY)
+    limit: int = Field(10, ge=1, le=MOST_RESULTS, description="Most results.")
+    type: Values = Field([], description=TYPE_SAYS)
+    topics: Values = Field([], description=TOPICS_SAYS)
+    source_id: Annotated[list[Id], Field(max_length=MOST_VALUES)] = Field([], description=SOURCE_SAYS)
+    search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve.")
+    include_both: bool = Field(default=False, description=BOTH_SAYS)
+
+    def as_query(self) -> KnowledgeQuery:
+        return KnowledgeQuery(
+            self.query or "",
+            self.limit,
+            tuple(self.type),
+            tuple(self.topics),
+            tuple(self.source_id),
+            self.search_type,
+            self.include_both,
+        )
+
+
+class PositionShown(BaseModel):
+    chapter: str = Field(description="The outermost heading it stands under.")
+    section: str = Field(description="The innermost one.")
+    page: int | None = Field(description="Counted from 1, where there are pages.")
+    line: int | None = Field(description="Its first line, where there are lines.")
+    start: int = Field(description="Where it begins in the source's text.")
+    end: int = Field(description="Where it ends, itself not part of it.")
+
+
+class Attribution(BaseModel):
+    source_id: str
+    chunk_id: str = Field(description="For its surroundings, see `get_passage`.")
+    title: str
+    authors: list[str]
+    position: PositionShown
+
+
+class KnowledgeResult(BaseModel):
+    id: str
+    score: float = Field(ge=0, le=1, description="Comparable within one answer, and about as a cosine is.")
+    type: Literal["chunk", "extraction"]
+    extraction_type: str | None = Field(None, description="Of an extraction: `decision`, `warning` ...")
+    content: str
+    topics: list[str]
+    source: Attribution
+
+
+class KnowledgeMetadata(BaseModel):
+    query: str
+    sources_cited: list[str] = Field(description="Titles of the sources of the results, each once.")
+    result_count: int
+    search_type: SearchType = Field(description="What really ran.")
+    took_ms: float
+    degraded: list[str] = Field(description="The parts that failed, if any did.")
+
+
+class KnowledgeResponse(BaseModel):
+    results: list[KnowledgeResult]
+    metadata: KnowledgeMetadata
+
+
+class SourceShown(BaseModel):
+    source_id: str
+    type: str
+    title: str
+    authors: list[str]
+    topics: list[str]
+    ingested_at: str = Field(description="In ISO 8601.")
+    status: Literal["ingesting", "ready"]
+    chunk_count: int
+    metadata: dict[str, Any]
+
+
+class SourcesShown(BaseModel):
+    sources: list[SourceShown]
+    next_after: str = Field(description="`after` of the next page; empty at the end.")
+
+
+class ChunkShown(BaseModel):
+    chunk_id: str
+    number: int = Field(description="Its place among the chunks of its source, from 0.")
+    content: str
+    position: PositionShown
+    token_count: int
+
+
+class PassageShown(BaseModel):
+    source: SourceShown
+    chunks: list[ChunkShown] = Field(description="In reading order.")
+
+
+def _listed(given: str | list[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)

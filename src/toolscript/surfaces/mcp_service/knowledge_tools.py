@@ -1,0 +1,71 @@
+"""The tools of the library: each is a question to it, and the same answer that HTTP gives."""
+
+from toolscript.model.items import JsonObject
+from toolscript.model.knowledge import MOST_NEIGHBOURS, MOST_SOURCES, KnowledgeQuery, PassageQuery, SourcesQuery
+from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.model.servers import CallResult
+from toolscript.model.tenancy import Scope, Visitor
+from toolscript.surfaces.mcp.answers import result
+from toolscript.surfaces.mcp.argument_reading import require_known, text, text_or_texts, truth, whole
+from toolscript.surfaces.mcp_service.knowledge_definitions import (
+    DEFAULT_LIMIT,
+    DEFAULT_SOURCES,
+    DEFINITIONS,
+    GET_PASSAGE,
+    GET_SOURCE,
+    LIST_SOURCES,
+    MOST_RESULTS,
+    SEARCH_KNOWLEDGE,
+)
+from toolscript.surfaces.mcp_service.knowledge_text import knowledge_text, passage_text, source_text, sources_text
+from toolscript.surfaces.mcp_service.parts import AsksLibrary, ServiceTool
+
+
+def knowledge_tools(library: AsksLibrary) -> list[ServiceTool]:
+    async def search(_: Visitor, given: JsonObject) -> CallResult:
+        answer = await library.search(_query(given))
+        return result(knowledge_text(answer), knowledge_json(answer))
+
+    async def passage(_: Visitor, given: JsonObject) -> CallResult:
+        answer = await library.passage(_passage(given))
+        return result(passage_text(answer), passage_json(answer))
+
+    async def source(_: Visitor, given: JsonObject) -> CallResult:
+        require_known(GET_SOURCE, given, ("source_id",))
+        found = await library.source(text(given, "source_id"))
+        return result(source_text(found), source_json(found))
+
+    async def sources(_: Visitor, given: JsonObject) -> CallResult:
+        answer = await library.sources(_sources(given))
+        return result(sources_text(answer), sources_json(answer))
+
+    calls = {SEARCH_KNOWLEDGE: search, GET_PASSAGE: passage, GET_SOURCE: source, LIST_SOURCES: sources}
+    return [ServiceTool(DEFINITIONS[name], Scope.KNOWLEDGE_READ, call) for name, call in calls.items()]
+
+
+def _query(given: JsonObject) -> KnowledgeQuery:
+    require_known(SEARCH_KNOWLEDGE, given, ("query", "limit", "type", "topics", "source_id", "include_both"))
+    return KnowledgeQuery(
+        text(given, "query"),
+        whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
+        text_or_texts(given, "type"),
+        text_or_texts(given, "topics"),
+        text_or_texts(given, "source_id"),
+        both=truth(given, "include_both"),
+    )
+
+
+def _passage(given: JsonObject) -> PassageQuery:
+    require_known(GET_PASSAGE, given, ("chunk_id", "before", "after"))
+    before, after = (whole(given, name, 1, 0, MOST_NEIGHBOURS) for name in ("before", "after"))
+    return PassageQuery(text(given, "chunk_id"), before, after)
+
+
+def _sources(given: JsonObject) -> SourcesQuery:
+    require_known(LIST_SOURCES, given, ("limit", "after", "type", "topics"))
+    return SourcesQuery(
+        whole(given, "limit", DEFAULT_SOURCES, 1, MOST_SOURCES),
+        text(given, "after", ""),
+        text_or_texts(given, "type"),
+        text_or_texts(given, "topics"),
+    )

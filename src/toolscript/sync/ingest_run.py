@@ -1,0 +1,145 @@
+"""Many files into the library, a few at once. What another run is at work on is tried again at the end."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from toolscript.errors import Conflict, Rejected, ToolscriptError
+from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.ports import LibraryWriter
+from toolscript.sync.ingest import FileIngest, FoundFile
+from toolscript.sync.ingest_report import IngestReport, OnResult
+
+FILES_AT_ONCE = 4
+LOOKED_UP_AT_ONCE = 256
+# One file that an engine refuses is that file's fault; so many in a row are the engine's.
+MOST_REFUSED_IN_A_ROW = 10
+# A run that was killed has its sources for so many leases at the most.
+PATIENT_LEASES = 1.5
+GO_ON = "run the same command again: it goes on where it ended"
+
+
+def unheard(_: IngestResult) -> None:
+    """For results that nobody waits for."""
+
+
+@dataclass
+class Telling:
+    """Who is told how far it has come."""
+
+    on_result: OnResult = unheard
+    on_progress: OnProgress = silent
+    report: IngestReport = field(default_factory=IngestReport)
+    total: int | None = None
+    chunks: int = 0
+
+    def tell(self, result: IngestResult) -> None:
+        self.report.add(result)
+        self.on_result(result)
+        self.on_progress(Progress("files", self.report.done, self.total))
+
+    def count_chunks(self, count: int) -> None:
+        self.chunks += count
+        self.on_progress(Progress("chunks", self.chunks))
+
+
+class IngestRun:
+    def __init__(
+        self,
+        ingest: FileIngest,
+        writer: LibraryWriter,
+        telling: Telling,
+        *,
+        lease_seconds: float,
+        at_once: int = FILES_AT_ONCE,
+        dry: bool = False,
+    ) -> None:
+        self._ingest = ingest
+        self._writer = writer
+        self._telling = telling
+        self._lease_seconds = lease_seconds
+        self._at_once = at_once
+        self._dry = dry
+        self._refused = 0
+        self._busy: list[FoundFile] = []
+
+    async def run(self, files: Iterable[FoundFile | IngestResult]) -> None:
+        """Of files, and of what became of others. An engine that fails ends it; what was done stays done."""
+        try:
+            await self._take(files)
+            await self._come_back()
+        except ToolscriptError as error:
+            error.hint = f"{error.hint}; then {GO_ON}" if error.hint else GO_ON
+            raise
+
+    async def _take(self, files: Iterable[FoundFile | IngestResult]) -> None:
+        queue: _Waiting = asyncio.Queue(2 * self._at_once)
+
+        async def work() -> None:
+            while (waiting := await queue.get()) is not None:
+                await self._one(*waiting)
+
+        await _all_or_none([lambda: self._offer(files, queue), *[work] * self._at_once])
+
+    async def _offer(self, files: Iterable[FoundFile | IngestResult], queue: "_Waiting") -> None:
+        async for page in _pages(files):
+            for result in page:
+                if isinstance(result, IngestResult):
+                    self._telling.tell(result)
+            found = [file for file in page if isinstance(file, FoundFile)]
+            known = await self._writer.known([file.name for file in found])
+            for file in found:
+                await queue.put((file, known.get(file.name)))
+        for _ in range(self._at_once):
+            await queue.put(None)
+
+    async def _one(self, file: FoundFile, known: KnownSource | None) -> None:
+        try:
+            result = await self._ingest.ingest(file, known, dry=self._dry)
+        except Conflict:
+            self._busy.append(file)
+            return
+        except Rejected as error:
+            self._refused += 1
+            if self._refused >= MOST_REFUSED_IN_A_ROW:
+                raise
+            result = IngestResult(file.name, IngestOutcome.SKIPPED, problem=error.message)
+        else:
+            self._refused = 0
+        self._telling.tell(result)
+
+    async def _come_back(self) -> None:
+        """To what others have: they may have died with it."""
+        ends_at = time.monotonic() + PATIENT_LEASES * self._lease_seconds
+        while self._busy and time.monotonic() < ends_at:
+            await asyncio.sleep(min(1.0, self._lease_seconds / 4))
+            busy, self._busy = self._busy, []
+            await self._take(busy)
+        for file in self._busy:
+            problem = "another run is at work on it"
+            self._telling.tell(IngestResult(file.name, IngestOutcome.SKIPPED, problem=problem))
+
+
+_Waiting = asyncio.Queue[tuple[FoundFile, KnownSource | None] | None]
+
+
+async def _pages(files: Iterable[FoundFile | IngestResult]) -> AsyncIterator[list[FoundFile | IngestResult]]:
+    """On a thread: a folder may lie on a disk that is far away."""
+    rest = iter(files)
+    while page := await asyncio.to_thread(lambda: list(islice(rest, LOOKED_UP_AT_ONCE))):
+        yield page
+
+
+async def _all_or_none(works: Sequence[Callable[[], Coroutine[None, None, None]]]) -> None:
+    """All at once; the first that fails ends the others, and is what went wrong."""
+    tasks = [asyncio.create_task(work()) for work in works]
+    try:
+        for done in asyncio.as_completed(tasks):
+            await done
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,143 @@
+"""Builds both indexes of a library from the library alone: for another model, or because they were lost.
+
+Searches go on with the live ones until the new ones are complete. What is there already is not embedded again, so
+that whoever was killed goes on. Sources are claimed one by one, as ingesting does: a run of either kind goes on
+beside this one.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from toolscript.errors import Conflict
+from toolscript.model.ingest import KnownSource
+from toolscript.model.library import Chunk, Source, SourceStatus, chunk_of_point, extraction_of_point, point_of
+from toolscript.model.progress import OnProgress, Progress, silent
+from toolscript.ports import Index
+from toolscript.sync.ingest import BATCH, LEASE_SECONDS
+from toolscript.sync.ingest_recipe import recipe_read
+from toolscript.sync.ingest_run import PATIENT_LEASES
+from toolscript.sync.library_indexes import LibraryIndexes
+from toolscript.sync.source_claim import SourceClaim, claimed
+from toolscript.sync.source_writing import Shelves, SourceWriting
+
+PAGE = 100
+SWEPT_AT_ONCE = 500
+# Others may be ingesting for the live index meanwhile; the last round comes when nobody can any more.
+MOST_ROUNDS = 5
+
+Read = Callable[[Sequence[str]], Awaitable[Mapping[str, object]]]
+
+
+@dataclass(frozen=True)
+class Reindexed:
+    """`swept` points were of nothing that the library has; `left` sources were never free."""
+
+    live: str
+    previous: str
+    sources: int
+    points: int
+    swept: int
+    left: int
+
+
+class LibraryReindex:
+    def __init__(
+        self,
+        shelves: Shelves,
+        indexes: LibraryIndexes,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        on_progress: OnProgress = silent,
+    ) -> None:
+        """The shelves have the indexes that are to be built."""
+        self._shelves = shelves
+        self._indexes = indexes
+        self._lease_seconds = lease_seconds
+        self._on_progress = on_progress
+        self._points = 0
+        self._sources = 0
+
+    async def run(self) -> Reindexed:
+        fingerprint, previous = self._shelves.fingerprint, await self._indexes.live()
+        for _ in range(MOST_ROUNDS):
+            before = self._points
+            await self._round()
+            if self._points == before:
+                break
+        await self._indexes.make_live(fingerprint)
+        # What was ingested for the index before, until it was no longer the live one.
+        left = await self._round(patient=True)
+        reader = self._shelves.reader
+        swept = await _sweep(self._shelves.chunks, reader.chunks, chunk_of_point)
+        swept += await _sweep(self._shelves.extractions, reader.extractions, extraction_of_point)
+        replaced = "" if previous in (None, fingerprint) else previous or ""
+        return Reindexed(fingerprint, replaced, self._sources, self._points, swept, left)
+
+    async def _round(self, *, patient: bool = False) -> int:
+        """Every source once; answers how many were never free. The patient wait for those that others have."""
+        busy = [source async for source in self._sources_in_order() if not await self._index(source.path)]
+        ends_at = time.monotonic() + PATIENT_LEASES * self._lease_seconds
+        while patient and busy and time.monotonic() < ends_at:
+            await asyncio.sleep(min(1.0, self._lease_seconds / 4))
+            busy = [source for source in busy if not await self._index(source.path)]
+        return len(busy)
+
+    async def _sources_in_order(self) -> AsyncIterator[Source]:
+        after, done = "", 0
+        while page := await self._shelves.reader.source_page(after, PAGE):
+            for source in page:
+                yield source
+                done += 1
+                self._sources = max(self._sources, done)
+                self._on_progress(Progress("sources", done))
+            after = page[-1].id
+
+    async def _index(self, path: str) -> bool:
+        """False while another run has it. What that run left half done is indexed as it is, and stays so."""
+        known = (await self._shelves.writer.known([path])).get(path)
+        if known is None:
+            return True
+        try:
+            async with claimed(self._shelves.writer, known.source, self._lease_seconds) as claim:
+                await self._index_claimed(known, claim)
+        except Conflict:
+            return False
+        return True
+
+    async def _index_claimed(self, known: KnownSource, claim: SourceClaim) -> None:
+        writing = SourceWriting(self._shelves, claim, await self._shelves.writer.marks(known.source.id))
+        ids = list(writing.stored)
+        for at in range(0, len(ids), BATCH):
+            chunks = list((await self._shelves.reader.chunks(ids[at : at + BATCH])).values())
+            written = await writing.index(known.source, chunks, missing=await self._missing(chunks))
+            self._points += len(written)
+            self._on_progress(Progress("chunks indexed", self._points))
+        if known.source.status is SourceStatus.READY:
+            recipe = replace(recipe_read(known.recipe), index=self._shelves.fingerprint)
+            await claim.finish(known.source, known.content_hash, str(recipe))
+
+    async def _missing(self, chunks: Sequence[Chunk]) -> set[str]:
+        """Chunks that lack a point, their own or that of an extraction, whatever is marked."""
+        owners = {point_of(chunk.id): chunk.id for chunk in chunks}
+        of_extractions = {
+            point_of(one.id): one.chunk_id
+            for one in await self._shelves.writer.extractions_of([chunk.id for chunk in chunks])
+        }
+        there = await self._shelves.chunks.fields(list(owners), ["source_id"])
+        extracted = await self._shelves.extractions.fields(list(of_extractions), ["source_id"])
+        lacking = [id_ for point, id_ in owners.items() if point not in there]
+        return {*lacking, *(id_ for point, id_ in of_extractions.items() if point not in extracted)}
+
+
+async def _sweep(index: Index, read: Read, id_of: Callable[[int], str]) -> int:
+    """Points of what has left the library while two indexes were being written."""
+    after, swept = -1, 0
+    while page := await index.scan(after, SWEPT_AT_ONCE):
+        kept = await read([id_of(point.id) for point in page])
+        gone = [point for point in page if id_of(point.id) not in kept]
+        if gone:
+            await index.remove(gone)
+        swept, after = swept + len(gone), page[-1].id
+    return swept

@@ -1,0 +1,180 @@
+"""What every library promises to whoever reads it, and what is stored to whoever writes it."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.contracts.library_scenes import MINUTE, RUN, Shelf, a_chunk, a_source, an_extraction
+from toolscript.errors import InvalidRequest
+from toolscript.model.ingest import ChunkMark
+from toolscript.model.library import Chunk, Extraction, Position, Source, SourceStatus, source_id
+
+pytestmark = [pytest.mark.requirement("KN-001"), pytest.mark.requirement("KN-005")]
+
+NO_IDS = ["", "tea", "f" * 23, "F" * 24, "f" * 25, "$where", "{}", "é" * 24, "0" * 23 + "\n"]
+
+
+async def test_an_empty_library_is_ready_and_has_nothing(shelf: Shelf) -> None:
+    await shelf.reader.ready()
+    assert await shelf.reader.sources([a_source().id]) == {}
+    assert await shelf.reader.chunks([a_chunk(0).id]) == {}
+    assert await shelf.reader.extractions([an_extraction(a_chunk(0)).id]) == {}
+    assert await shelf.reader.source_page("", 10) == []
+    assert await shelf.reader.passage(a_source().id, 0, 10) == []
+    assert await shelf.writer.known([a_source().path]) == {}
+    assert await shelf.writer.known_under("/", "", 10) == []
+    assert await shelf.writer.marks(a_source().id) == {}
+    assert await shelf.writer.extractions_of([a_chunk(0).id]) == []
+    assert await shelf.writer.chunk_page("", 10) == []
+    assert await shelf.writer.extraction_page("", 10) == []
+
+
+async def test_preparing_twice_does_no_harm(shelf: Shelf) -> None:
+    source = await shelf.holds(a_source())
+    await shelf.writer.prepare()
+    assert await shelf.reader.sources([source.id]) == {source.id: source}
+
+
+async def test_what_is_stored_is_read_again_to_the_last_field(shelf: Shelf) -> None:
+    source = replace(
+        a_source("/books/ü %41 $.md"),
+        authors=("Ada", "李"),
+        metadata={"pages": 12, "ratio": 0.5, "draft": False, "isbn": None, "tags": ["a", {"b": [1]}]},
+        chunk_count=2,
+    )
+    chunk = replace(a_chunk(0, source), content="Line\n\twith \0, 茶 and \U0001f375", token_count=1 << 40)
+    bare = Chunk("63686e6b" + "0" * 16, source.id, 1, "bare", Position())
+    extraction = an_extraction(chunk)
+    assert await shelf.holds(source) == source
+    await shelf.writer.put_chunks([chunk, bare])
+    await shelf.writer.put_extractions("recipe", {chunk.id: [extraction]})
+    assert await shelf.reader.chunks([chunk.id, bare.id]) == {chunk.id: chunk, bare.id: bare}
+    assert await shelf.reader.extractions([extraction.id]) == {extraction.id: extraction}
+
+
+async def test_names_of_fields_can_be_anything(shelf: Shelf) -> None:
+    names = {"a.b": 1, "$set": {"$where": "1"}, "%2E": 2, "%": 3, "with\0zero": 4, "é": 5, "": 6, "_id": 7}
+    odd = replace(a_source(), metadata=names)
+    extraction = replace(an_extraction(a_chunk(0)), content={"$inc": "x", "a.b": "y", "title": "$title"})
+    assert (await shelf.holds(odd)).metadata == names
+    await shelf.writer.put_extractions("recipe", {a_chunk(0).id: [extraction]})
+    assert await shelf.reader.extractions([extraction.id]) == {extraction.id: extraction}
+
+
+async def test_of_many_ids_those_are_found_that_are_there_and_what_is_no_id_is_nobodys(shelf: Shelf) -> None:
+    source = await shelf.holds(a_source())
+    chunks = [a_chunk(number) for number in range(3)]
+    await shelf.writer.put_chunks(chunks)
+    absent = [a_chunk(number, text=f"never stored {number}").id for number in range(1200)]
+    asked = [*NO_IDS, *absent, *(chunk.id for chunk in chunks), chunks[0].id]
+    assert await shelf.reader.chunks(asked) == {chunk.id: chunk for chunk in chunks}
+    assert await shelf.reader.sources([*NO_IDS, source.id]) == {source.id: source}
+    assert await shelf.reader.extractions(NO_IDS) == {}
+    assert await shelf.reader.passage("$ne", 0, 9) == []
+    assert await shelf.writer.marks("") == {}
+
+
+async def test_batches_of_any_size_are_stored_read_and_removed(shelf: Shelf) -> None:
+    many = {chunk.id: chunk for chunk in (a_chunk(number) for number in range(600))}
+    await shelf.writer.put_chunks(list(many.values()))
+    await shelf.writer.mark_indexed(dict.fromkeys(many, "point"))
+    assert await shelf.reader.chunks(list(many)) == many
+    assert await shelf.writer.marks(a_source().id) == dict.fromkeys(many, ChunkMark("point"))
+    await shelf.writer.remove_chunks(list(many))
+    assert await shelf.reader.chunks(list(many)) == {}
+    for nothing in (shelf.writer.put_chunks([]), shelf.writer.mark_indexed({}), shelf.writer.remove_chunks([])):
+        await nothing
+    assert await shelf.writer.known([]) == {}
+    assert await shelf.writer.extractions_of([]) == []
+    await shelf.writer.put_extractions("recipe", {})
+
+
+async def test_sources_come_in_order_of_id_page_by_page(shelf: Shelf) -> None:
+    ids = sorted([(await shelf.holds(a_source(f"/books/{number}.md"))).id for number in range(7)])
+    seen: list[str] = []
+    while page := await shelf.reader.source_page(seen[-1] if seen else "", 3):
+        assert len(page) == min(3, len(ids) - len(seen))
+        seen += [source.id for source in page]
+    assert seen == ids
+    assert await shelf.reader.source_page("", 0) == []
+
+
+async def test_a_page_of_sources_holds_those_of_one_type_and_with_one_topic(shelf: Shelf) -> None:
+    wanted = {
+        "book of tea": a_source("/1", type_="book", topics=("tea", "water")),
+        "paper of tea": a_source("/2", type_="paper", topics=("tea",)),
+        "book of wine": a_source("/3", type_="book", topics=("wine",)),
+        "note": a_source("/4", type_="note", topics=()),
+    }
+    for source in wanted.values():
+        await shelf.holds(source)
+    names = {source.id: name for name, source in wanted.items()}
+
+    async def found(types: list[str], topics: list[str]) -> set[str]:
+        return {names[source.id] for source in await shelf.reader.source_page("", 10, types, topics)}
+
+    assert await found([], []) == {*wanted}
+    assert await found(["book"], []) == {"book of tea", "book of wine"}
+    assert await found(["book", "paper"], ["tea", "water"]) == {"book of tea", "paper of tea"}
+    assert await found([], ["wine"]) == {"book of wine"}
+    assert await found(["note"], ["tea"]) == await found(["$exists"], []) == set()
+
+
+async def test_a_page_after_something_that_is_no_id_is_refused(shelf: Shelf) -> None:
+    for ask in (shelf.reader.source_page, shelf.writer.chunk_page, shelf.writer.extraction_page):
+        with pytest.raises(InvalidRequest, match="after"):
+            await ask("no id", 10)
+
+
+async def test_a_passage_is_the_chunks_of_its_source_in_reading_order(shelf: Shelf) -> None:
+    chunks = [a_chunk(number) for number in range(12)]
+    await shelf.writer.put_chunks([*reversed(chunks), a_chunk(3, a_source("/other"))])
+    assert await shelf.reader.passage(a_source().id, 2, 4) == chunks[2:5]
+    assert await shelf.reader.passage(a_source().id, 10, 99) == chunks[10:]
+    assert await shelf.reader.passage(a_source().id, -5, 0) == chunks[:1]
+    assert await shelf.reader.passage(a_source().id, 4, 2) == []
+
+
+async def test_all_chunks_and_extractions_can_be_walked_in_order_of_id(shelf: Shelf) -> None:
+    chunks = [a_chunk(number, a_source(f"/{number % 2}")) for number in range(8)]
+    extractions = [an_extraction(chunk, number) for chunk in chunks[:3] for number in range(2)]
+    await shelf.writer.put_chunks(chunks)
+    await shelf.writer.put_extractions(
+        "recipe", {chunk.id: [one for one in extractions if one.chunk_id == chunk.id] for chunk in chunks}
+    )
+    walked: list[Chunk] = []
+    while page := await shelf.writer.chunk_page(walked[-1].id if walked else "", 3):
+        walked += page
+    assert walked == sorted(chunks, key=lambda chunk: chunk.id)
+    seen: list[Extraction] = []
+    while found := await shelf.writer.extraction_page(seen[-1].id if seen else "", 4):
+        seen += found
+    assert seen == sorted(extractions, key=lambda one: one.id)
+    assert await shelf.writer.chunk_page("", 0) == await shelf.writer.extraction_page("", 0) == []
+
+
+async def test_a_source_that_is_finished_again_is_what_it_is_now(shelf: Shelf) -> None:
+    first = await shelf.holds(replace(a_source(), metadata={"pages": 3, "draft": True}))
+    again = Source(first.id, "paper", "Another title", first.path, metadata={"pages": 4}, chunk_count=9)
+    assert await shelf.holds(again) == again
+    known = (await shelf.writer.known([first.path]))[first.path]
+    assert (known.source, known.content_hash, known.recipe) == (again, "hash", "recipe")
+
+
+async def test_a_source_that_was_removed_is_new_the_next_time(shelf: Shelf) -> None:
+    source = await shelf.holds(a_source())
+    await shelf.writer.remove_source(source.id)
+    await shelf.writer.remove_source(source.id)
+    assert await shelf.reader.sources([source.id]) == {}
+    assert await shelf.writer.known([source.path]) == {}
+    renamed = replace(source, title="Another title")
+    assert await shelf.writer.claim(renamed, RUN, MINUTE)
+    known = (await shelf.writer.known([source.path]))[source.path]
+    assert (known.source, known.content_hash) == (replace(renamed, status=SourceStatus.INGESTING), "")
+
+
+async def test_a_path_names_one_source(shelf: Shelf) -> None:
+    stored = [await shelf.holds(a_source(path)) for path in ("/a", "/a/", "/A", "/a/b", "/á", "/a\u0301")]
+    found = await shelf.writer.known([source.path for source in stored] + ["/b", "$ne"])
+    assert {path: known.source for path, known in found.items()} == {source.path: source for source in stored}
+    assert len({source_id(source.path) for source in stored}) == len(stored)

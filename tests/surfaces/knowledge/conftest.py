@@ -1,0 +1,42 @@
+"""The routes of a small library, for a public that may read it."""
+
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+from fastapi import FastAPI
+
+from tests.search.knowledge.conftest import filled
+from tests.search.knowledge.scenes import Shelf, open_shelf
+from tests.surfaces.documents.scenes import Client, client_of
+from toolscript.model.tenancy import Caller, Scope, Tenant
+from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.knowledge import KnowledgeRoutes
+from toolscript.surfaces.http.visitors import visitors_of
+from toolscript.testing import MemoryIndexes
+from toolscript.testing.callers import MemoryCallers
+from toolscript.testing.request_budget import MemoryRequestBudget
+
+NARROW = Caller(Tenant("acme"), scopes=frozenset({"documents:read"}))
+READER = Caller(Tenant("acme"), scopes=frozenset({"knowledge:read"}))
+
+
+@pytest.fixture
+async def memory_shelf() -> Shelf:
+    two = MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False)
+    return await filled(await open_shelf(*two))
+
+
+def app_of(shelf: Shelf | None, *, public: frozenset[Scope] = frozenset(Scope), a_minute: int = 0) -> FastAPI:
+    callers = MemoryCallers({"narrow": NARROW, "reader": READER})
+    budget = MemoryRequestBudget(lambda: 30.0)
+    visitor = visitors_of(callers, budget, public_scopes=public, public_requests_per_minute=a_minute)
+    nothing = cast("Any", None)
+    routes = KnowledgeRoutes(shelf.search if shelf else None, visitor)
+    return create_app(nothing, nothing, nothing, nothing, nothing, knowledge=routes)
+
+
+@pytest.fixture
+async def api(memory_shelf: Shelf) -> AsyncIterator[Client]:
+    async with client_of(app_of(memory_shelf), "") as client:
+        yield client
