@@ -17,8 +17,6 @@ class Requirement:
     missing: str = ""
 
 
-KNOWLEDGE = "knowledge search is not built yet"
-
 ALL = (
     # Tool search
     Requirement(
@@ -86,12 +84,12 @@ ALL = (
     Requirement("DOC-006", "A tenant can put and delete documents in bulk"),
     Requirement("DOC-007", "Reranking, cursors, streaming, telemetry, plans and a query log"),
     # Knowledge
-    Requirement("KN-001", "Chunks and extractions are searched at once and merged", deferred=KNOWLEDGE),
-    Requirement("KN-002", "Knowledge search is public, rate limited and fast", deferred=KNOWLEDGE),
-    Requirement("KN-003", "HTTP and MCP share one knowledge search", deferred=KNOWLEDGE),
-    Requirement("KN-004", "The serving process can only read the library", deferred=KNOWLEDGE),
-    Requirement("KN-005", "Ingest can be stopped, resumed and repeated", deferred=KNOWLEDGE),
-    Requirement("KN-006", "MiniLM by default, and filters by type and topics", deferred=KNOWLEDGE),
+    Requirement("KN-001", "Chunks and extractions are searched at once and merged"),
+    Requirement("KN-002", "Knowledge search is public, rate limited and fast"),
+    Requirement("KN-003", "HTTP and MCP share one knowledge search"),
+    Requirement("KN-004", "The serving process can only read the library"),
+    Requirement("KN-005", "Ingest can be stopped, resumed and repeated"),
+    Requirement("KN-006", "MiniLM by default, and filters by type and topics"),
     # Gateway
     Requirement("TS-001", "A configuration file names MCP servers, with variables filled in"),
     Requirement("TS-002", "`toolscript search` on the command line"),

@@ -1,6 +1,7 @@
 """What is shown of hits: their text, and where it stands. One read of each kind of thing, for all hits at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from toolscript.model.knowledge import CHUNK, EXTRACTION, KnowledgeHit
 from toolscript.model.library import Chunk, Extraction, Source, is_extraction
@@ -10,13 +11,13 @@ from toolscript.search.knowledge.ordering import Placed
 MORE = 4
 
 
-async def first_hits(library: LibraryReader, order: Sequence[Placed], limit: int) -> list[KnowledgeHit]:
+async def first_hits(library: LibraryReader, order: Iterable[Placed], limit: int) -> list[KnowledgeHit]:
     """The first that are still there. Where some have left, the next take their places."""
     hits: list[KnowledgeHit] = []
-    rest, at_once = order, limit
-    while rest and len(hits) < limit:
-        hits += await _hits(library, rest[:at_once])
-        rest, at_once = rest[at_once:], at_once * MORE
+    rest, at_once = iter(order), limit
+    while len(hits) < limit and (following := list(islice(rest, at_once))):
+        hits += await _hits(library, following)
+        at_once *= MORE
     return hits[:limit]
 
 

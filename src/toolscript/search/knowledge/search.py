@@ -56,7 +56,7 @@ class KnowledgeSearch:
         retrieval = self._opened or await self._open()
         retrieved = await retrieval.retrieve(attempt, query)
         order = ordered(retrieved.arms, retrieved.best_words)
-        shown = order if query.both else list(without_kin(order))
+        shown = order if query.both else without_kin(order)
         hits = await first_hits(self._library, shown, query.limit)
         return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
 
