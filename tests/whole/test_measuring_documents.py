@@ -1,5 +1,6 @@
 """`eval documents` and `bench documents`: each in a collection of its own, which is gone afterwards."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Installation
-from tests.whole.commands import run
+from tests.whole.commands import run, run_here
 from toolscript.adapters import qdrant
+from toolscript.service.bench_documents_points import remove_documents
 from toolscript.settings import Settings
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-FEW = ("--passages", "2000", "--tenants", "30", "--count", "10")
+PASSAGES = 1_000
+FEW = ("--passages", str(PASSAGES), "--tenants", "30", "--count", "2")
 TABLES = {
     "collection",
     "against the bare engine",
@@ -24,53 +27,60 @@ TABLES = {
 }
 
 
-async def collections(engines: Settings, prefix: str) -> Sequence[str]:
+def collections(engines: Settings, prefix: str) -> Sequence[str]:
     from qdrant_client import grpc as wire
 
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-        found = await connected.collections.List(wire.ListCollectionsRequest())
-    return [one.name for one in found.collections if one.name.startswith(prefix)]
+    async def listed() -> wire.ListCollectionsResponse:
+        async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+            return await connected.collections.List(wire.ListCollectionsRequest())
+
+    return [one.name for one in asyncio.run(listed()).collections if one.name.startswith(prefix)]
+
+
+def remove(engines: Settings, name: str) -> None:
+    async def removed() -> None:
+        async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+            await remove_documents(connected, name)
+
+    asyncio.run(removed())
 
 
 @pytest.mark.requirement("DOC-001", "DOC-006")
-async def test_a_judged_set_is_put_and_asked_over_the_api_in_all_five_ways(
+def test_a_judged_set_is_put_and_asked_over_the_api_in_all_five_ways(
     installation: Installation, engines: Settings, tmp_path: Path
 ) -> None:
     mine = {**installation.environment, "TOOLSCRIPT_DATA_DIR": str(tmp_path)}
-    before = await collections(engines, "eval_documents_")
+    before = collections(engines, "eval_documents_")
     report = tmp_path / "report.json"
-    arguments = ("eval", "documents", "--dataset", str(GOLDEN), "--count", "30", "--out", str(report))
-    told = run(mine, *arguments).stdout
+    arguments = ("eval", "documents", "--dataset", str(GOLDEN), "--count", "15", "--out", str(report))
+    told = run_here(mine, *arguments).stdout
     ways = ["our ranking", "semantic", "keyword", "hybrid rrf", "hybrid zscore"]
     assert [line.strip() for line in told.splitlines() if "our ranking less" in line]
     systems = json.loads(report.read_text("utf-8"))["systems"]
     assert [one["system"] for one in systems] == ways
     assert all(0.4 < one["measures"]["ndcg@10"]["value"] <= 1 for one in systems)
-    assert set(await collections(engines, "eval_documents_")) <= set(before)
-    again = run(mine, *arguments[:-2], "--compare", str(report), "--json")
+    assert set(collections(engines, "eval_documents_")) <= set(before)
+    again = run_here(mine, *arguments[:-2], "--compare", str(report), "--json")
     assert next(one["measure"] for one in json.loads(again.stdout)["compared"]) == "ndcg@10"
 
 
 @pytest.mark.requirement("DOC-003")
-async def test_a_bench_of_many_tenants_measures_and_leaves_nothing_but_what_it_is_told_to_keep(
+def test_a_bench_of_many_tenants_measures_and_leaves_nothing_but_what_it_is_told_to_keep(
     installation: Installation, engines: Settings
 ) -> None:
     mine = installation.environment
     kept = json.loads(run(mine, "bench", "documents", *FEW, "--keep", "--json").stdout)
     assert set(kept) == TABLES
     name = kept["kept"][0]["kept"]
-    assert kept["collection"][-1]["passages"] == 2_000
+    assert kept["collection"][-1]["passages"] == PASSAGES
     compared = {(row["tenants"], row["search"]) for row in kept["against the bare engine"]}
     assert {("any tenant", "hybrid"), ("biggest", "keyword, 1 of 2"), ("tiny", "semantic")} <= compared
     assert all(row["recall@10"] > 0.9 for row in kept["recall of the dense arm"])
-    (collection,) = await collections(engines, name)
-    used = run(mine, "bench", "documents", *FEW, "--use", name)
+    (collection,) = collections(engines, name)
+    used = run_here(mine, "bench", "documents", *FEW, "--use", name)
     assert "against the bare engine" in used.stdout
-    assert await collections(engines, name) == [collection]
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-        from toolscript.service.bench_documents_points import remove_documents
-
-        await remove_documents(connected, name)
-    refused = run(mine, "bench", "documents", *FEW, "--use", name, code=2)
+    assert collections(engines, name) == [collection]
+    remove(engines, name)
+    refused = run_here(mine, "bench", "documents", *FEW, "--use", name, code=2)
     assert "no earlier run has kept" in refused.stderr
-    assert await collections(engines, name) == []
+    assert collections(engines, name) == []

@@ -5,9 +5,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+from toolscript.errors import SetupError
+
 QUIET_MS, PATIENCE_MS, LOOK_MS = 200, 2_000, 200
 # So many that looking at everything is quicker than looking at each.
 MOST_NAMED = 10_000
+NO_WATCH = "allow more (fs.inotify.max_user_watches), or run the command without --watch now and then"
 
 
 class FolderChanges:
@@ -16,11 +19,14 @@ class FolderChanges:
     def __init__(self) -> None:
         self._changed: dict[str, None] = {}
         self._news = asyncio.Event()
+        self._failure = ""
 
     async def next(self) -> list[str]:
         """Paths that are there or were; an empty list: too many to name."""
         await self._news.wait()
         self._news.clear()
+        if self._failure:
+            raise SetupError(f"the folders cannot be watched: {self._failure}", hint=NO_WATCH)
         changed, self._changed = list(self._changed), {}
         return changed if len(changed) <= MOST_NAMED else []
 
@@ -28,12 +34,16 @@ class FolderChanges:
         self._changed |= dict.fromkeys(paths[: MOST_NAMED + 1 - len(self._changed)])
         self._news.set()
 
+    def fail(self, reason: str) -> None:
+        self._failure = reason
+        self._news.set()
+
 
 @asynccontextmanager
 async def watched(paths: Sequence[str]) -> AsyncIterator[FolderChanges]:
     """Folders with all that is in them, and single files. Entered when nothing that happens is missed any more."""
-    folders = [path for path in paths if Path(path).is_dir()]
-    files = frozenset(path for path in paths if path not in folders)
+    folders = await asyncio.to_thread(lambda: [path for path in paths if Path(path).is_dir()])
+    files = frozenset(paths) - {*folders}
     # A file that is replaced is another one: only its folder hears of both.
     beside = sorted({Path(path).parent.as_posix() for path in files})
     changes = FolderChanges()
@@ -58,12 +68,19 @@ class _Watch:
         self.begun = asyncio.Event()
 
     async def run(self) -> None:
-        async with aclosing(self._told()) as told:
-            async for paths in told:
-                self.begun.set()
-                wanted = sorted(paths if self._only is None else paths & self._only)
-                if wanted:
-                    self._changes.note(wanted)
+        try:
+            async with aclosing(self._told()) as told:
+                async for paths in told:
+                    self.begun.set()
+                    self._note(paths)
+        except (OSError, RuntimeError, ImportError) as error:
+            self._changes.fail(str(error))
+            self.begun.set()
+
+    def _note(self, paths: set[str]) -> None:
+        wanted = sorted(paths if self._only is None else paths & self._only)
+        if wanted:
+            self._changes.note(wanted)
 
     async def _told(self) -> AsyncGenerator[set[str], None]:
         """Now and then of nothing: whoever hears that knows that it has begun."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from toolscript.errors import ToolscriptError
 from toolscript.ports import DocumentIndex, Embedder, Index
+from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.service.parts import Stores
 from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
 
@@ -51,18 +52,23 @@ class DocumentHealth:
 
 @dataclass(frozen=True)
 class HealthChecks:
+    """`knowledge` None: there is no library, and so nothing to be said of it."""
+
     stores: Stores
     embedder: Embedder
     index: Index
+    knowledge: KnowledgeSearch | None = None
 
     async def check(self) -> Health:
-        embedding, index, live, catalog = await asyncio.gather(
-            _part("embedding", _embeds(self.embedder), needed=False),
-            _part("index", self._index(), needed=True),
-            _part("live index", self._live_index(), needed=False),
-            _part("catalog", self._catalog(), needed=False),
-        )
-        return Health({"embedding": embedding, "index": index, "live_index": live, "catalog": catalog})
+        checks = {
+            "embedding": _part("embedding", _embeds(self.embedder), needed=False),
+            "index": _part("index", self._index(), needed=True),
+            "live_index": _part("live index", self._live_index(), needed=False),
+            "catalog": _part("catalog", self._catalog(), needed=False),
+        }
+        if self.knowledge is not None:
+            checks["library"] = _part("library", self.knowledge.ready(), needed=False)
+        return Health(dict(zip(checks, await asyncio.gather(*checks.values()), strict=True)))
 
     async def _index(self) -> str:
         await self.index.fields([1])

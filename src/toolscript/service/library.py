@@ -1,36 +1,43 @@
-"""Opens the library: to read it for whoever serves, to write it for whoever ingests."""
+"""Opens the library: to read it for whoever serves, to write it for whoever ingests.
+
+One that is down is found out by whoever asks it first.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from toolscript.adapters import mongo
 from toolscript.errors import SetupError
 from toolscript.ports import LibraryReader, LibraryWriter
 from toolscript.settings import Settings
 
 
 @asynccontextmanager
-async def open_reader(settings: Settings) -> AsyncIterator[LibraryReader | None]:
-    """None where the installation has no library. One that is down is found out by whoever asks it."""
+async def open_reader(settings: Settings) -> AsyncIterator[LibraryReader]:
     url = settings.mongo_url.get_secret_value()
     if not url:
-        yield None
-        return
-    # Imported here: whoever has no library needs no driver for it.
-    from toolscript.adapters import mongo
-
+        raise SetupError(
+            "there is no library to read",
+            hint="set TOOLSCRIPT_MONGO_URL to the address of a MongoDB, with a user that may read there",
+        )
     async with mongo.connect(url, settings.mongo_database) as library:
         yield mongo.MongoLibraryReader(library)
 
 
 @asynccontextmanager
 async def open_writer(settings: Settings) -> AsyncIterator[LibraryWriter]:
+    async with open_both(settings) as (_, writer):
+        yield writer
+
+
+@asynccontextmanager
+async def open_both(settings: Settings) -> AsyncIterator[tuple[LibraryReader, LibraryWriter]]:
+    """Whoever writes looks at what is there, by the same way."""
     url = settings.mongo_writer_url.get_secret_value() or settings.mongo_url.get_secret_value()
     if not url:
         raise SetupError(
             "there is no library to write to",
             hint="set TOOLSCRIPT_MONGO_WRITER_URL to the address of a MongoDB, with a user that may write there",
         )
-    from toolscript.adapters import mongo
-
     async with mongo.connect(url, settings.mongo_database) as library:
-        yield mongo.MongoLibraryWriter(library)
+        yield mongo.MongoLibraryReader(library), mongo.MongoLibraryWriter(library)

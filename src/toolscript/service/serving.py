@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from toolscript.service.documents import cursor_secret, open_routes
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
 from toolscript.service.knowledge import open_knowledge, visitors
+from toolscript.service.mcp import open_mcp
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.processes import bound, in_processes
 from toolscript.service.seeing import figures_folder, ids_for_logs, open_seeing
@@ -31,6 +32,7 @@ from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
 from toolscript.surfaces.logs import configure_logs
+from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
 from toolscript.sync.generations import open_for_reading
 from toolscript.sync.job_runner import JobRunner
 
@@ -80,6 +82,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         open_stores(settings, catalog_needed=False) as stores,
         open_seeing(settings, stores.pool, common.figures) as seeing,
         open_embedder(settings, parallel=cores, headers=seeing.headers) as embedder,
+        open_tenancy(settings, stores.pool) as tenancy,
     ):
         # Measured within the cache: what was remembered has not been embedded.
         measured = seeing.embedder(embedder)
@@ -89,30 +92,35 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         search = ToolSearch(
             cached, opened.items, opened.skills, stores.catalog, deadline_seconds=settings.deadline_seconds
         )
-
-        async def embedder_of_skills() -> Embedder:
-            return embedder
-
-        jobs = PostgresSyncJobs(stores.pool)
+        jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
+        catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (
-            open_tenancy(settings, stores.pool) as tenancy,
             open_routes(settings, stores, tenancy, measured, seeing, common.cursor_secret) as documents,
             open_knowledge(settings, stores.qdrant, cached) as knowledge,
+            open_mcp(settings, ServiceParts(knowledge, catalog, documents), visitor) as mcp_routes,
             JobRunner(jobs).running() as runner,
         ):
             app = create_app(
                 search,
-                skill_management(stores, embedder_of_skills),
+                skill_management(stores, _given(embedder)),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config),
-                Remembered(HealthChecks(stores, embedder, opened.items).check).check,
+                Remembered(HealthChecks(stores, embedder, opened.items, knowledge).check).check,
                 admin_token=settings.admin_token.get_secret_value(),
                 documents=documents,
-                knowledge=KnowledgeRoutes(knowledge, visitors(settings, tenancy, seeing)),
+                knowledge=KnowledgeRoutes(knowledge, visitor),
                 telemetry=seeing.telemetry,
             )
+            app.router.routes.extend(mcp_routes)
             seeing.install(app, settings.admin_token.get_secret_value())
             yield app
+
+
+def _given(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:
+    async def give() -> Embedder:
+        return embedder
+
+    return give
 
 
 async def _warm_up(embedder: Embedder) -> None:

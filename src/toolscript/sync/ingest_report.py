@@ -26,6 +26,7 @@ class IngestReport:
     unextracted: int = 0
     problem: str = ""
     text_usage: TextUsage | None = None
+    was_stopped: bool = False
 
     def add(self, result: IngestResult) -> None:
         self.outcomes[result.outcome] += 1
@@ -42,6 +43,7 @@ class IngestReport:
         usage = self.text_usage
         return {
             **{outcome.value: self.outcomes[outcome] for outcome in IngestOutcome},
+            "stopped": self.was_stopped,
             "chunks": self.chunks,
             "extractions": self.extractions,
             "unextracted": self.unextracted,

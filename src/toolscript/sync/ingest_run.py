@@ -5,12 +5,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Protocol
 
 from toolscript.errors import Conflict, Rejected, ToolscriptError
 from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import LibraryWriter
-from toolscript.sync.ingest import FileIngest, FoundFile
+from toolscript.sync.ingest_look import FoundFile
 from toolscript.sync.ingest_report import IngestReport, OnResult
 
 FILES_AT_ONCE = 4
@@ -46,23 +47,27 @@ class Telling:
         self.on_progress(Progress("chunks", self.chunks))
 
 
+class TakesFile(Protocol):
+    """Ingests one file, or only says what would become of it."""
+
+    async def ingest(self, file: FoundFile, known: KnownSource | None) -> IngestResult: ...
+
+
 class IngestRun:
     def __init__(
         self,
-        ingest: FileIngest,
+        ingest: TakesFile,
         writer: LibraryWriter,
         telling: Telling,
         *,
         lease_seconds: float,
         at_once: int = FILES_AT_ONCE,
-        dry: bool = False,
     ) -> None:
         self._ingest = ingest
         self._writer = writer
         self._telling = telling
         self._lease_seconds = lease_seconds
         self._at_once = at_once
-        self._dry = dry
         self._refused = 0
         self._busy: list[FoundFile] = []
 
@@ -98,7 +103,7 @@ class IngestRun:
 
     async def _one(self, file: FoundFile, known: KnownSource | None) -> None:
         try:
-            result = await self._ingest.ingest(file, known, dry=self._dry)
+            result = await self._ingest.ingest(file, known)
         except Conflict:
             self._busy.append(file)
             return

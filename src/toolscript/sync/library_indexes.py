@@ -40,8 +40,8 @@ class LibraryIndexes:
         await self.extractions.drop(fingerprint)
 
 
-async def open_for_ingest(indexes: LibraryIndexes, card: IndexCard, reader: LibraryReader) -> tuple[Index, Index]:
-    """The live indexes; those of a library without anything in it are made."""
+async def prepare_indexes(indexes: LibraryIndexes, card: IndexCard, reader: LibraryReader) -> None:
+    """They are live and made with this card; those of a library without anything in it are made now."""
     live = await indexes.live()
     if live is None:
         if await reader.source_page("", 1):
@@ -51,7 +51,6 @@ async def open_for_ingest(indexes: LibraryIndexes, card: IndexCard, reader: Libr
         await indexes.create(card)
         await indexes.make_live(card.fingerprint)
     await require_live(indexes, card)
-    return await indexes.open(card)
 
 
 async def require_live(indexes: LibraryIndexes, card: IndexCard) -> None:
@@ -63,9 +62,3 @@ async def require_live(indexes: LibraryIndexes, card: IndexCard) -> None:
             f"or run `{REINDEX}` to build one with this model",
             details={"live": live, "wanted": card.fingerprint, "model": card.model.name},
         )
-
-
-async def require_usable(indexes: LibraryIndexes, card: IndexCard) -> None:
-    """The same for whoever only looks: a library that is still empty will do."""
-    if await indexes.live() is not None:
-        await require_live(indexes, card)

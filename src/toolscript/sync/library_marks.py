@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from toolscript.model.index import Fields
@@ -31,9 +31,9 @@ def mark_read(text: str) -> PointMark:
     return PointMark(int(version), *hashes)
 
 
-def content_mark(fingerprint: str, entries: Iterable[tuple[str, str, Fields]]) -> str:
+def content_mark(fingerprint: str, entries: Iterable[tuple[str, Sequence[str], Fields]]) -> str:
     """Of ids, texts and fields as they are in the index of that fingerprint; of nothing, nothing."""
-    told = [[id_, text, {name: fields[name] for name in sorted(fields)}] for id_, text, fields in entries]
+    told = [[id_, texts, {name: fields[name] for name in sorted(fields)}] for id_, texts, fields in entries]
     if not told:
         return ""
     canonical = json.dumps([fingerprint, told], ensure_ascii=False)

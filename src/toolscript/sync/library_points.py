@@ -14,17 +14,22 @@ from toolscript.sync.library_marks import content_mark
 
 @dataclass(frozen=True)
 class Entry:
-    """What is indexed of one thing, before anybody has embedded it or counted its words."""
+    """What is indexed of one thing, before anybody has embedded it or counted its words.
+
+    `above` is what beside the text its words are taken from.
+    """
 
     id: str
     text: str
+    above: Sequence[str]
     fields: Fields
     terms: Callable[[], Terms]
 
 
 def chunk_entry(title: str, chunk: Chunk) -> Entry:
     fields = {"source_id": chunk.source_id, "topics": list(chunk.topics)}
-    return Entry(chunk.id, chunk_text(title, chunk), fields, lambda: chunk_terms(title, chunk))
+    above = (title, chunk.position.chapter, chunk.position.section)
+    return Entry(chunk.id, chunk_text(title, chunk), above, fields, lambda: chunk_terms(title, chunk))
 
 
 def extraction_entry(chunk: Chunk, extraction: Extraction) -> Entry:
@@ -36,11 +41,11 @@ def extraction_entry(chunk: Chunk, extraction: Extraction) -> Entry:
         "topics": list(dict.fromkeys([*chunk.topics, *extraction.topics])),
     }
     title, text = extraction.content.get("title", ""), extraction.content.get("text", "")
-    return Entry(extraction.id, extraction.text, fields, lambda: passage_terms(title, text))
+    return Entry(extraction.id, extraction.text, (title,), fields, lambda: passage_terms(title, text))
 
 
 def mark_of(fingerprint: str, entries: Sequence[Entry]) -> str:
-    return content_mark(fingerprint, [(one.id, one.text, one.fields) for one in entries])
+    return content_mark(fingerprint, [(one.id, [one.text, *one.above], one.fields) for one in entries])
 
 
 async def points_of(embedder: Embedder, entries: Sequence[Entry], version: int) -> Mapping[str, Point]:

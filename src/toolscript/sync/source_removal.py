@@ -1,7 +1,7 @@
 """Sources that leave the library: those whose files are gone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from toolscript.errors import Conflict
 from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
@@ -12,30 +12,29 @@ from toolscript.sync.source_writing import Shelves, SourceWriting
 
 PAGE = 256
 
-IsGone = Callable[[str], bool]
+Remove = Callable[[KnownSource], Awaitable[IngestResult]]
 
 
-class SourceRemoval:
+class GoneSources:
     """`is_gone` tells of the path a source is known by whether its file is not there any more."""
 
     def __init__(
-        self, shelves: Shelves, is_gone: IsGone, telling: Telling, *, lease_seconds: float, dry: bool = False
+        self, writer: LibraryWriter, is_gone: Callable[[str], bool], telling: Telling, remove: Remove
     ) -> None:
-        self._shelves = shelves
+        self._writer = writer
         self._is_gone = is_gone
         self._telling = telling
-        self._lease_seconds = lease_seconds
-        self._dry = dry
+        self._remove = remove
 
     async def prune(self, folders: Sequence[str]) -> None:
         """All that lies in one of the folders and is gone."""
         for folder in folders:
-            async for page in _pages(self._shelves.writer, folder):
+            async for page in self._pages(folder):
                 await self._remove_gone(page)
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Those of the paths that are gone, and whatever lies in those of them that were folders."""
-        known = await self._shelves.writer.known(paths)
+        known = await self._writer.known(paths)
         await self._remove_gone(list(known.values()))
         await self.prune([path for path in paths if path not in known])
 
@@ -44,12 +43,18 @@ class SourceRemoval:
         for one in gone:
             self._telling.tell(await self._remove(one))
 
-    async def _remove(self, known: KnownSource) -> IngestResult:
-        path, shelves = known.source.path, self._shelves
-        if self._dry:
-            return IngestResult(path, IngestOutcome.REMOVED)
+    async def _pages(self, folder: str) -> AsyncIterator[Sequence[KnownSource]]:
+        after = ""
+        while page := await self._writer.known_under(folder, after, PAGE):
+            yield page
+            after = page[-1].source.path
+
+
+def removing(shelves: Shelves, lease_seconds: float) -> Remove:
+    async def remove(known: KnownSource) -> IngestResult:
+        path = known.source.path
         try:
-            async with claimed(shelves.writer, known.source, self._lease_seconds) as claim:
+            async with claimed(shelves.writer, known.source, lease_seconds) as claim:
                 await shelves.require_live()
                 writing = SourceWriting(shelves, claim, await shelves.writer.marks(known.source.id))
                 await writing.remove(writing.stored)
@@ -58,9 +63,9 @@ class SourceRemoval:
             return IngestResult(path, IngestOutcome.SKIPPED, problem=f"cannot be removed: {error.message}")
         return IngestResult(path, IngestOutcome.REMOVED)
 
+    return remove
 
-async def _pages(writer: LibraryWriter, folder: str) -> AsyncIterator[Sequence[KnownSource]]:
-    after = ""
-    while page := await writer.known_under(folder, after, PAGE):
-        yield page
-        after = page[-1].source.path
+
+async def only_said(known: KnownSource) -> IngestResult:
+    """For whoever wants to know what would be removed."""
+    return IngestResult(known.source.path, IngestOutcome.REMOVED)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from toolscript.adapters.local_model.engine import Device, Loaded
+from toolscript.adapters.local_model.token_counts import TokenCounter
 from toolscript.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
 from toolscript.model.models import Matrix, ModelCard, Vector, checked_vectors
 
@@ -46,6 +47,7 @@ class LocalEmbedder:
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="embed")
         self._places = asyncio.Semaphore(most_waiting)
         self._asked: list[_Asked] = []
+        self._counter: TokenCounter | None = None
 
     @property
     def model(self) -> ModelCard:
@@ -64,6 +66,11 @@ class LocalEmbedder:
             batch = order[start : start + BATCH]
             vectors[batch] = await self._run([self._card.passage_prefix + texts[at] for at in batch])
         return vectors
+
+    def count_tokens(self, text: str) -> int:
+        """At once and on the caller's own thread: a tokenizer is no model."""
+        self._counter = self._counter or self._engine.token_counter()
+        return self._counter(text)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from toolscript.adapters.local_model.token_counts import TokenCounter
 from toolscript.errors import SetupError
 from toolscript.model.models import Matrix, ModelCard
 
@@ -37,6 +38,7 @@ class Device(StrEnum):
 
 class Engine(Protocol):
     def embed(self, texts: Sequence[str]) -> Matrix: ...
+    def token_counter(self) -> TokenCounter: ...
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from onnxruntime import InferenceSession, SessionOptions
 from tokenizers import Tokenizer
 
 from toolscript.adapters.local_model.engine import Device, Loaded, digest_of, prefixes_of, providers_for
+from toolscript.adapters.local_model.token_counts import TokenCounter
 from toolscript.errors import ModelNotFound
 from toolscript.model.models import Matrix, ModelCard
 
@@ -44,6 +45,9 @@ class FolderEngine:
         asked = {name: array for name, array in given.items() if name in self._inputs}
         output = np.asarray(self._session.run(None, asked)[0])
         return _pooled(output, given["attention_mask"], self._pooling)
+
+    def token_counter(self) -> TokenCounter:
+        return TokenCounter(self._tokenizer)
 
 
 def load_folder(folder: Path, threads: int | None, device: Device) -> Loaded:

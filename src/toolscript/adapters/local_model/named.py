@@ -11,6 +11,7 @@ from huggingface_hub.constants import ENDPOINT
 from loguru import logger as fastembed_log
 
 from toolscript.adapters.local_model.engine import Device, Loaded, digest_of, prefixes_of, providers_for
+from toolscript.adapters.local_model.token_counts import TokenCounter
 from toolscript.errors import ModelNotFound, ModelUnknown
 from toolscript.model.models import Matrix, ModelCard
 
@@ -31,6 +32,9 @@ class NamedEngine:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         return np.stack(list(self._engine.embed(list(texts), batch_size=len(texts)))).astype(np.float32)
+
+    def token_counter(self) -> TokenCounter:
+        return TokenCounter(self._engine.model.tokenizer)  # type: ignore[attr-defined]
 
 
 def load_named(name: str, threads: int | None, device: Device, downloads: Path | None) -> Loaded:

@@ -1,5 +1,6 @@
 """The connections to MongoDB, and the one place where the driver's errors become ours."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -28,9 +29,10 @@ from toolscript.errors import LibraryRejected, LibraryUnavailable, SetupError, T
 Document = dict[str, Any]
 Collection = AsyncCollection[Document]
 
-CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 20.0
+CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 10.0
 CONNECTIONS = 32
 RETRY_AFTER_SECONDS = 1.0
+LAST_ATTEMPT_SECONDS = 0.1
 LONGEST_MESSAGE = 300
 
 URL_HINT = "write it like mongodb://user:password@host:27017, with special characters as %XX"
@@ -104,6 +106,10 @@ class MongoLibrary:
         self.extractions: Collection = self._database["extractions"]
         self._down_until = 0.0
 
+    @property
+    def was_down(self) -> bool:
+        return self._down_until > 0
+
     async def ping(self) -> None:
         with self.asked():
             await self._database.command("ping")
@@ -134,7 +140,13 @@ async def connect(
     with translated():
         client: AsyncMongoClient[Document] = AsyncMongoClient(url, event_listeners=list(listeners), **options)
     async with client:
-        yield MongoLibrary(client, database)
+        library = MongoLibrary(client, database)
+        try:
+            yield library
+        finally:
+            if library.was_down:
+                # The driver leaves the socket of an attempt that is cut off behind; most end by themselves at once.
+                await asyncio.sleep(LAST_ATTEMPT_SECONDS)
 
 
 @contextmanager
@@ -153,7 +165,10 @@ def _options(url: str, connect_seconds: float, answer_seconds: float) -> Documen
         "serverSelectionTimeoutMS": int(connect_seconds * 1000),
         "connectTimeoutMS": int(connect_seconds * 1000),
         "waitQueueTimeoutMS": int(connect_seconds * 1000),
-        "timeoutMS": int(answer_seconds * 1000),
+        # Not timeoutMS: with that the driver goes on asking a server that is down until all the time is over.
+        "socketTimeoutMS": int(answer_seconds * 1000),
+        # One connection less to each server; whoever asks finds out by itself when one is gone.
+        "serverMonitoringMode": "poll",
         # Of several members one that may be a moment behind is better than none.
         "readPreference": "primaryPreferred",
         "w": "majority",

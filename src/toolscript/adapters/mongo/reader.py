@@ -78,6 +78,7 @@ class MongoLibraryReader:
         for start in range(0, len(wanted), MOST_IDS):
             batch = wanted[start : start + MOST_IDS]
             with self._library.asked():
-                cursor = collection.find({"_id": {"$in": batch}}, fields, batch_size=len(batch))
+                # One more than there can be: a full batch makes the driver ask whether that was all.
+                cursor = collection.find({"_id": {"$in": batch}}, fields, batch_size=len(batch) + 1)
                 found += await cursor.to_list()
         return found

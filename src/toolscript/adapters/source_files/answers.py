@@ -1,4 +1,4 @@
-"""A reading as JSON between two processes. Whoever takes it in believes nothing: a file may have had its way there."""
+"""A reading as JSON between two processes. Whoever takes it in believes nothing: a file may have had its way."""
 
 import json
 import re

@@ -98,12 +98,11 @@ def _declared(data: bytes) -> Decoded | None:
 
 def _guessed(data: bytes) -> Decoded:
     whole_lines = data[: _SAMPLE if len(data) <= _SAMPLE else data.rfind(b"\n", 0, _SAMPLE) + 1 or _SAMPLE]
-    for encoding in (_likeliest(whole_lines), _USUAL):
-        try:
-            return Decoded(data.decode(encoding), encoding)
-        except UnicodeDecodeError:
-            continue
-    skip("its encoding cannot be told", "save it as UTF-8")
+    likeliest = _likeliest(whole_lines)
+    try:
+        return Decoded(data.decode(likeliest), likeliest)
+    except UnicodeDecodeError:
+        skip("its encoding cannot be told", "save it as UTF-8")
 
 
 def _likeliest(sample: bytes) -> str:

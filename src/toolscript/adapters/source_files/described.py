@@ -1,7 +1,7 @@
 """What a file says of itself: title, authors, topics and type."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 MOST_TITLE, MOST_NAMES, MOST_NAME = 500, 50, 200
@@ -49,12 +49,14 @@ def _by_comma(part: str) -> list[str]:
     return names if all(" " in name.strip() for name in names) else [part]
 
 
-def _names(by_name: Mapping[str, object], keys: Iterable[str], split: object) -> tuple[str, ...]:
+def _names(
+    by_name: Mapping[str, object], keys: Iterable[str], split: Callable[[str], list[str]]
+) -> tuple[str, ...]:
     found: list[str] = []
     for key in keys:
         value = by_name.get(key)
         if isinstance(value, str):
-            found += people(value) if split is people else topics(value)
+            found += split(value)
         elif isinstance(value, list | tuple):
             found += [_named(one) for one in value[:MOST_NAMES]]
     return tuple(_distinct(found))

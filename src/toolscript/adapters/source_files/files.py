@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import PurePosixPath
 
 from toolscript.adapters.source_files.answers import is_worth_another_try, reading_from_json
+from toolscript.adapters.source_files.hashing import content_hash
 from toolscript.adapters.source_files.kinds import kind_of
 from toolscript.adapters.source_files.limits import MOST_NAME, ReadingLimits
 from toolscript.adapters.source_files.opening import open_file
@@ -28,10 +29,18 @@ class IsolatedFiles:
         self._process: Process | None = None
         self._turn = asyncio.Lock()
 
+    async def content_hash(self, path: str) -> str:
+        try:
+            return await asyncio.to_thread(content_hash, path, self._limits)
+        except Skip as error:
+            raise FileSkipped(error.reason, hint=error.hint) from error
+        except OSError as error:
+            raise FileSkipped(f"it cannot be read: {error.strerror}") from error
+
     async def read(self, path: str) -> Reading:
         try:
             kind_of(path)
-            file = await asyncio.to_thread(open_file, path)
+            file = open_file(path)
         except Skip as error:
             raise FileSkipped(error.reason, hint=error.hint) from error
         try:

@@ -16,8 +16,9 @@ from toolscript.adapters.source_files.skipping import skip
 Node = Any
 
 UNSEEN = {
-    "script", "style", "template", "noscript", "head", "nav", "svg", "iframe", "object", "embed", "canvas", "audio",
-    "video", "button", "select", "input", "textarea", "datalist", "dialog", "map", "rp", "#comment", "!doctype",
+    "script", "style", "template", "noscript", "head", "nav", "svg", "iframe", "object", "embed", "canvas",
+    "audio", "video", "button", "select", "input", "textarea", "datalist", "dialog", "map", "rp",
+    "#comment", "!doctype",
 }  # fmt: skip
 _HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 

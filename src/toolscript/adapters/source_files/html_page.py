@@ -14,8 +14,9 @@ HEADINGS = {f"h{level}": level for level in range(1, 7)}
 LISTS = {"ul", "ol", "menu", "dir"}
 PARTING = {
     "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "fieldset",
-    "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "html", "legend", "li", "main", "option", "p",
-    "section", "summary", "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "table", "pre", *HEADINGS, *LISTS,
+    "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "html", "legend", "li", "main", "option",
+    "p", "section", "summary", "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "table", "pre",
+    *HEADINGS, *LISTS,
 }  # fmt: skip
 _NO_DATA_IN = {*HEADINGS, *LISTS, "table", "pre", "form", "article", "section"}
 _CELLS = {"td", "th"}

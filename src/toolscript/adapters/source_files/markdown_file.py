@@ -50,7 +50,8 @@ class _Walk:
             case "paragraph_open":
                 self._paragraph(token, _inline(next(rest)))
             case "fence" | "code_block":
-                self._add(BlockKind.CODE, token.content.rstrip("\n"), token)
+                # The lines with the fence itself are none of the code.
+                self._add(BlockKind.CODE, token.content.rstrip("\n"), token, fence=token.type == "fence")
             case "table_open":
                 self._add(BlockKind.TABLE, _table(rest), token)
             case "html_block":
@@ -86,8 +87,11 @@ class _Walk:
         line, start, _ = self._place(token)
         read_html_part(token.content, start, line, self._blocks, self._limits)
 
-    def _add(self, kind: BlockKind, text: str, token: Token, level: int = 0) -> None:
+    def _add(self, kind: BlockKind, text: str, token: Token, level: int = 0, fence: bool = False) -> None:
         line, start, end = self._place(token)
+        if fence:
+            line, start = line + 1, self._lines.start_of(line + 1)
+            end = min(max(start, end), start + len(text)) if not self._lists else end
         self._blocks.add(kind, text, level=level, line=line, start=start, end=end)
 
     def _place(self, token: Token) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Opens a file that is nothing but a file, and not behind a link: whoever may put one there chooses what is read."""
+"""Opens a file that is nothing but a file, and not behind a link: whoever puts one there chooses what is read."""
 
 import os
 import stat

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from toolscript.adapters.source_files.block_list import BlockList
 from toolscript.adapters.source_files.pdf_headings import Heading, Headings
@@ -68,7 +69,11 @@ class Paragraphs:
 
     def _begins(self, line: PdfLine, own: Sequence[PdfLine]) -> bool:
         before = own[-1]
-        if line.is_monospaced != before.is_monospaced or abs(line.size - before.size) > 1 or _ITEM.match(line.text):
+        if (
+            line.is_monospaced != before.is_monospaced
+            or abs(line.size - before.size) > 1
+            or _ITEM.match(line.text)
+        ):
             return True
         wider = _WIDER_IN_CODE if line.is_monospaced else _WIDER
         if self._usual_gap and before.y - line.y > self._usual_gap * wider:
@@ -80,7 +85,7 @@ class Paragraphs:
         if lines[0].is_monospaced:
             return "\n".join(line.text for line in lines)
         parts = [lines[0].text.strip()]
-        for before, line in zip(lines, lines[1:], strict=False):
+        for before, line in pairwise(lines):
             text = line.text.strip()
             broken, rest = _BROKEN.search(parts[-1]), _NEXT_PART.match(text)
             if broken and rest and text[0].islower():
@@ -93,15 +98,15 @@ class Paragraphs:
 
 
 def _kind(lines: Sequence[PdfLine]) -> BlockKind:
-    if lines[0].is_monospaced:
-        return BlockKind.CODE
-    return BlockKind.LIST if _ITEM.match(lines[0].text) else BlockKind.TEXT
+    if _ITEM.match(lines[0].text):
+        return BlockKind.LIST
+    return BlockKind.CODE if lines[0].is_monospaced else BlockKind.TEXT
 
 
 def _usual_gap(pages: Sequence[Sequence[PdfLine]]) -> float:
     gaps: Counter[float] = Counter()
     for lines in pages:
-        for before, line in zip(lines, lines[1:], strict=False):
+        for before, line in pairwise(lines):
             if 2 < before.y - line.y < 100:
                 gaps[round((before.y - line.y) * 2) / 2] += 1
     return max(gaps, key=lambda gap: (gaps[gap], -gap), default=0.0)

@@ -1,15 +1,18 @@
 """The other process, as its parent sees it: a socket, and a life that can be ended."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
 import sys
 
 from toolscript.adapters.source_files.frames import HEAD, framed
+from toolscript.errors import SetupError
 
 WORKER = "toolscript.adapters.source_files.worker"
 _PIECE = 1024 * 1024
+_SECONDS_TO_END = 5.0
 
 
 class ProcessLost(Exception):
@@ -40,13 +43,19 @@ class Process:
                 "-P",
                 "-m",
                 WORKER,
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
                 cwd="/",
                 env={"PYTHONPATH": os.pathsep.join(one for one in sys.path if one), "PYTHONUTF8": "1"},
                 start_new_session=True,
             )
+        except OSError as error:
+            ours.close()
+            raise SetupError(
+                f"no process can be started to read files in: {error.strerror}",
+                hint=f"see whether {sys.executable} can be run, and how many processes there are",
+            ) from error
         except BaseException:
             ours.close()
             raise
@@ -71,7 +80,10 @@ class Process:
         self._channel.close()
         if self._child.returncode is None:
             self._child.kill()
-        await self._child.wait()
+        # One that hangs in the system itself does not end before that lets it go.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SECONDS_TO_END):
+                await self._child.wait()
 
     async def _received(self, length: int) -> bytes:
         loop = asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from toolscript.adapters.source_files.block_list import BlockList, Lines
 from toolscript.model.ingest import BlockKind
@@ -54,7 +55,7 @@ def _parts(paragraph: str) -> Iterator[tuple[int, BlockKind, str]]:
         return
     starts = [found.start() for found in _ITEM_START.finditer(paragraph)]
     borders = sorted({0, *starts, len(paragraph)})
-    for at, end in zip(borders, borders[1:], strict=False):
+    for at, end in pairwise(borders):
         part = paragraph[at:end].rstrip("\n")
         yield at, BlockKind.LIST if at in starts else BlockKind.TEXT, part
 

@@ -14,6 +14,7 @@ import resource
 import socket
 import sys
 import warnings
+from typing import BinaryIO
 
 from toolscript.adapters.source_files.answers import reading_to_json, skipped_to_json
 from toolscript.adapters.source_files.frames import HEAD, framed
@@ -48,7 +49,7 @@ def _serve(asked: socket.socket) -> bool:
     limits = limits_from_json(told["limits"])
     _confine(limits)
     with open(files[0], "rb", closefd=True) as file:  # noqa: PTH123 - it has no path, it is open already
-        answer = _answer(str(told["name"]), file, limits)
+        answer = answer_for(str(told["name"]), file, limits)
     asked.sendall(framed(answer))
     return _memory() < RETIRES_ABOVE
 
@@ -69,7 +70,7 @@ def _confine(limits: ReadingLimits) -> None:
             resource.setrlimit(kind, (most, most))
 
 
-def _answer(name: str, file: object, limits: ReadingLimits) -> bytes:
+def answer_for(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
     try:
         answer = reading_to_json(read_bytes(name, _bytes_of(name, file, limits), limits))
         if len(answer) > limits.answer:
@@ -85,10 +86,10 @@ def _answer(name: str, file: object, limits: ReadingLimits) -> bytes:
     return answer
 
 
-def _bytes_of(name: str, file: object, limits: ReadingLimits) -> bytes:
+def _bytes_of(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
     """A file can grow while it is read."""
     most = limits.pdf_bytes if kind_of(name) is FileKind.PDF else limits.other_bytes
-    data: bytes = file.read(most + 1)  # type: ignore[attr-defined]
+    data = file.read(most + 1)
     if len(data) > most:
         skip(f"it is larger than {in_megabytes(most)}", "split it into several files")
     if not data:

@@ -43,6 +43,10 @@ class Retrieval:
         self._chunks = chunks
         self._extractions = extractions
 
+    @property
+    def fingerprint(self) -> str:
+        return self._chunks.card.fingerprint
+
     async def retrieve(self, attempt: Attempt, query: KnowledgeQuery) -> Retrieved:
         vector, weights = await asyncio.gather(self._vector(attempt, query), self._weights(attempt, query))
         wants_words = query.search_type is not SearchType.SEMANTIC or vector is None

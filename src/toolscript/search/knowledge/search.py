@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from toolscript.errors import IndexUnavailable, NotFound
+from toolscript.errors import IndexUnavailable, ModelMismatch, NotFound, SetupError
 from toolscript.model.knowledge import (
     KnowledgeAnswer,
     KnowledgeQuery,
@@ -63,6 +63,17 @@ class KnowledgeSearch:
     async def _open(self) -> Retrieval:
         self._opened = Retrieval(self._embedder, *await self._open_indexes())
         return self._opened
+
+    async def ready(self) -> str:
+        """Whether it can be searched, and by which index; refused with what is wrong."""
+        await self._library.ready()
+        try:
+            return (self._opened or await self._open()).fingerprint
+        except ModelMismatch:
+            raise
+        except SetupError as error:
+            # Nobody has ingested anything yet, which is no fault.
+            return error.message
 
     async def source(self, source_id: str) -> Source:
         found = await self._library.sources([require_id("source_id", source_id)])

@@ -31,7 +31,7 @@ class DocumentBenches(Protocol):
 
 Passages = Annotated[int, typer.Option(min=1_000, help="Passages of all tenants together.")]
 Tenants = Annotated[int, typer.Option(min=10, help="Tenants: one has a fifth of all passages, most have a few.")]
-Count = Annotated[int, typer.Option("--count", min=10, help="How many searches of each kind.")]
+Count = Annotated[int, typer.Option("--count", min=2, help="How many searches of each kind.")]
 Texts = Annotated[
     Path | None,
     typer.Option(help="JSON lines with a `text` each that documents are to look like; without it, made-up ones."),

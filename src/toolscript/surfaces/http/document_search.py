@@ -42,11 +42,13 @@ def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
         later is a last line or an event `error`, and the status stays 200.
         """
         kind = preferred(request.headers.getlist("accept"), (JSON, LINES, EVENTS))
-        ask = partial(_ask, documents, caller, asked.as_query())
+        asking = partial(ask, documents, caller, asked.as_query())
         if kind != JSON:
-            return streamed(kind, ask)
+            return streamed(kind, asking)
         return Response(
-            whole_answer(await ask()).model_dump_json(), media_type="application/json", headers={"Vary": "Accept"}
+            whole_answer(await asking()).model_dump_json(),
+            media_type="application/json",
+            headers={"Vary": "Accept"},
         )
 
 
@@ -67,7 +69,7 @@ def add_health(router: APIRouter, documents: DocumentRoutes) -> None:
         return JSONResponse({"status": status, "parts": wrong}, 503 if status == "unready" else 200)
 
 
-async def _ask(documents: DocumentRoutes, caller: Caller, query: DocumentQuery) -> Answered:
+async def ask(documents: DocumentRoutes, caller: Caller, query: DocumentQuery) -> Answered:
     query_id, began = str(uuid.uuid4()), time.perf_counter()
     try:
         answer = await documents.search.search(caller, query)

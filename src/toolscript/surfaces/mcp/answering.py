@@ -10,9 +10,14 @@ from toolscript.surfaces.mcp.answers import failed, failed_with
 logger = logging.getLogger("toolscript.mcp")
 
 
-async def answered(answer: Callable[[], Awaitable[CallResult]]) -> CallResult:
+async def answered(
+    answer: Callable[[], Awaitable[CallResult]], but_for: tuple[type[ToolscriptError], ...] = ()
+) -> CallResult:
+    """`but_for` are errors that whoever asks answers differently."""
     try:
         return await answer()
+    except but_for:
+        raise
     except ToolscriptError as error:
         return failed(error)
     except Exception:

@@ -151,15 +151,16 @@ def mcp_asgi(
     server: Server[Any],
     security: TransportSecuritySettings = LOOPBACK_ONLY,
     most_bytes: int = DEFAULT_MAX_REQUEST_BODY_SIZE,
+    around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
-    """The app to serve at `/mcp`, and what has to be open while it serves.
+    """The app to serve at `/mcp`, and what has to be open while it serves. What is put `around` it is asked first.
 
     Without sessions: no tool keeps anything between calls, and a client outlives a restart.
     """
     manager = StreamableHTTPSessionManager(
         server, stateless=True, security_settings=security, max_request_body_size=most_bytes
     )
-    return PostOnly(manager.handle_request), manager.run()
+    return PostOnly(around(manager.handle_request)), manager.run()
 
 
 async def run_stdio(server: Server[Any]) -> None:

@@ -76,7 +76,7 @@ _SEARCH: JsonObject = {
     "description": (
         "Search the library of this service (books, papers, documentation, notes) for what answers a question. "
         "Use it before you answer from memory what the library may know better. Ask one thing at a time in plain "
-        "words, such as 'how does a cluster elect its leader'. Returns the best passages, and statements extracted "
+        "words, such as 'how does a cluster elect its leader'. Returns the best passages, and statements made "
         "from them, each with title, section, page and chunk_id: cite title and page. To read on around a hit, "
         f"{GET_PASSAGE} with its chunk_id. Where nothing fits, say it in other words or drop filters; the same "
         f"words give the same answer. {QUOTED}"
@@ -137,8 +137,8 @@ _PASSAGE: JsonObject = {
     "name": GET_PASSAGE,
     "title": "Read around a hit",
     "description": (
-        f"Show a passage of the library with what stands before and after it. Use it after {SEARCH_KNOWLEDGE} when "
-        f"a hit begins or ends too early, or when you want to quote it in context. {QUOTED}"
+        f"Show a passage of the library with what stands before and after it. Use it after {SEARCH_KNOWLEDGE} "
+        f"when a hit begins or ends too early, or when you want to quote it in context. {QUOTED}"
     ),
     "inputSchema": closed(
         {
@@ -172,8 +172,8 @@ _ONE_SOURCE: JsonObject = {
     "name": GET_SOURCE,
     "title": "Show a source",
     "description": (
-        "Show what is known of one source of the library: title, authors, topics, how long it is. Use it to cite a "
-        "source properly; it does not hold the text."
+        "Show what is known of one source of the library: title, authors, topics, how long it is. Use it to cite "
+        "a source properly; it does not hold the text."
     ),
     "inputSchema": closed({"source_id": {**_ID, "description": "As results name it."}}, "source_id"),
     "outputSchema": _SOURCE,
@@ -183,8 +183,8 @@ _SOURCES: JsonObject = {
     "name": LIST_SOURCES,
     "title": "List sources",
     "description": (
-        "List what is in the library, a page at a time. Use it to see whether the library can know about something "
-        f"at all, or for the source_id or topics to narrow {SEARCH_KNOWLEDGE} with. To find text, search instead."
+        "List what is in the library, a page at a time. Use it to see whether the library can know about "
+        f"something at all, or for the source_id or topics to narrow {SEARCH_KNOWLEDGE} with. For text, search."
     ),
     "inputSchema": closed(
         {
@@ -198,6 +198,4 @@ _SOURCES: JsonObject = {
     "annotations": READ_ONLY,
 }
 
-DEFINITIONS: dict[str, JsonObject] = {
-    str(one["name"]): one for one in (_SEARCH, _PASSAGE, _ONE_SOURCE, _SOURCES)
-}
+DEFINITIONS: dict[str, JsonObject] = {str(one["name"]): one for one in (_SEARCH, _PASSAGE, _ONE_SOURCE, _SOURCES)}

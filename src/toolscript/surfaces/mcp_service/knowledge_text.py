@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from toolscript.model.knowledge import KnowledgeAnswer, KnowledgeHit, PassageAnswer, SourcesAnswer
 from toolscript.model.library import Position, Source
 
-NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources says what is there."
+NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources lists what it has."
 
 
 def knowledge_text(answer: KnowledgeAnswer) -> str:
