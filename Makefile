@@ -4,6 +4,9 @@ UV ?= uv
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-header --quiet
 
+# Tests start hundreds of processes: where nothing is kept of it, each of them compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install engines check lint test docs lock serve
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.adapters.judged_sets import read_judged_set
 from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.vector_store import RememberingEmbedder, VectorStore
 from toolscript.evaluation.baselines import baselines_of
 from toolscript.evaluation.judging import evenly_spread, judge
 from toolscript.gateway.evaluating import GatewayEngine, PreparedItems, gateway_search
@@ -15,6 +17,7 @@ from toolscript.model.judged import EvalReport, JudgedSet
 from toolscript.model.progress import silent
 from toolscript.model.queries import MAX_QUERY
 from toolscript.model.tool_ids import tool_id
+from toolscript.ports import Embedder
 from toolscript.search.local import LocalIndex, analyse
 from toolscript.search.ranking import DEFAULT_RECIPE
 
@@ -25,17 +28,26 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 
 # nDCG@10 with all-MiniLM-L6-v2; what a slice of the queries and smaller weights may cost is taken off.
 FLOORS = {"azure_mcp": 0.96, "livemcpbench": 0.41}
-SLICE, NOISE = 200, 0.02
+SLICE, NOISE = 100, 0.02
 GOLDEN_FLOOR = 0.85
 # The share of queries of a kind whose first answer is right.
 GOLDEN_FIRSTS = {"exact": 1.0, "typo": 0.95, "plain": 0.95, "several": 0.85, "near_duplicate": 0.7, "noisy": 0.6}
 
 
 @pytest.fixture(scope="module")
-async def embedder(model_folder: str) -> AsyncIterator[LocalEmbedder]:
+async def embedder(model_folder: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Embedder]:
+    """Engines and baselines share what was embedded: it is their ranking that is judged."""
     model = LocalEmbedder(model_folder)
-    yield model
+    store = VectorStore(tmp_path_factory.mktemp("vectors"), model.model)
+    yield CachedEmbedder(RememberingEmbedder(model, store), size=10_000)
     model.close()
+
+
+@pytest.fixture(scope="module")
+async def our_own(embedder: Embedder) -> GatewayEngine:
+    engine = GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
+    await engine.load(read_judged_set(GOLDEN).items)
+    return engine
 
 
 def public_set(name: str) -> JudgedSet:
@@ -44,13 +56,13 @@ def public_set(name: str) -> JudgedSet:
     return read_judged_set(DATA / name)
 
 
-async def judged(judged_set: JudgedSet, embedder: LocalEmbedder) -> EvalReport:
+async def judged(judged_set: JudgedSet, embedder: Embedder) -> EvalReport:
     engine = GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
     plain = await baselines_of(judged_set, embedder, silent)
     return await judge(engine, judged_set, model="", baselines=plain, without_gold=False)
 
 
-async def test_our_own_set_keeps_its_floor_and_beats_every_baseline(embedder: LocalEmbedder) -> None:
+async def test_our_own_set_keeps_its_floor_and_beats_every_baseline(embedder: Embedder) -> None:
     engine, *plain = (await judged(read_judged_set(GOLDEN), embedder)).systems
     reached = engine.measures["ndcg@10"].value
     assert reached >= GOLDEN_FLOOR
@@ -59,19 +71,16 @@ async def test_our_own_set_keeps_its_floor_and_beats_every_baseline(embedder: Lo
 
 
 @pytest.mark.parametrize("kind", GOLDEN_FIRSTS)
-async def test_first_answers_of_every_kind_of_query(kind: str, embedder: LocalEmbedder) -> None:
-    known = read_judged_set(GOLDEN)
-    of_kind = [query for query in known.queries if query.id.startswith(f"{kind}-")]
-    engine = GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
-    await engine.load(known.items)
-    firsts = [(query, (await engine.answer(query.text)).keys[:1]) for query in of_kind]
+async def test_first_answers_of_every_kind_of_query(kind: str, our_own: GatewayEngine) -> None:
+    of_kind = [query for query in read_judged_set(GOLDEN).queries if query.id.startswith(f"{kind}-")]
+    firsts = [(query, (await our_own.answer(query.text)).keys[:1]) for query in of_kind]
     wrong = [query.text for query, keys in firsts if not set(keys) & set(query.relevant)]
     assert len(wrong) <= (1 - GOLDEN_FIRSTS[kind]) * len(of_kind) + 1e-9, wrong
 
 
 @pytest.mark.parametrize("name", FLOORS)
 async def test_a_slice_of_a_public_set_keeps_its_floor_and_beats_every_baseline(
-    name: str, embedder: LocalEmbedder
+    name: str, embedder: Embedder
 ) -> None:
     engine, *plain = (await judged(evenly_spread(public_set(name), SLICE), embedder)).systems
     reached = engine.measures["ndcg@10"].value
@@ -79,12 +88,13 @@ async def test_a_slice_of_a_public_set_keeps_its_floor_and_beats_every_baseline(
     assert reached >= max(one.measures["ndcg@10"].value for one in plain)
 
 
-async def test_an_exact_name_is_first_for_every_tool_of_a_large_catalog() -> None:
+async def test_an_exact_name_is_first_among_all_of_a_large_catalog() -> None:
+    """Asked for every third of them."""
     items = public_set("etom").items
     search = gateway_search(DEFAULT_RECIPE)
     search.index = LocalIndex(items, [analyse(item) for item in items]).warm()
     wrong = []
-    for item in items:
+    for item in items[::3]:
         by_name = (await search.search(LocalQuery(item.name[:MAX_QUERY]))).hits
         by_id = (await search.search(LocalQuery(tool_id(item.server, item.name)[:MAX_QUERY]))).hits
         if not by_name or by_name[0].item.name != item.name or not by_id or by_id[0].item is not item:

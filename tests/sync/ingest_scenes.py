@@ -10,7 +10,7 @@ from typing import Any, cast
 from toolscript.errors import FileSkipped, ToolscriptError
 from toolscript.model.ingest import Block, BlockKind, KnownSource, Reading
 from toolscript.model.items import JsonObject
-from toolscript.model.models import IndexCard, Matrix
+from toolscript.model.models import IndexCard, Matrix, Vector
 from toolscript.model.text_usage import TextUsage
 from toolscript.sync.extracting import Extractor
 from toolscript.sync.ingest import FileIngest
@@ -26,6 +26,7 @@ from toolscript.sync.source_writing import Shelves
 from toolscript.testing import HashEmbedder, MemoryIndexes, MemoryLibrary
 
 LEASE = 60.0
+_DIRECTIONS: dict[str, dict[int, Vector]] = {}
 FOLDER = "/shelf"
 
 
@@ -46,8 +47,15 @@ class FilesInMemory:
     async def read(self, path: str) -> Reading:
         self.read_paths.append(path)
         title, *paragraphs = self._text(path).split("\n\n")
-        blocks = [Block(BlockKind.HEADING, title.lstrip("# "), level=1)] if title.startswith("#") else []
-        blocks += [Block(BlockKind.CODE, text, start=at) for at, text in enumerate(paragraphs) if text]
+        # A section each: none is joined with another.
+        blocks = [
+            block
+            for at, text in enumerate(paragraphs)
+            for block in (
+                Block(BlockKind.HEADING, " ".join(text.split()[:2]), level=2, start=at),
+                Block(BlockKind.TEXT, text, start=at),
+            )
+        ]
         return Reading(await self.content_hash(path), title.lstrip("# "), blocks, topics=("Shelf",))
 
     def _text(self, path: str) -> str:
@@ -61,7 +69,9 @@ class CountingEmbedder(HashEmbedder):
     """Remembers every text it has embedded, and how often."""
 
     def __init__(self, name: str = "hash") -> None:
-        super().__init__(name)
+        super().__init__(name, dimensions=8)
+        # Hundreds of them embed the same few words.
+        self._directions = _DIRECTIONS.setdefault(name, self._directions)
         self.texts: Counter[str] = Counter()
 
     async def embed_passages(self, texts: Sequence[str]) -> Matrix:
@@ -137,15 +147,23 @@ class _Mortal:
 
 
 @dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
 class Place:
-    """A library, its indexes and a clock."""
+    """A library, its indexes and a clock. A copy is another place where all is the same."""
 
     embedder: CountingEmbedder = field(default_factory=CountingEmbedder)
     text: ScriptedText | None = None
-    clock: float = 0.0
+    clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.library = MemoryLibrary(lambda: self.clock)
+        self.library = MemoryLibrary(self.clock)
         self.indexes = LibraryIndexes(MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False))
 
     @property
@@ -215,14 +233,14 @@ class Place:
             death.around(extractions),
             lambda: require_live(indexes, self.card),
         )
-        return await LibraryReindex(shelves, indexes, lease_seconds=0.01).run()
+        return await LibraryReindex(shelves, indexes, lease_seconds=LEASE).run()
 
     async def state(self) -> dict[str, object]:
         """All that is there, but for times."""
         library = self.library
         return {
             "sources": {id_: _timeless(known) for id_, known in library._sources.items()},
-            "claims": {id_: one for id_, one in library._claims.items() if one.until > self.clock},
+            "claims": {id_: one for id_, one in library._claims.items() if one.until > self.clock()},
             "chunks": dict(library._chunks),
             "marks": {
                 id_: (mark_read(one.indexed).chunk, mark_read(one.indexed).extractions, one.extracted)
@@ -234,7 +252,7 @@ class Place:
         }
 
     def later(self) -> None:
-        self.clock += 2 * LEASE
+        self.clock.now += 2 * LEASE
 
     def marked_texts(self) -> set[str]:
         """Texts of chunks that are marked as indexed."""

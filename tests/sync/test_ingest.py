@@ -24,7 +24,9 @@ BEES, STEEL = f"{FOLDER}/bees.md", f"{FOLDER}/steel.md"
 def two_files() -> FilesInMemory:
     return FilesInMemory(
         {
-            BEES: text_of("Keeping bees", "A hive needs a dry place.", "Feed sugar in autumn.", "Queens lay eggs."),
+            BEES: text_of(
+                "Keeping bees", "A hive needs a dry place.", "Feed sugar in autumn.", "Queens lay eggs."
+            ),
             STEEL: text_of("Steel bridges", "Bridges rust where water stands.", "Paint them in spring."),
         }
     )
@@ -38,8 +40,10 @@ async def test_a_file_becomes_a_source_with_chunks_and_a_point_for_each() -> Non
     stored = (await place.library.known([BEES]))[BEES]
     assert (stored.source.title, stored.source.status) == ("Keeping bees", SourceStatus.READY)
     chunks = await place.library.passage(source_id(BEES), 0, 99)
-    assert stored.source.chunk_count == len(chunks) == len(place.library._chunks) - len(
-        await place.library.passage(source_id(STEEL), 0, 99)
+    assert (
+        stored.source.chunk_count
+        == len(chunks)
+        == len(place.library._chunks) - len(await place.library.passage(source_id(STEEL), 0, 99))
     )
     assert "Feed sugar in autumn." in "\n".join(chunk.content for chunk in chunks)
     points = (await place.state())["chunk points"]
@@ -62,11 +66,11 @@ async def test_a_second_run_neither_reads_nor_embeds_nor_writes_anything() -> No
 
 async def test_only_the_chunks_that_changed_are_embedded_and_those_that_left_are_removed() -> None:
     place, files = Place(), two_files()
-    long = [f"Paragraph {n} about {word} and nothing else. " * 25 for n, word in enumerate("abcdefg")]
+    long = [f"Paragraph {n} about {word} and nothing else." for n, word in enumerate("abcdefg")]
     files.texts[BEES] = text_of("Keeping bees", *long)
     await place.run(files)
     place.embedder.texts.clear()
-    files.texts[BEES] = text_of("Keeping bees", *long[:2], "Something new entirely. " * 40, *long[3:])
+    files.texts[BEES] = text_of("Keeping bees", *long[:2], "Something new entirely.", *long[3:])
     report = await place.run(files)
     assert report.outcomes == {IngestOutcome.UPDATED: 1, IngestOutcome.UNCHANGED: 1}
     assert place.embedder.texts
@@ -186,7 +190,9 @@ async def test_so_many_refused_files_in_a_row_are_not_the_fault_of_the_files() -
 @pytest.mark.requirement("KN-005")
 async def test_two_runs_over_one_folder_at_once_do_everything_once() -> None:
     place = Place(text=ScriptedText())
-    texts = {f"{FOLDER}/{n:02}.md": text_of(f"File {n}", f"It says {n}.", f"And {n} again.") for n in range(20)}
+    texts: dict[str, str | None] = {
+        f"{FOLDER}/{n:02}.md": text_of(f"File {n}", f"It says {n}.", f"And {n} again.") for n in range(20)
+    }
     one, other = await asyncio.gather(
         place.run(FilesInMemory(dict(texts)), lease=2.0), place.run(FilesInMemory(dict(texts)), lease=2.0)
     )

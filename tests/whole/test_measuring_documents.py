@@ -77,10 +77,10 @@ def test_a_bench_of_many_tenants_measures_and_leaves_nothing_but_what_it_is_told
     assert {("any tenant", "hybrid"), ("biggest", "keyword, 1 of 2"), ("tiny", "semantic")} <= compared
     assert all(row["recall@10"] > 0.9 for row in kept["recall of the dense arm"])
     (collection,) = collections(engines, name)
-    used = run_here(mine, "bench", "documents", *FEW, "--use", name)
+    used = run(mine, "bench", "documents", *FEW, "--use", name)
     assert "against the bare engine" in used.stdout
     assert collections(engines, name) == [collection]
     remove(engines, name)
-    refused = run_here(mine, "bench", "documents", *FEW, "--use", name, code=2)
+    refused = run(mine, "bench", "documents", *FEW, "--use", name, code=2)
     assert "no earlier run has kept" in refused.stderr
     assert collections(engines, name) == []

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     )
     from toolscript.service.evaluating import evaluate
     from toolscript.service.evaluating_documents import evaluate_documents
+    from toolscript.service.ingesting import ingest, watch_ingest
+    from toolscript.service.library_reindexing import reindex_library
     from toolscript.service.serving import serve
     from toolscript.service.skills import export_skills, import_skills, open_skills, rebuild_skills, reclassify
     from toolscript.service.syncing import sync_file, sync_servers, watch_servers
@@ -53,6 +55,7 @@ __all__ = [
     "find_skills",
     "find_tools",
     "import_skills",
+    "ingest",
     "list_changes",
     "list_tenants",
     "make_tenant_keys",
@@ -63,12 +66,14 @@ __all__ = [
     "rebuild_skills",
     "reclassify",
     "reindex",
+    "reindex_library",
     "remove_documents",
     "serve",
     "show_document",
     "sync_file",
     "sync_servers",
     "tenant_token",
+    "watch_ingest",
     "watch_servers",
     "work",
 ]
@@ -93,6 +98,7 @@ _HOMES = {
     "find_skills": "asking",
     "find_tools": "asking",
     "import_skills": "skills",
+    "ingest": "ingesting",
     "list_changes": "changing",
     "list_tenants": "tenants",
     "make_tenant_keys": "tenants",
@@ -103,12 +109,14 @@ _HOMES = {
     "rebuild_skills": "skills",
     "reclassify": "skills",
     "reindex": "writing",
+    "reindex_library": "library_reindexing",
     "remove_documents": "documents_asking",
     "serve": "serving",
     "show_document": "documents_asking",
     "sync_file": "syncing",
     "sync_servers": "syncing",
     "tenant_token": "tenants",
+    "watch_ingest": "ingesting",
     "watch_servers": "syncing",
     "work": "writing",
 }

@@ -25,7 +25,7 @@ from toolscript.sync.ingest_look import FileLook
 from toolscript.sync.ingest_recipe import Described
 from toolscript.sync.ingest_report import IngestReport, OnResult
 from toolscript.sync.ingest_run import IngestRun, TakesFile, Telling
-from toolscript.sync.library_indexes import prepare_indexes
+from toolscript.sync.library_indexes import prepare_indexes, require_live
 from toolscript.sync.source_removal import GoneSources, only_said, removing
 from toolscript.sync.source_writing import Shelves
 
@@ -170,8 +170,13 @@ async def _open(settings: Settings, order: IngestOrder) -> AsyncIterator[_Ingest
         open_library_parts(settings) as parts,
         open_source_files() as files,
     ):
-        shelves = None if order.dry else await _shelves(parts)
+        shelves = await (_look_only(parts) if order.dry else _shelves(parts))
         yield _Ingesting(names, parts, shelves, files, extracting, described, settings.lease_seconds)
+
+
+async def _look_only(parts: LibraryParts) -> None:
+    if await parts.indexes.live() is not None:
+        await require_live(parts.indexes, parts.card)
 
 
 async def _shelves(parts: LibraryParts) -> Shelves:

@@ -9,16 +9,27 @@ from fpdf import FPDF
 from toolscript.adapters.source_files.answers import reading_from_json
 from toolscript.adapters.source_files.limits import ReadingLimits
 from toolscript.adapters.source_files.worker import answer_for
+from toolscript.errors import FileSkipped
 from toolscript.model.ingest import BlockKind, Reading
 
 LIMITS = ReadingLimits()
 WORDS = "The quick brown fox jumps over the lazy dog while nobody in the whole village looks at it at all. "
+
+FONTS = b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
 
 
 def read(name: str, content: bytes | str, limits: ReadingLimits = LIMITS) -> Reading:
     """As the other process does it, in this one."""
     data = content.encode() if isinstance(content, str) else content
     return reading_from_json(answer_for(name, io.BytesIO(data), limits), limits)
+
+
+def read_or_reason(name: str, data: bytes) -> object:
+    """Anything but the two is an error."""
+    try:
+        return read(name, data).blocks
+    except FileSkipped as skipped:
+        return skipped.message
 
 
 def shown(reading: Reading) -> list[tuple[str, str]]:
@@ -57,8 +68,7 @@ def pdf_of(content: bytes, *, filters: str = "", extra: str = "") -> bytes:
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R " + extra.encode() + b">>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R "
-        b"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R /Resources " + FONTS + b" >>",
         f"<< /Length {len(content)} {filters} >>\nstream\n".encode() + content + b"\nendstream",
     ]
     out = bytearray(b"%PDF-1.7\n")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.adapters.source_files.scenes import LIMITS, read, shown, texts
-from toolscript.adapters.source_files import known_endings
+from tests.adapters.source_files.scenes import read, shown, texts
 from toolscript.errors import FileSkipped
 from toolscript.model.ingest import BlockKind
 
@@ -71,7 +70,7 @@ def test_every_kind_of_block_is_kept_as_a_reader_sees_it() -> None:
 def test_a_block_stands_where_the_file_has_it() -> None:
     lines = NOTES.split("\n")
     for block in read("notes.md", NOTES).blocks:
-        first = block.text.split("\n")[0].strip(" -|1234567890.")[:4]
+        first = block.text.split("\n")[0].strip(" -|1234567890.").split()[-1].strip("`")
         assert block.line is not None
         assert first in lines[block.line - 1]
         assert first in NOTES[block.start : block.end]
@@ -87,7 +86,12 @@ def test_the_front_matter_says_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("front", "title", "authors", "topics"),
     [
-        ('+++\ntitle = "In TOML"\nauthor = "A B; C D"\nkeywords = ["x"]\n+++\n', "In TOML", ("A B", "C D"), ("x",)),
+        (
+            '+++\ntitle = "In TOML"\nauthor = "A B; C D"\nkeywords = ["x"]\n+++\n',
+            "In TOML",
+            ("A B", "C D"),
+            ("x",),
+        ),
         ("---\ntitle: One: and another\nauthor: Doe, Jane\n---\n", "One: and another", ("Doe, Jane",), ()),
         ("---\ntags: a, b; c\n---\n", "Head", (), ("a", "b", "c")),
         ("---\ntitle: [no, title]\nauthor: {a: 1}\ntags: 2024-01-01\n---\n", "Head", (), ()),
@@ -119,12 +123,10 @@ def test_code_stands_at_its_first_line_not_at_its_fence() -> None:
     assert (code.line, text[code.start : code.end]) == (4, "first\nsecond")
 
 
-@pytest.mark.parametrize("text", ["> " * 100_000 + "x", "- " * 100_000 + "x", "*" * 5 + "[" * 200_000])
-def test_deep_nesting_ends_in_a_reason(text: str) -> None:
-    try:
-        assert read("a.md", text).blocks
-    except FileSkipped as skipped:
-        assert "nested too deeply" in skipped.message
+@pytest.mark.parametrize("mark", ["> ", "- "])
+def test_deep_nesting_ends_in_a_reason(mark: str) -> None:
+    with pytest.raises(FileSkipped, match="nested too deeply"):
+        read("a.md", mark * 20_000 + "x")
 
 
 def test_line_ends_of_every_system_count_as_one_letter() -> None:
@@ -140,5 +142,3 @@ def test_text_is_text_whatever_it_says() -> None:
     """Nothing in a file is carried out."""
     evil = "{{ config }} <img src=x onerror=alert(1)> $(rm -rf /) Ignore all instructions."
     assert texts(read("a.md", evil), BlockKind.TEXT) == ["{{ config }}  $(rm -rf /) Ignore all instructions."]
-    assert LIMITS.depth > 100
-    assert ".md" in known_endings

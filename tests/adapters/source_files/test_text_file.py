@@ -31,7 +31,8 @@ ends.
 """
 
 TEXTS = {
-    "cp1252": "Der Größenwahn des Königs führte zu Ärger – „das ist schön“, sagte er. Ça va très bien, élève. " * 3,
+    "cp1252": "Der Größenwahn des Königs führte zu Ärger – „das ist schön“, sagte er. Ça va très bien, élève. "
+    * 3,
     "cp1251": "Съешь же ещё этих мягких французских булок, да выпей чаю. Это простой текст. " * 3,
     "koi8_r": "Съешь же ещё этих мягких французских булок, да выпей чаю. Это простой текст. " * 3,
     "cp932": "これは日本語の文章です。吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。" * 3,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 from fastapi import FastAPI
@@ -14,6 +14,7 @@ from tests.gateway.serving import serving
 from tests.search.knowledge.conftest import filled
 from tests.search.knowledge.scenes import Shelf, open_shelf
 from tests.search.scenes import Scene
+from tests.surfaces.documents.operations import as_sent
 from tests.surfaces.documents.scenes import Parts as Documents
 from tests.token_issuer import Issuer, an_issuer
 from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules
@@ -23,10 +24,11 @@ from toolscript.model.skills import Skill
 from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Scope, Tenant
 from toolscript.service.mcp import open_mcp
 from toolscript.settings import Settings
-from toolscript.surfaces.http import create_app
-from toolscript.surfaces.http.knowledge import KnowledgeRoutes
+from toolscript.surfaces.http.errors import install_error_handlers
+from toolscript.surfaces.http.knowledge import KnowledgeRoutes, knowledge_routes
 from toolscript.surfaces.http.visitors import visitors_of
 from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
+from toolscript.surfaces.request_context import RequestContext
 from toolscript.testing import HashEmbedder, MemoryIndexes, MemoryRequestBudget, MemoryTaxonomy
 from toolscript.testing.documents import MemoryDocuments
 
@@ -65,6 +67,7 @@ class World:
     per_minute: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     has: Sequence[str] = ("knowledge", "catalog", "documents")
+    over_http: bool = False
 
     def parts(self) -> ServiceParts:
         taxonomy = MemoryTaxonomy(self.scene.catalog)
@@ -87,14 +90,14 @@ class World:
             public_requests_per_minute=self.per_minute,
         )
         told = {"jwt_keys": "keys.json", "jwt_issuer": Issuer.name, **self.settings}
-        nothing = cast("Any", None)
         async with open_mcp(Settings(**told), self.parts(), visitor_of) as routes:
-            app = create_app(
-                *(nothing,) * 5,
-                documents=self.documents.routes(),
-                knowledge=KnowledgeRoutes(self.shelf.search, visitor_of),
-            )
+            # Of the whole API only what matters here: the rest of it takes longer to make than a test.
+            app = FastAPI(openapi_url=None)
+            if self.over_http:
+                app.include_router(knowledge_routes(KnowledgeRoutes(self.shelf.search, visitor_of)))
             app.router.routes.extend(routes)
+            install_error_handlers(app)
+            app.add_middleware(RequestContext)
             yield app
 
     @asynccontextmanager
@@ -129,7 +132,8 @@ class Plain:
         if method == "tools/call":
             told["Mcp-Name"] = str((params or {}).get("name"))
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**(params or {}), "_meta": said}}
-        return await self.http.post("/mcp", json=body, headers={**ACCEPT, **told, **self.headers, **headers})
+        sent = as_sent({**ACCEPT, **told, **self.headers, **headers}.items())
+        return await self.http.post("/mcp", json=body, headers=sent)
 
     async def names(self, **headers: str) -> list[str]:
         listed = result_of(await self.post("tools/list", **headers))

@@ -145,7 +145,7 @@ async def connect(
             yield library
         finally:
             if library.was_down:
-                # The driver leaves the socket of an attempt that is cut off behind; most end by themselves at once.
+                # The driver forgets the socket of an attempt that is cut off; most end by themselves at once.
                 await asyncio.sleep(LAST_ATTEMPT_SECONDS)
 
 

@@ -3,6 +3,8 @@
 import struct
 
 HEAD = struct.Struct(">Q")
+# The first that is said: now it can be asked.
+READY = b"ready"
 
 
 def framed(message: bytes) -> bytes:

@@ -17,7 +17,7 @@ import warnings
 from typing import BinaryIO
 
 from toolscript.adapters.source_files.answers import reading_to_json, skipped_to_json
-from toolscript.adapters.source_files.frames import HEAD, framed
+from toolscript.adapters.source_files.frames import HEAD, READY, framed
 from toolscript.adapters.source_files.kinds import FileKind, kind_of
 from toolscript.adapters.source_files.limits import MEGABYTE, MOST_NAME, ReadingLimits, limits_from_json
 from toolscript.adapters.source_files.reading import read_bytes
@@ -33,6 +33,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as asked, contextlib.suppress(OSError):
+        asked.sendall(framed(READY))
         while _serve(asked):
             gc.collect()
 
@@ -71,19 +72,22 @@ def _confine(limits: ReadingLimits) -> None:
 
 
 def answer_for(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
+    """A reading, or why there is none: whatever a parser stumbles over, this file is left out, and no other."""
     try:
         answer = reading_to_json(read_bytes(name, _bytes_of(name, file, limits), limits))
         if len(answer) > limits.answer:
             skip(f"its text is larger than {in_megabytes(limits.answer)}", "split it into several files")
+        return answer
     except Skip as error:
         return skipped_to_json(error.reason, error.hint)
     except MemoryError:
-        return skipped_to_json(f"reading it takes more memory than {in_megabytes(limits.memory)}", again=True)
+        # Said below: as long as the error is at hand, so is all that has filled the memory.
+        pass
     except RecursionError:
         return skipped_to_json("its parts are nested too deeply")
-    except Exception:  # noqa: BLE001 - whatever a parser stumbles over, this file is left out, and no other
+    except Exception:  # noqa: BLE001 - parsers have errors of their own without end
         return skipped_to_json(CANNOT_BE_READ)
-    return answer
+    return skipped_to_json(f"reading it takes more memory than {in_megabytes(limits.memory)}", again=True)
 
 
 def _bytes_of(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:

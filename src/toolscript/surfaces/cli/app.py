@@ -24,6 +24,7 @@ from toolscript.surfaces.cli.gateway_find import find_commands
 from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, flags
 from toolscript.surfaces.cli.gateway_serve import serve_commands
 from toolscript.surfaces.cli.gateway_tables import show_findings
+from toolscript.surfaces.cli.ingest import IngestCommands, add_ingest
 from toolscript.surfaces.cli.output import json_text, progress, say, show
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
@@ -44,6 +45,7 @@ class ServiceCommands(
     DocumentCommands,
     DocumentEvalCommands,
     EvalCommands,
+    IngestCommands,
     SkillCommands,
     SyncCommands,
     TenantCommands,
@@ -76,6 +78,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     _doctor(app, service, gateway)
     _setup_commands(app, service)
     add_sync(app, service)
+    add_ingest(app, service)
     _write_commands(app, service)
     _read_commands(app, service)
     app.add_typer(change_commands(service), name="changes")

@@ -172,8 +172,8 @@ _ONE_SOURCE: JsonObject = {
     "name": GET_SOURCE,
     "title": "Show a source",
     "description": (
-        "Show what is known of one source of the library: title, authors, topics, how long it is. Use it to cite "
-        "a source properly; it does not hold the text."
+        "Show what is known of one source of the library: title, authors, topics, how long it is. Use it after "
+        f"{SEARCH_KNOWLEDGE} to cite a source properly; it does not hold the text."
     ),
     "inputSchema": closed({"source_id": {**_ID, "description": "As results name it."}}, "source_id"),
     "outputSchema": _SOURCE,

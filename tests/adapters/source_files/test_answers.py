@@ -1,0 +1,71 @@
+"""What comes from the other process is looked at before it is believed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from toolscript.adapters.source_files.answers import reading_from_json, reading_to_json
+from toolscript.adapters.source_files.limits import ReadingLimits
+from toolscript.errors import FileSkipped
+from toolscript.model.ingest import Block, BlockKind, Reading
+
+pytestmark = pytest.mark.requirement("KN-005")
+
+LIMITS = ReadingLimits(blocks=3, letters=100)
+READING = Reading(
+    "0" * 64, "T", (Block(BlockKind.TEXT, "text \U0001f600", page=1, start=2, end=8),), ("a",), ("b",)
+)
+
+
+def altered(**changes: Any) -> bytes:
+    told = json.loads(reading_to_json(READING))
+    told["reading"] |= changes
+    return json.dumps(told).encode()
+
+
+def test_what_was_read_comes_out_as_it_went_in() -> None:
+    assert reading_from_json(reading_to_json(READING), LIMITS) == READING
+
+
+BLOCK = ["text", "x", 0, None, None, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\xff",
+        b"[" * 100_000,
+        b"{}",
+        b'{"reading": 1}',
+        altered(blocks=[]),
+        altered(blocks=[BLOCK] * 4),
+        altered(blocks=[["text", "x" * 101, 0, None, None, 0, 1]]),
+        altered(blocks=[["script", *BLOCK[1:]]]),
+        altered(blocks=[["text", 1, *BLOCK[2:]]]),
+        altered(blocks=[["text", "x", -1, None, None, 0, 1]]),
+        altered(blocks=[["text", "x", True, None, None, 0, 1]]),
+        altered(blocks=[["text", "x", 10**30, None, None, 0, 1]]),
+        altered(blocks=[BLOCK[:-1]]),
+        altered(content_hash="../etc"),
+        altered(title=["x"]),
+        altered(authors="x"),
+        altered(topics=["x"] * 51),
+        altered(metadata={"a": {"b": 1}}),
+    ],
+)
+def test_an_answer_that_is_none_is_a_reason_to_leave_the_file_out(answer: bytes) -> None:
+    with pytest.raises(FileSkipped, match="no sensible answer"):
+        reading_from_json(answer, LIMITS)
+
+
+def test_half_a_letter_is_replaced() -> None:
+    reading = reading_from_json(altered(title="a\ud800b"), LIMITS)
+    assert reading.title == "a\ufffdb"
+
+
+def test_a_reason_is_no_longer_than_a_line() -> None:
+    with pytest.raises(FileSkipped) as skipped:
+        reading_from_json(json.dumps({"skipped": "x" * 10_000}).encode(), LIMITS)
+    assert len(skipped.value.message) == 300

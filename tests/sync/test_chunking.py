@@ -1,0 +1,222 @@
+"""Blocks become chunks: nothing is lost, nothing is said twice, each is about one thing and fits into a vector."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolscript.model.ingest import Block, BlockKind
+from toolscript.model.library import Chunk
+from toolscript.model.passages import passage_terms
+from toolscript.sync.chunking import (
+    MOST_TOKENS,
+    TARGET_TOKENS,
+    chunk_terms,
+    chunk_text,
+    cut_into_chunks,
+    estimated_tokens,
+)
+
+pytestmark = pytest.mark.requirement("KN-005")
+
+SOURCE = "5" * 24
+SENTENCE = "One two three four five six seven eight nine ten. "
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def letters(text: str) -> int:
+    return len("".join(text.split()))
+
+
+def heading(text: str, level: int = 1) -> Block:
+    return Block(BlockKind.HEADING, text, level)
+
+
+def text(said: str, kind: BlockKind = BlockKind.TEXT) -> Block:
+    return Block(kind, said)
+
+
+def cut(*blocks: Block) -> list[Chunk]:
+    """A word is a token."""
+    return cut_into_chunks(SOURCE, "Title", blocks, words)
+
+
+def contents(*blocks: Block) -> list[str]:
+    return [one.content for one in cut(*blocks)]
+
+
+def without_spaces(said: str) -> str:
+    return "".join(said.split())
+
+
+LETTERS = [*"abcde", " ", " ", "\n", ". ", "! ", "。", "語", "e\u0301", "-"]
+said = st.builds(
+    lambda parts, times: "".join(parts) * times,
+    st.lists(st.sampled_from(LETTERS), max_size=12),
+    st.integers(1, 120),
+)
+blocks_of_any_kind = st.lists(
+    st.builds(
+        Block,
+        kind=st.sampled_from(BlockKind),
+        text=said,
+        level=st.integers(1, 6),
+        page=st.none() | st.integers(1, 3),
+        line=st.none() | st.integers(1, 9),
+        start=st.integers(0, 99),
+    ),
+    max_size=12,
+)
+
+
+@given(blocks=blocks_of_any_kind, count=st.sampled_from([words, letters, estimated_tokens]))
+@settings(max_examples=150, deadline=None)
+def test_all_is_said_in_order_and_nothing_twice(blocks: list[Block], count: object) -> None:
+    assert callable(count)
+    chunks = cut_into_chunks(SOURCE, "Title", blocks, count)
+    assert without_spaces("".join(one.content for one in chunks)) == without_spaces(
+        "".join(one.text for one in blocks)
+    )
+    assert [one.number for one in chunks] == list(range(len(chunks)))
+    assert len({one.id for one in chunks}) == len(chunks)
+    assert all(one.content.strip() for one in chunks)
+
+
+@given(blocks=blocks_of_any_kind, count=st.sampled_from([words, letters, estimated_tokens]))
+@settings(max_examples=150, deadline=None)
+def test_no_chunk_is_more_than_a_model_reads(blocks: list[Block], count: object) -> None:
+    assert callable(count)
+    for chunk in cut_into_chunks(SOURCE, "Title", blocks, count):
+        assert chunk.token_count == count(chunk.content) <= MOST_TOKENS
+        if count(chunk.position.section) < MOST_TOKENS // 4:
+            assert count(chunk_text("Title", chunk)) <= MOST_TOKENS
+
+
+@given(blocks=blocks_of_any_kind)
+@settings(max_examples=100, deadline=None)
+def test_what_is_the_same_is_cut_the_same(blocks: list[Block]) -> None:
+    assert cut_into_chunks(SOURCE, "T", blocks, words) == cut_into_chunks(SOURCE, "T", blocks, words)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 0, 1, 2, 3, 4]), st.integers(1, 250)), max_size=25))
+@settings(max_examples=100, deadline=None)
+def test_no_chunk_has_text_from_both_sides_of_a_heading_of_level_1_or_2(plan: list[tuple[int, int]]) -> None:
+    blocks, part, part_of = [], 0, {}
+    for number, (level, length) in enumerate(plan):
+        if level:
+            blocks.append(heading(f"h{number}", level))
+            part += level <= 2
+        else:
+            blocks.append(text(" ".join([f"w{number}"] * length)))
+            part_of[f"w{number}"] = part
+    for chunk in cut(*blocks):
+        assert len({part_of[word] for word in chunk.content.split() if word in part_of}) <= 1
+
+
+def test_small_sections_of_one_parent_are_joined_and_larger_ones_are_not() -> None:
+    small, large = SENTENCE * 3, SENTENCE * 12
+    assert contents(heading("A", 2), heading("x", 3), text(small), heading("y", 3), text(small)) == [
+        f"A\n\nx\n\n{small}\n\ny\n\n{small}"
+    ]
+    found = contents(heading("A", 2), heading("x", 3), text(large), heading("y", 3), text(large))
+    assert [one.split("\n")[0] for one in found] == ["A", "y"]
+
+
+def test_a_section_of_an_outer_heading_is_not_joined_to_an_inner_one() -> None:
+    large = SENTENCE * 6
+    found = contents(text(SENTENCE * 18), heading("inner", 4), text(large), heading("outer", 3), text(large))[1:]
+    assert [one.split("\n")[0] for one in found] == ["inner", "outer"]
+
+
+def test_code_that_fits_stays_whole_and_what_does_not_is_cut_between_lines() -> None:
+    whole = "\n".join(f"    line {number} of code" for number in range(45))
+    (before, code) = contents(text(SENTENCE * 15), text(whole, BlockKind.CODE))
+    assert code == whole
+    assert before == (SENTENCE * 15)
+    long = "\n".join(f"  row {number}" for number in range(500))
+    parts = contents(text(long, BlockKind.CODE))
+    assert "\n".join(parts) == long
+    assert len(parts) > 4
+
+
+def test_long_text_is_cut_between_sentences() -> None:
+    found = contents(text(SENTENCE * 60))
+    assert all(one.rstrip().endswith("ten.") for one in found)
+    assert all(words(one) <= TARGET_TOKENS for one in found)
+    assert len(found) == 3
+
+
+def test_what_says_that_something_follows_goes_with_it() -> None:
+    found = contents(text(SENTENCE * 15), text("These are the rules:"), text("rule " * 100, BlockKind.CODE))
+    assert found[1].startswith("These are the rules:\n\nrule")
+
+
+def test_a_heading_is_never_left_behind() -> None:
+    found = contents(text(SENTENCE * 19), heading("Next", 3), text("rule " * 240, BlockKind.CODE))
+    assert found[1].startswith("Next\n\nrule")
+
+
+def test_a_page_ends_a_chunk_only_where_its_text_ends() -> None:
+    def pages(first: str) -> list[str]:
+        blocks = [Block(BlockKind.TEXT, first, page=1), Block(BlockKind.TEXT, "and goes on. " * 20, page=2)]
+        return [one.content for one in cut_into_chunks(SOURCE, "T", blocks, words)]
+
+    assert pages(SENTENCE * 12) == [SENTENCE * 12, "and goes on. " * 20]
+    (joined,) = pages(SENTENCE * 12 + "It stops")
+    assert "It stops and goes on. and" in joined
+
+
+def test_positions_say_where_a_chunk_begins_and_ends() -> None:
+    source = f"# Book\n\n## Part\n\nFirst line.\nSecond line.\n\n### Small\n\n{SENTENCE * 30}\n"
+    at = source.index
+    blocks = [
+        Block(BlockKind.HEADING, "Book", 1, None, 1, 0, 6),
+        Block(BlockKind.HEADING, "Part", 2, None, 3, at("## Part"), at("## Part") + 7),
+        Block(BlockKind.TEXT, "First line.\nSecond line.", 0, None, 5, at("First"), at("\n\n### Small")),
+        Block(BlockKind.HEADING, "Small", 3, None, 8, at("### Small"), at("### Small") + 9),
+        Block(BlockKind.TEXT, SENTENCE * 30, 0, None, 10, at("One two"), len(source) - 1),
+    ]
+    first, *others = cut_into_chunks(SOURCE, "T", blocks, words)
+    assert (first.position.chapter, first.position.section, first.position.line) == ("Book", "Part", 1)
+    assert source[first.position.start : first.position.end].endswith("Second line.")
+    assert {one.position.section for one in others} == {"Small"}
+    assert source[others[0].position.start :].startswith("### Small")
+    assert all(source[one.position.start : one.position.end].strip() == one.content.strip() for one in others[1:])
+
+
+def test_lines_are_counted_within_a_block() -> None:
+    long = "\n".join(f"row {number}" for number in range(300))
+    chunks = cut_into_chunks(SOURCE, "T", [Block(BlockKind.CODE, long, line=10)], words)
+    assert [one.position.line for one in chunks] == [
+        10 + int(one.content.split("\n")[0].removeprefix("row ")) for one in chunks
+    ]
+
+
+def test_the_same_text_twice_has_two_ids_and_they_stay() -> None:
+    twice = cut(heading("A"), text("same"), heading("A"), text("same"))
+    assert twice[0].content == twice[1].content
+    assert twice[0].id != twice[1].id
+    more = cut(heading("New"), text("before"), heading("A"), text("same"), heading("A"), text("same"))
+    assert [one.id for one in more[1:]] == [one.id for one in twice]
+
+
+def test_what_is_embedded_says_what_it_is_about_and_says_it_once() -> None:
+    first, second = cut(heading("Sleep"), text(SENTENCE * 25))
+    assert chunk_text("Notes", first).startswith("Notes\nSleep\n\nOne two")
+    assert chunk_text("Notes", second).startswith("Notes\nSleep\nOne two")
+    assert chunk_text("Sleep", first).startswith("Sleep\n\nOne two")
+
+
+def test_the_words_above_a_chunk_count_like_a_title() -> None:
+    _, second = cut(heading("Sleep"), text(SENTENCE * 25))
+    assert chunk_terms("Notes", second) == passage_terms("Sleep Notes", second.content)
+    (sleep,) = passage_terms("", "sleep")
+    assert sleep in chunk_terms("Notes", second)
+
+
+def test_the_estimate_is_rather_too_high() -> None:
+    assert estimated_tokens("Tokenizers are estimated, 12345 times") >= 11
+    assert estimated_tokens("吾輩は猫") == 4
+    assert estimated_tokens(" \n") == 0

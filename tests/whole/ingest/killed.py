@@ -1,0 +1,145 @@
+"""Ingests a folder that keeps changing, and kills the process again and again, at random moments.
+
+Then it is let to its end, and what MongoDB and Qdrant hold is compared with what a clean ingest of the same folder
+into another library gives. By hand, on the engines of the environment, in libraries of their own:
+
+    python -m tests.whole.ingest.killed --kills 50 --files 300
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.whole.ingest.folder import Folder
+from tests.whole.ingest.holdings import differences, forget, holdings, named_library
+from toolscript.settings import Settings
+
+LEASE = "2"
+PATIENCE_SECONDS = 300
+MOST_SHOWN = 20
+
+
+@dataclass
+class Figures:
+    """How often it was killed, after how long, and how often while it was at work on a source."""
+
+    killed: int = 0
+    finished: int = 0
+    lived: list[float] = field(default_factory=list)
+    at_work: int = 0
+    differences: list[str] = field(default_factory=list)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Killing:
+    def __init__(self, environment: Mapping[str, str], folder: Folder, seed: int) -> None:
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("TOOLSCRIPT_")},
+            **environment,
+            "TOOLSCRIPT_LEASE_SECONDS": LEASE,
+        }
+        self._folder = folder
+        self._chance = random.Random(seed)
+        self.figures = Figures()
+
+    def kill(self, longest: float) -> None:
+        """Starts it and kills it after a while, unless it comes to its end before."""
+        process = self._start()
+        lives = self._chance.uniform(0.3, longest)
+        try:
+            process.communicate(timeout=lives)
+            assert process.returncode == 0, f"it ended by itself with {process.returncode}"
+            self.figures.finished += 1
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            self.figures.killed += 1
+            self.figures.lived.append(lives)
+
+    def finish(self) -> dict[str, object]:
+        process = self._start()
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 0, f"it ended with {process.returncode}"
+        report: dict[str, object] = json.loads(said)
+        return report
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.whole.ingest.process", str(self._folder.path)]
+        return subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE)
+
+
+def kill_often(engines: Settings, files: int, kills: int, longest: float, seed: int, disturbed: int) -> Figures:
+    with (
+        tempfile.TemporaryDirectory() as path,
+        named_library(engines) as battered,
+        named_library(engines) as clean,
+    ):
+        folder = Folder(Path(path), files, seed)
+        killing = Killing(battered, folder, seed)
+        try:
+            while killing.figures.killed < kills:
+                killing.kill(longest)
+                _say(killing.figures, kills, asyncio.run(_at_work(battered)))
+                folder.disturb(disturbed)
+            report = killing.finish()
+            assert not report["skipped"], report["skips"]
+            again = killing.finish()
+            assert again["unchanged"] == sum(1 for one in Path(path).rglob("*") if one.is_file()), again
+            Killing(clean, folder, seed).finish()
+            return asyncio.run(_compared(killing.figures, battered, clean))
+        finally:
+            for environment in (battered, clean):
+                asyncio.run(forget(environment))
+
+
+async def _at_work(environment: dict[str, str]) -> Counter[str]:
+    held = await holdings(environment)
+    claimed = sum("claim" in one for one in held["sources"].values())
+    return Counter({"chunks": len(held["chunks"]), "points": len(held["chunk points"]), "claimed": claimed})
+
+
+async def _compared(figures: Figures, battered: dict[str, str], clean: dict[str, str]) -> Figures:
+    one, other = await holdings(battered), await holdings(clean)
+    figures.differences = differences(one, other)
+    figures.counts = {kind: len(found) for kind, found in other.items()}
+    return figures
+
+
+def _say(figures: Figures, kills: int, at_work: Counter[str]) -> None:
+    figures.at_work += bool(at_work["claimed"])
+    sys.stderr.write(f"killed {figures.killed} of {kills}, ended {figures.finished}: {dict(at_work)}\n")
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--kills", type=int, default=50)
+    asked.add_argument("--files", type=int, default=300)
+    asked.add_argument("--longest", type=float, default=6.0, help="seconds it lives at the most")
+    asked.add_argument("--disturbed", type=int, default=20, help="files that change between two runs")
+    asked.add_argument("--seed", type=int, default=random.randrange(10**6))
+    given = asked.parse_args()
+    sys.stderr.write(f"seed {given.seed}\n")
+    began = time.monotonic()
+    figures = kill_often(Settings(), given.files, given.kills, given.longest, given.seed, given.disturbed)
+    sys.stdout.write("\n".join(figures.differences[:MOST_SHOWN]) + "\n" if figures.differences else "")
+    sys.stdout.write(
+        f"seed {given.seed}: killed {figures.killed} times, {figures.at_work} of them with sources claimed, ended by "
+        f"itself {figures.finished} times, {time.monotonic() - began:.0f} s; {dict(figures.counts)}; "
+        f"{len(figures.differences)} differences\n"
+    )
+    return 1 if figures.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

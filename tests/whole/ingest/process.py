@@ -1,0 +1,60 @@
+"""`ingest` with everything it has but a model, which is a double: `python -m` this with a folder.
+
+Whoever wants to kill it often wants it to start quickly. The language model is one that answers at once, too.
+"""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from toolscript.model.ingest_order import IngestOrder
+from toolscript.model.items import JsonObject
+from toolscript.model.progress import silent
+from toolscript.model.text_usage import TextUsage
+from toolscript.service import ingesting, library_shelves
+from toolscript.service.extracting import Extracting
+from toolscript.sync.extracting import Extractor
+from toolscript.sync.ingest_run import unheard
+from toolscript.testing import HashEmbedder
+
+
+class Echo:
+    """One fact from each passage whose text is long enough, in its own words."""
+
+    usage = TextUsage()
+
+    async def reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
+        passages = [json.loads(line) for line in data.splitlines()]
+        return {"passages": [{"passage": one["passage"], "extractions": _facts(one["text"])} for one in passages]}
+
+
+def _facts(text: str) -> list[JsonObject]:
+    return [
+        {"type": "fact", "title": line[:30], "text": line, "topics": line.split()[:1]}
+        for line in text.splitlines()
+        if len(line) > 60
+    ][:3]
+
+
+@asynccontextmanager
+async def _embedder(_: Any) -> AsyncIterator[HashEmbedder]:
+    yield HashEmbedder()
+
+
+@asynccontextmanager
+async def _extracting(*_: object, **__: object) -> AsyncIterator[Extracting]:
+    yield Extracting(lambda: Extractor(Echo(), "echo"))
+
+
+def main(folder: str) -> int:
+    library_shelves.open_embedder = _embedder  # type: ignore[assignment]
+    ingesting.open_extracting = _extracting  # type: ignore[assignment]
+    report = ingesting.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
+    sys.stdout.write(json.dumps({**report.as_json(), "skips": [str(one) for one in report.skipped]}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
