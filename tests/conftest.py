@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from hypothesis import settings
+from pymongo import MongoClient
 
 from tests.turns import turn
 from toolscript.adapters import postgres, qdrant
@@ -43,7 +44,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def engines() -> Settings:
+def engines() -> Iterator[Settings]:
     """Where the real engines are: named by the environment, or started by `scripts/engines`."""
     if "TOOLSCRIPT_QDRANT_URL" not in os.environ:
         command = [str(ROOT / "scripts" / "engines"), "start"]
@@ -51,7 +52,10 @@ def engines() -> Settings:
         for line in lines:
             name, _, value = line.removeprefix("export ").partition("=")
             os.environ[name] = value.strip("'\"")
-    return Settings()
+    settings = Settings()
+    yield settings
+    if _libraries:
+        _drop_libraries(settings)
 
 
 @pytest.fixture(scope="session")
@@ -150,6 +154,28 @@ class Installation:
         return Settings.model_validate(names)
 
 
+# Databases that this process has named; most of them nobody has ever written to.
+_libraries: list[str] = []
+
+
+def library_environment(engines: Settings, alias: str) -> dict[str, str]:
+    _libraries.append(alias)
+    return {
+        "TOOLSCRIPT_MONGO_URL": engines.mongo_url.get_secret_value(),
+        "TOOLSCRIPT_MONGO_WRITER_URL": engines.mongo_writer_url.get_secret_value(),
+        "TOOLSCRIPT_MONGO_DATABASE": alias,
+        "TOOLSCRIPT_QDRANT_CHUNKS_ALIAS": f"{alias}__chunks",
+        "TOOLSCRIPT_QDRANT_EXTRACTIONS_ALIAS": f"{alias}__extractions",
+    }
+
+
+def _drop_libraries(engines: Settings) -> None:
+    url = engines.mongo_writer_url.get_secret_value() or engines.mongo_url.get_secret_value()
+    with MongoClient[dict[str, object]](url) as client:
+        for name in {*client.list_database_names()}.intersection(_libraries):
+            client.drop_database(name)
+
+
 @contextmanager
 def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) -> Iterator[Installation]:
     alias = f"test_{uuid.uuid4().hex[:12]}"
@@ -162,6 +188,7 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
             "TOOLSCRIPT_QDRANT_SKILLS_ALIAS": f"{alias}__skills",
             "TOOLSCRIPT_QDRANT_DOCUMENTS_ALIAS": f"{alias}__documents",
             "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
+            **library_environment(engines, alias),
         }
     )
 

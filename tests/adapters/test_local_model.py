@@ -123,3 +123,12 @@ async def test_one_who_gives_up_takes_nothing_from_those_who_asked_at_the_same_m
     embedder.close()
     assert isinstance(vectors[1], asyncio.CancelledError)
     assert all(isinstance(vectors[at], np.ndarray) for at in (0, 2))
+
+
+def test_tokens_are_counted_beyond_what_the_model_reads(weights: Path) -> None:
+    embedder = LocalEmbedder(str(weights), threads=1)
+    assert embedder.count_tokens("") == 0
+    assert embedder.count_tokens("read a file") == 3
+    assert embedder.count_tokens("read a file " * 1_000) == 3_000
+    assert embedder.count_tokens("half a letter: \ud800") > 0
+    embedder.close()

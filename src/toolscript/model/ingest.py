@@ -20,8 +20,8 @@ class BlockKind(StrEnum):
 class Block:
     """A piece of a source that is best not cut. `level` is that of a heading, 1 the outermost.
 
-    `start` to before `end` is where its text stands in the source's text, `line` the first line of it, where they are
-    known. What stands there can be longer: marks are left out.
+    `start` to before `end` is where it stands in the source's text, `line` its first line, where that is known.
+    What stands there can be longer: marks are left out.
     """
 
     kind: BlockKind

@@ -65,11 +65,17 @@ class _Packing:
         growing, piece = self._growing, pieces[at]
         if is_heading:
             joined = growing.tokens + self._tokens_of_section(pieces, at)
-            return PARTING_LEVEL < self._level >= growing.level and joined <= TARGET_TOKENS
+            together = PARTING_LEVEL < self._level >= growing.level and joined <= TARGET_TOKENS
+            return together and not self._is_end_of_longer()
         tokens = growing.tokens + piece.tokens
         if self._begins_page(piece) and growing.tokens >= _HALF:
             return False
         return tokens <= min(TARGET_TOKENS, growing.room) or (growing.tokens < _HALF and tokens <= growing.room)
+
+    def _is_end_of_longer(self) -> bool:
+        """What is left of a section that did not fit is about that section, and not about the next one as well."""
+        growing = self._growing
+        return growing.tokens >= _SHORT and not self._is_heading(growing.pieces[0]) and bool(self._done)
 
     def _tokens_of_section(self, pieces: Sequence[Piece], at: int) -> int:
         """Of a heading and its text, as far as it matters."""

@@ -19,7 +19,7 @@ __all__ = [
     "estimated_tokens",
 ]  # fmt: skip
 
-# Part of what a library is known to be made by: raise it whenever a file is cut, embedded or indexed differently.
+# Part of what a library is known to be made by: raise it whenever a file is read, cut or embedded otherwise.
 CHUNKS_VERSION = 1
 
 # What all-MiniLM-L6-v2 reads; larger models are no better with more of a text in one vector.

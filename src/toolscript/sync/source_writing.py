@@ -47,6 +47,7 @@ class SourceWriting:
         self._shelves = shelves
         self._claim = claim
         self._marks = {id_: mark_read(mark.indexed) for id_, mark in marks.items()}
+        self._found = frozenset(marks)
         self._extracted = {id_: mark.extracted for id_, mark in marks.items()}
         latest = max((mark.version for mark in self._marks.values()), default=0)
         self._version = max(int(time.time() * 1_000), latest + 1)
@@ -66,7 +67,8 @@ class SourceWriting:
 
     async def put(self, source: Source, chunks: Sequence[Chunk]) -> None:
         """Only what is new or different is written, only what is not in the index as it is now is embedded."""
-        known = await self._shelves.reader.chunks([chunk.id for chunk in chunks if chunk.id in self._marks])
+        there = [chunk.id for chunk in chunks if chunk.id in self._marks]
+        known = await self._shelves.reader.chunks(there) if there else {}
         changed = [chunk for chunk in chunks if known.get(chunk.id) != chunk]
         self._claim.check()
         if changed:
@@ -140,7 +142,8 @@ class SourceWriting:
 
     async def _remove_extraction_points(self, chunk_ids: Sequence[str]) -> None:
         """All that there are, before any leaves the library: nobody would know of their points then."""
-        old = await self._shelves.writer.extractions_of(chunk_ids)
+        older = [id_ for id_ in chunk_ids if id_ in self._found]
+        old = await self._shelves.writer.extractions_of(older) if older else []
         if not old:
             return
         having = {one.chunk_id for one in old}

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-NAMED_TOOL = (
-    "calls a tool of the suite's own test server by its name; /mcp has three tools, others go through call_tool"
-)
+NAMED_TOOL = "calls a tool of the suite's own test server by its name; /mcp has others"
 TOOLS_ONLY = "asks for prompts, resources, completion or logging; /mcp has tools only"
 TASKS = "an extension of the protocol, which nothing requires; neither endpoint nor test server has tasks"
 
@@ -91,4 +89,14 @@ THREE_TOOLS_2025: dict[str, str] = {
         TOOLS_ONLY,
         ("logging-set-level", "tools-call-with-logging", "resources-subscribe", "resources-unsubscribe"),
     ),
+}
+
+# At the service's /mcp, which has tools only as well, and none of the suite's.
+SERVICE_TOOLS = THREE_TOOLS
+SERVICE_TOOLS_OLD: dict[str, dict[str, str]] = {
+    "2025-06-18": THREE_TOOLS_2025,
+    "2025-11-25": {
+        **THREE_TOOLS_2025,
+        **_each(NAMED_TOOL, ("elicitation-sep1034-defaults", "elicitation-sep1330-enums")),
+    },
 }

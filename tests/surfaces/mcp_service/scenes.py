@@ -120,7 +120,11 @@ class Plain:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     async def post(
-        self, method: str, params: Json | None = None, number: object = 1, **headers: str
+        self,
+        method: str,
+        params: Json | None = None,
+        number: object = 1,
+        shown: Mapping[str, str] | None = None,
     ) -> httpx2.Response:
         """In the newest version, which needs no handshake."""
         said = {
@@ -132,19 +136,23 @@ class Plain:
         if method == "tools/call":
             told["Mcp-Name"] = str((params or {}).get("name"))
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**(params or {}), "_meta": said}}
-        sent = as_sent({**ACCEPT, **told, **self.headers, **headers}.items())
+        sent = as_sent({**ACCEPT, **told, **self.headers, **(shown or {})}.items())
         return await self.http.post("/mcp", json=body, headers=sent)
 
-    async def names(self, **headers: str) -> list[str]:
-        listed = result_of(await self.post("tools/list", **headers))
+    async def names(self, shown: Mapping[str, str] | None = None) -> list[str]:
+        listed = result_of(await self.post("tools/list", shown=shown))
         return [tool["name"] for tool in listed["tools"]]
 
-    async def call(self, tool: str, arguments: Json | None = None, **headers: str) -> httpx2.Response:
-        return await self.post("tools/call", {"name": tool, "arguments": arguments or {}}, **headers)
+    async def call(
+        self, tool: str, arguments: Json | None = None, shown: Mapping[str, str] | None = None
+    ) -> httpx2.Response:
+        return await self.post("tools/call", {"name": tool, "arguments": arguments or {}}, shown=shown)
 
-    async def answer(self, tool: str, arguments: Json | None = None, **headers: str) -> Json:
+    async def answer(
+        self, tool: str, arguments: Json | None = None, shown: Mapping[str, str] | None = None
+    ) -> Json:
         """What a call answered, as the protocol has it."""
-        return result_of(await self.call(tool, arguments, **headers))
+        return result_of(await self.call(tool, arguments, shown))
 
 
 def result_of(answer: httpx2.Response) -> Json:
@@ -162,9 +170,9 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def token(scope: str | None = None, **claims: object) -> dict[str, str]:
+def token(scope: str | None = None, plan: str | None = None) -> dict[str, str]:
     """One of the tenant acme. Without a scope, nothing is said of scopes."""
-    return bearer(an_issuer().token("acme", scope=scope, **claims))
+    return bearer(an_issuer().token("acme", scope=scope, plan=plan))
 
 
 async def a_world(folder: Path) -> World:

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from tests.surfaces.mcp_service.scenes import ACCEPT, ME, OLD, Plain, World, result_of, token

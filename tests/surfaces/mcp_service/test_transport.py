@@ -56,7 +56,7 @@ async def test_an_old_client_shakes_hands_lists_and_calls(world: World, version:
 async def test_there_is_no_stream_to_open_and_no_session_to_end(world: World, method: str) -> None:
     async with world.client() as client:
         refused = await client.http.request(method, "/mcp", headers=ACCEPT)
-        session = await client.post("tools/list", **{"Mcp-Session-Id": "0123456789abcdef"})
+        session = await client.post("tools/list", shown={"Mcp-Session-Id": "0123456789abcdef"})
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
     assert session.status_code == 200
 
@@ -79,7 +79,7 @@ async def test_only_who_asks_by_a_known_name_and_pages_from_there_are_let_in(
 ) -> None:
     world.settings = {"public_url": "https://search.example.com", "host": "10.1.2.3"}
     async with world.client() as client:
-        answer = await client.post("tools/list", **headers)
+        answer = await client.post("tools/list", shown=headers)
     assert answer.status_code == status
     if status != 200:
         assert "TOOLSCRIPT_PUBLIC_URL" in answer.json()["error"]["message"]
@@ -132,7 +132,7 @@ async def test_who_has_asked_as_often_as_it_may_is_told_so_by_http_and_by_the_pr
         assert {name: first.headers[name] for name in RATES} == RATES
         await client.call("list_sources")
         refused = await client.post("tools/list", number=number)
-        assert (await client.post("tools/list", **token())).status_code == 200
+        assert (await client.post("tools/list", shown=token())).status_code == 200
         world.clock.at += 42
         again = await client.post("tools/list")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "42")
@@ -196,7 +196,7 @@ async def test_an_issuer_that_is_no_address_is_not_named_and_where_no_tokens_are
     world.public = frozenset({Scope.TOOLS_READ})
     async with world.client() as client:
         nothing = await client.http.get("/.well-known/oauth-protected-resource/mcp")
-        refused = await client.post("tools/list", Authorization="Bearer x")
+        refused = await client.post("tools/list", shown={"Authorization": "Bearer x"})
     assert "authorization_servers" not in told.json()
     assert nothing.status_code == 404
     assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"'

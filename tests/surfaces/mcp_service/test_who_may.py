@@ -3,12 +3,12 @@
 import pytest
 
 from tests.bad_tokens import an_issuer, bad_tokens, misplaced_tokens
-from tests.surfaces.mcp_service.scenes import CATALOG, DOCUMENTS, LIBRARY, World, bearer, token
+from tests.surfaces.mcp_service.scenes import CATALOG, DOCUMENTS, LIBRARY, Json, World, bearer, token
 from toolscript.model.tenancy import Scope
 
 pytestmark = pytest.mark.requirement("KN-005")
 
-CALLS = {
+CALLS: dict[str, Json] = {
     "search_knowledge": {"query": "bees"},
     "get_passage": {"chunk_id": "0" * 24},
     "get_source": {"source_id": "0" * 24},
@@ -95,7 +95,7 @@ async def test_every_bad_token_is_refused_and_none_falls_back_to_the_public(worl
     let_in = []
     async with world.client() as client:
         for kind, shown in bad_tokens(an_issuer()).items():
-            answer = await client.post("tools/list", **bearer(shown))
+            answer = await client.post("tools/list", shown=bearer(shown))
             if answer.status_code != 401:
                 let_in.append((kind, answer.status_code))
             assert answer.headers["www-authenticate"] == f'Bearer {METADATA}, {ALL}, error="invalid_token"', kind
@@ -123,7 +123,7 @@ async def test_where_the_public_may_do_nothing_the_first_request_asks_for_a_toke
     async with world.client() as client:
         refused = await client.post("server/discover")
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, f"Bearer {METADATA}, {ALL}")
-        assert await client.names(**token("tools:read")) == CATALOG
+        assert await client.names(shown=token("tools:read")) == CATALOG
 
 
 @pytest.mark.parametrize("has", [("catalog",), ("knowledge",), ("documents",), ()])
@@ -139,8 +139,10 @@ async def test_what_an_installation_does_not_have_has_no_tools(world: World, has
 
 async def test_documents_are_those_of_the_tenant_whose_token_it_is(world: World) -> None:
     async with world.client() as client:
-        own = await client.answer("search_documents", {"query": "whales"}, **token())
-        other = await client.answer("search_documents", {"query": "whales"}, **bearer(an_issuer().token("other")))
+        own = await client.answer("search_documents", {"query": "whales"}, shown=token())
+        other = await client.answer(
+            "search_documents", {"query": "whales"}, shown=bearer(an_issuer().token("other"))
+        )
     assert own["structuredContent"]["hits"][0]["doc_id"] == "a.md"
     assert other["structuredContent"]["hits"] == []
     assert [one["caller"].tenant.name for one in world.documents.searched] == ["acme", "other"]

@@ -3,10 +3,11 @@
 import random
 from pathlib import Path
 
-WORDS = (
+_WORDS = (
     "hive queen honey steel bridge water rust paint spring autumn sugar ledger tax audit river stone engine valve "
     "pressure oxygen mountain weather storm harbour cargo anchor sail compass forest timber saw nail hammer roof"
-).split()
+)
+WORDS = _WORDS.split()
 
 
 class Folder:

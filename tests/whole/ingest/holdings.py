@@ -1,4 +1,4 @@
-"""All that a library and its indexes hold, as values that can be compared: without times, and versions of points."""
+"""All that a library and its indexes hold, as values to compare: without times, and versions of points."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

@@ -22,9 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.whole.ingest.folder import Folder
-from tests.whole.ingest.holdings import differences, forget, holdings, named_library
+from tests.whole.ingest.holdings import differences, forget, holdings, named_library, opened
+from tests.whole.ingest.process import BEGUN
 from toolscript.settings import Settings
 
+ROOT = Path(__file__).parent.parent.parent.parent
 LEASE = "2"
 PATIENCE_SECONDS = 300
 MOST_SHOWN = 20
@@ -56,10 +58,10 @@ class Killing:
     def kill(self, longest: float) -> None:
         """Starts it and kills it after a while, unless it comes to its end before."""
         process = self._start()
-        lives = self._chance.uniform(0.3, longest)
+        lives = self._chance.uniform(0.05, longest)
         try:
-            process.communicate(timeout=lives)
-            assert process.returncode == 0, f"it ended by itself with {process.returncode}"
+            _, errors = process.communicate(timeout=lives)
+            assert process.returncode == 0, f"it ended by itself with {process.returncode}: {errors.decode()}"
             self.figures.finished += 1
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
@@ -69,14 +71,20 @@ class Killing:
 
     def finish(self) -> dict[str, object]:
         process = self._start()
-        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
-        assert process.returncode == 0, f"it ended with {process.returncode}"
+        said, errors = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 0, f"it ended with {process.returncode}: {errors.decode()}"
         report: dict[str, object] = json.loads(said)
         return report
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.whole.ingest.process", str(self._folder.path)]
-        return subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE)
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, env=self._environment, cwd=ROOT, stdout=pipe, stderr=pipe)
+        assert process.stdout is not None
+        # The time it takes to load is not worth dying in.
+        begun = process.stdout.readline().decode().strip()
+        assert begun == BEGUN, f"it does not begin: {process.communicate()[1].decode()}"
+        return process
 
 
 def kill_often(engines: Settings, files: int, kills: int, longest: float, seed: int, disturbed: int) -> Figures:
@@ -104,9 +112,9 @@ def kill_often(engines: Settings, files: int, kills: int, longest: float, seed: 
 
 
 async def _at_work(environment: dict[str, str]) -> Counter[str]:
-    held = await holdings(environment)
-    claimed = sum("claim" in one for one in held["sources"].values())
-    return Counter({"chunks": len(held["chunks"]), "points": len(held["chunk points"]), "claimed": claimed})
+    async with opened(environment) as (database, _):
+        counts = {name: await database[name].count_documents({}) for name in ("sources", "chunks", "extractions")}
+        return Counter({**counts, "claimed": await database["sources"].count_documents({"claim": {"$ne": None}})})
 
 
 async def _compared(figures: Figures, battered: dict[str, str], clean: dict[str, str]) -> Figures:
@@ -125,7 +133,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--kills", type=int, default=50)
     asked.add_argument("--files", type=int, default=300)
-    asked.add_argument("--longest", type=float, default=6.0, help="seconds it lives at the most")
+    asked.add_argument("--longest", type=float, default=4.0, help="seconds it lives at the most")
     asked.add_argument("--disturbed", type=int, default=20, help="files that change between two runs")
     asked.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = asked.parse_args()
@@ -134,8 +142,8 @@ def main() -> int:
     figures = kill_often(Settings(), given.files, given.kills, given.longest, given.seed, given.disturbed)
     sys.stdout.write("\n".join(figures.differences[:MOST_SHOWN]) + "\n" if figures.differences else "")
     sys.stdout.write(
-        f"seed {given.seed}: killed {figures.killed} times, {figures.at_work} of them with sources claimed, ended by "
-        f"itself {figures.finished} times, {time.monotonic() - began:.0f} s; {dict(figures.counts)}; "
+        f"seed {given.seed}: killed {figures.killed} times, {figures.at_work} of them with sources claimed, came "
+        f"to its end {figures.finished} times, {time.monotonic() - began:.0f} s; {dict(figures.counts)}; "
         f"{len(figures.differences)} differences\n"
     )
     return 1 if figures.differences else 0

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import patch
 
 from toolscript.model.ingest_order import IngestOrder
 from toolscript.model.items import JsonObject
@@ -18,6 +19,8 @@ from toolscript.service.extracting import Extracting
 from toolscript.sync.extracting import Extractor
 from toolscript.sync.ingest_run import unheard
 from toolscript.testing import HashEmbedder
+
+BEGUN = "begun"
 
 
 class Echo:
@@ -31,11 +34,12 @@ class Echo:
 
 
 def _facts(text: str) -> list[JsonObject]:
-    return [
+    lines: list[JsonObject] = [
         {"type": "fact", "title": line[:30], "text": line, "topics": line.split()[:1]}
         for line in text.splitlines()
         if len(line) > 60
-    ][:3]
+    ]
+    return lines[:3]
 
 
 @asynccontextmanager
@@ -49,8 +53,16 @@ async def _extracting(*_: object, **__: object) -> AsyncIterator[Extracting]:
 
 
 def main(folder: str) -> int:
-    library_shelves.open_embedder = _embedder  # type: ignore[assignment]
-    ingesting.open_extracting = _extracting  # type: ignore[assignment]
+    with (
+        patch.object(library_shelves, "open_embedder", _embedder),
+        patch.object(ingesting, "open_extracting", _extracting),
+    ):
+        return _ingest(folder)
+
+
+def _ingest(folder: str) -> int:
+    sys.stdout.write(f"{BEGUN}\n")
+    sys.stdout.flush()
     report = ingesting.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
     sys.stdout.write(json.dumps({**report.as_json(), "skips": [str(one) for one in report.skipped]}) + "\n")
     return 0

@@ -1,0 +1,78 @@
+"""Where files lie and what their sources are called."""
+
+from pathlib import Path
+
+import pytest
+
+from toolscript.errors import InvalidRequest, NotFound
+from toolscript.model.ingest import IngestResult
+from toolscript.service.source_names import SourceNames
+from toolscript.sync.ingest_look import FoundFile
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "shelf"
+    (folder / "inner").mkdir(parents=True)
+    for name in ("a.md", "b.txt", "c.exe", ".hidden.md", "inner/d.html"):
+        (folder / name).write_text("text", "utf-8")
+    return folder
+
+
+def names(of: SourceNames) -> list[str]:
+    return [one.name for one in of.found() if isinstance(one, FoundFile)]
+
+
+def test_sources_are_known_by_their_full_path(shelf: Path) -> None:
+    found = SourceNames([str(shelf)])
+    assert names(found) == [f"{shelf}/{name}" for name in ("a.md", "b.txt", "inner/d.html")]
+    assert found.count() == 3
+
+
+def test_with_a_base_they_are_known_from_there_on(shelf: Path) -> None:
+    found = SourceNames([str(shelf / "inner"), str(shelf / "a.md")], str(shelf))
+    assert names(found) == ["inner/d.html", "a.md"]
+    assert found.folders == ["inner"]
+    assert SourceNames([str(shelf)], str(shelf)).folders == [""]
+
+
+def test_what_lies_outside_of_the_base_is_refused(shelf: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="does not lie in"):
+        SourceNames([str(tmp_path)], str(shelf))
+
+
+def test_what_is_not_there_is_refused(shelf: Path) -> None:
+    with pytest.raises(NotFound, match="there is no"):
+        SourceNames([str(shelf / "none")])
+
+
+def test_a_path_within_another_is_not_looked_at_twice(shelf: Path) -> None:
+    inner = str(shelf / "inner")
+    assert SourceNames([inner, str(shelf), str(shelf), f"{inner}/d.html"]).roots == [str(shelf)]
+
+
+def test_only_what_is_really_gone_is_gone(shelf: Path) -> None:
+    whole, based = SourceNames([str(shelf)]), SourceNames([str(shelf)], str(shelf))
+    assert whole.is_gone(f"{shelf}/none.md")
+    assert whole.is_gone(f"{shelf}/a.md/below.md")
+    assert not whole.is_gone(f"{shelf}/a.md")
+    assert based.is_gone("none.md")
+    assert not based.is_gone("a.md")
+
+
+def test_a_source_that_is_named_in_another_way_is_never_called_gone(shelf: Path) -> None:
+    assert not SourceNames([str(shelf)]).is_gone("none.md")
+    assert not SourceNames([str(shelf)], str(shelf)).is_gone(f"{shelf}/none.md")
+
+
+def test_of_changed_paths_files_of_known_kinds_are_found_and_what_is_in_folders(shelf: Path) -> None:
+    paths = [f"{shelf}/{name}" for name in ("a.md", "c.exe", "inner", "gone.md", "gone")]
+    found = SourceNames([str(shelf)]).found_at(paths)
+    assert [one.name for one in found if isinstance(one, FoundFile)] == [f"{shelf}/a.md", f"{shelf}/inner/d.html"]
+
+
+def test_a_name_that_is_no_text_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "bad\udcff.md").write_text("text", "utf-8")
+    (skipped,) = SourceNames([str(tmp_path)]).found()
+    assert isinstance(skipped, IngestResult)
+    assert "UTF-8" in skipped.problem
