@@ -3,6 +3,7 @@
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,6 +127,24 @@ async def test_plan_subject_and_scopes_are_read(known: JwtCallers, issuer: Issue
     token = issuer.token(plan="paid", sub="ann", scope="read write", scp=["write", "admin", 7])
     caller = await known.verify(token)
     assert caller == Caller(Tenant("acme"), PAID, "ann", frozenset({"read", "write", "admin"}))
+
+
+@pytest.mark.requirement("KN-005")
+@pytest.mark.parametrize(
+    ("claims", "scopes"),
+    [
+        ({}, None),
+        ({"scope": ""}, frozenset()),
+        ({"scope": 7}, frozenset()),
+        ({"scp": []}, frozenset()),
+        ({"scopes": ["documents:read", None]}, frozenset({"documents:read"})),
+        ({"scope": "a", "scp": "b", "scopes": ["c"]}, frozenset({"a", "b", "c"})),
+    ],
+)
+async def test_a_token_without_the_claim_differs_from_one_that_allows_nothing(
+    known: JwtCallers, issuer: Issuer, claims: dict[str, Any], scopes: frozenset[str] | None
+) -> None:
+    assert (await known.verify(issuer.token(**claims))).scopes == scopes
 
 
 @pytest.mark.parametrize("plan", ["gold", "", 7, ["paid"]])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from toolscript.adapters.postgres import PostgresRequestBudget, open_pool
-from toolscript.model.tenancy import UNLIMITED, Budget, Plan, Tenant
+from toolscript.model.tenancy import UNLIMITED, Budget, Plan, Stranger, Tenant
 from toolscript.ports import RequestBudget
 from toolscript.testing import MemoryRequestBudget
 
@@ -89,3 +89,10 @@ async def test_another_plan_counts_what_was_spent_before(scene: Scene) -> None:
     assert not (await scene.budget.take(ACME, plan(5))).allowed
     given = [await scene.budget.take(ACME, plan(20)) for _ in range(11)]
     assert [one.allowed for one in given] == [True] * 10 + [False]
+
+
+@pytest.mark.requirement("KN-005")
+async def test_an_address_without_a_token_is_counted_by_itself_whatever_it_is_called(scene: Scene) -> None:
+    for who in (Stranger("acme"), ACME, Stranger("2001:db8::/64")):
+        given = [await scene.budget.take(who, plan(2)) for _ in range(3)]
+        assert [one.allowed for one in given] == [True, True, False], who

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -47,15 +47,15 @@ def filled(engines: Settings, migrated_database: str, model_folder: str) -> Iter
         yield fresh
 
 
-@pytest.fixture
-async def api(filled: Installation) -> AsyncIterator[Api]:
-    settings = filled.settings
+@asynccontextmanager
+async def api_of(installation: Installation) -> AsyncIterator[Api]:
+    settings = installation.settings
     database = urlsplit(settings.postgres_url.get_secret_value())
     async with AsyncExitStack() as stack:
         to_postgres = await stack.enter_async_context(relay("127.0.0.1", database.port or 0))
         to_qdrant = await stack.enter_async_context(relay("127.0.0.1", settings.qdrant_grpc_port))
         behind = {
-            **filled.environment,
+            **installation.environment,
             "TOOLSCRIPT_POSTGRES_URL": database.geturl().replace(f":{database.port}/", f":{to_postgres.port}/"),
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(to_qdrant.port),
             "TOOLSCRIPT_DEADLINE_SECONDS": "3",
@@ -64,3 +64,17 @@ async def api(filled: Installation) -> AsyncIterator[Api]:
         transport = httpx2.ASGITransport(app)
         client = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         yield Api(await stack.enter_async_context(client), to_postgres, to_qdrant)
+
+
+@pytest.fixture(scope="module")
+async def api(filled: Installation) -> AsyncIterator[Api]:
+    """For all tests of a file that break nothing: to load a model and to make the routes takes a while."""
+    async with api_of(filled) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def fragile(filled: Installation) -> AsyncIterator[Api]:
+    """Of a test's own, to be broken."""
+    async with api_of(filled) as opened:
+        yield opened

@@ -120,15 +120,15 @@ async def test_a_server_that_starts_without_postgresql_answers_without_schemas(f
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.HANGING])
-async def test_without_qdrant_the_server_is_alive_and_not_ready(api: Api, fault: Fault) -> None:
-    await api.qdrant.fail(fault)
-    assert (await api.client.get("/readyz")).status_code == 503
-    assert (await api.client.get("/livez")).status_code == 200
+async def test_without_qdrant_the_server_is_alive_and_not_ready(fragile: Api, fault: Fault) -> None:
+    await fragile.qdrant.fail(fault)
+    assert (await fragile.client.get("/readyz")).status_code == 503
+    assert (await fragile.client.get("/livez")).status_code == 200
 
 
-async def test_readiness_names_the_part_that_is_missing(api: Api) -> None:
-    await api.postgres.fail(Fault.REFUSED)
-    answer = await api.client.get("/readyz")
+async def test_readiness_names_the_part_that_is_missing(fragile: Api) -> None:
+    await fragile.postgres.fail(Fault.REFUSED)
+    answer = await fragile.client.get("/readyz")
     assert answer.status_code == 200
     assert answer.json()["status"] == "degraded"
     parts = answer.json()["parts"]

@@ -16,7 +16,7 @@ from toolscript.settings import Settings
 pytestmark = pytest.mark.requirement("API-003")
 
 SEED = 20261115
-EXAMPLES = 25
+EXAMPLES = 12
 KNOWN = {
     "skill_id": "calendar",
     **dict.fromkeys(("tool_id", "suggestion_id", "change_id", "job_id"), "1"),

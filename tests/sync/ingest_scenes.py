@@ -92,8 +92,9 @@ def says_it_warns(passage: Mapping[str, Any]) -> object:
 class ScriptedText:
     """Answers each passage by the script; counts what it was asked about."""
 
-    def __init__(self, answer: Answer = says_it_warns) -> None:
+    def __init__(self, answer: Answer = says_it_warns, name: str = "scripted") -> None:
         self.answer = answer
+        self.name = name
         self.asked: Counter[str] = Counter()
         self.failure: ToolscriptError | None = None
         self.usage = TextUsage()
@@ -264,7 +265,7 @@ class Place:
     def _extractor(self, death: Death, token_budget: int | None) -> Extractor | None:
         if self.text is None:
             return None
-        return Extractor(death.around(self.text), "scripted", token_budget=token_budget)
+        return Extractor(death.around(self.text), self.text.name, token_budget=token_budget)
 
     async def _points(self, indexes: Any) -> dict[int, object]:
         index = cast("Any", await indexes.open(self.card))

@@ -1,6 +1,7 @@
 """Files into a library and its indexes: what is written, what is not, and what is said of it."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -77,6 +78,19 @@ async def test_only_the_chunks_that_changed_are_embedded_and_those_that_left_are
     assert all("Something new" in text for text in place.embedder.texts)
     clean = Place()
     await clean.run(files)
+    assert await place.state() == await clean.state()
+
+
+async def test_what_a_clock_that_is_ahead_has_written_can_still_be_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place, files = Place(), two_files()
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: 9_999_999_999.0)
+        await place.run(files)
+    await place.run(files, described=Described(topics=("nature",)))
+    clean = Place()
+    await clean.run(files, described=Described(topics=("nature",)))
     assert await place.state() == await clean.state()
 
 

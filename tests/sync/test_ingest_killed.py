@@ -1,7 +1,8 @@
 """Ingesting dies at every call of every port, before it has an effect and after: the next run mends it all."""
 
 import copy
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.sync.ingest_scenes import (
     ScriptedText,
     text_of,
 )
+from toolscript.model.library import point_of
 
 KEPT, CHANGED, GONE, NEW = (f"{FOLDER}/{name}.md" for name in ("kept", "changed", "gone", "new"))
 
@@ -93,6 +95,40 @@ async def test_killed_at_any_call_no_chunk_is_asked_about_twice_once_its_answer_
         assert not kept & place.text.asked.keys(), f"killed at call {at_call}"
         if not died:
             break
+
+
+def says_three_things(passage: Mapping[str, Any]) -> object:
+    said = [f"{word}: {passage['text']}" for word in ("Mind", "Note", "Remember")]
+    extractions = [{"type": "fact", "title": one[:9], "text": one, "topics": []} for one in said]
+    return {"passage": passage["passage"], "extractions": extractions}
+
+
+@pytest.mark.parametrize("extracts", [True, False], ids=["extracts again", "does not extract"])
+async def test_killed_while_another_model_extracts_less_no_extraction_is_without_its_point(extracts: bool) -> None:
+    files = FilesInMemory({NEW: after().texts[NEW]})
+    filled, fewer = Place(text=ScriptedText(says_three_things, "first")), Place(text=ScriptedText(name="second"))
+    await filled.run(files)
+    await fewer.run(files)
+    wanted = await fewer.state()
+    at_call = 0
+    while True:
+        at_call += 1
+        place = copy.deepcopy(filled)
+        place.text = ScriptedText(name="second")
+        death = Death(at_call, after=bool(at_call % 2))
+        if not await dies(place, death, lambda: place.run(files, death=death, at_once=1)):  # noqa: B023
+            break
+        place.text = place.text if extracts else None
+        await place.run(files)
+        state = await place.state()
+        assert _points(place.library._extractions) == cast("dict[int, object]", state["extraction points"]).keys()
+        assert not extracts or state == wanted, f"killed at call {at_call}"
+    assert await place.state() == wanted
+    assert at_call > 20
+
+
+def _points(ids: Iterable[str]) -> set[int]:
+    return {point_of(id_) for id_ in ids}
 
 
 async def test_killed_again_and_again_it_comes_to_its_end() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.sync.ingest_scenes import FOLDER, CountingEmbedder, FilesInMemory, Place, ScriptedText, text_of
 from toolscript.errors import ModelMismatch
 from toolscript.model.index import Point
-from toolscript.model.ingest import IngestOutcome
+from toolscript.model.ingest import IngestOutcome, Reading
 from toolscript.testing.index import MemoryIndex
 
 BEES, STEEL = f"{FOLDER}/bees.md", f"{FOLDER}/steel.md"
@@ -98,7 +98,42 @@ async def test_what_is_ingested_for_the_old_index_meanwhile_is_in_the_new_one() 
     assert await place.state() == await other.state()
 
 
-async def test_a_run_of_the_old_model_ends_when_another_index_has_become_live() -> None:
+async def test_what_the_old_model_finishes_just_before_the_switch_is_in_the_new_index() -> None:
+    place, files = await filled(), two_files()
+    files.texts[BEES] = text_of("Bees", "The very last words.")
+    switched, make_live = place.indexes.extractions, place.indexes.extractions.make_live
+
+    async def at_the_last_moment(fingerprint: str) -> None:
+        here, place.embedder = place.embedder, CountingEmbedder()
+        await place.run(files)
+        place.embedder = here
+        await make_live(fingerprint)
+
+    with pytest.MonkeyPatch.context() as late:
+        late.setattr(switched, "make_live", at_the_last_moment)
+        await place.reindex(CountingEmbedder("other"))
+    other = Place(CountingEmbedder("other"), ScriptedText())
+    await other.run(files)
+    assert await place.state() == await other.state()
+
+
+async def test_a_run_of_the_old_model_ends_when_another_index_becomes_live_meanwhile() -> None:
+    place, files = await filled(), two_files()
+
+    class Switched(FilesInMemory):
+        async def read(self, path: str) -> Reading:
+            here = place.embedder
+            await place.reindex(CountingEmbedder("other"))
+            place.embedder = here
+            return await super().read(path)
+
+    files.texts[BEES] = text_of("Bees", "Other.")
+    with pytest.raises(ModelMismatch):
+        await place.run(Switched(files.texts))
+    assert (await place.state())["claims"] == {}
+
+
+async def test_a_run_of_the_old_model_does_not_begin_when_another_index_is_live() -> None:
     place, files = await filled(), two_files()
     await place.reindex(CountingEmbedder("other"))
     place.embedder = CountingEmbedder()

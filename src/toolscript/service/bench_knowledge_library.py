@@ -6,20 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from bson import ObjectId
+
 from toolscript.adapters import mongo, qdrant
+from toolscript.adapters.mongo.documents import chunk_document, extraction_document, source_document
 from toolscript.errors import NotFound
 from toolscript.evaluation.many_chunks import MadeSource, sources_of
 from toolscript.evaluation.many_documents import Originals
 from toolscript.model.models import ModelCard
 from toolscript.model.progress import OnProgress, Progress
-from toolscript.ports import Index, LibraryWriter
+from toolscript.ports import Index
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
-from toolscript.service.library import open_writer
 from toolscript.settings import Settings
 
 NAME = "bench_knowledge"
 UNDER_WAY = 3
-CLAIM_SECONDS = 3600.0
+PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class BenchLibrary:
     settings: Settings
     engine: qdrant.Qdrant
     model: ModelCard
-    writer: LibraryWriter
+    mongo: mongo.MongoLibrary
 
     @property
     def environment(self) -> dict[str, str]:
@@ -49,7 +51,7 @@ class BenchLibrary:
         """Graphs are built when everything is there."""
         card = knowledge_card(self.model)
         both = knowledge_indexes(self.engine, self.settings)
-        await self.writer.prepare()
+        await mongo.MongoLibraryWriter(self.mongo).prepare()
         for indexes in both:
             await indexes.create(card)
             await indexes.make_live(card.fingerprint)
@@ -62,9 +64,8 @@ class BenchLibrary:
         for indexes in knowledge_indexes(self.engine, self.settings):
             if (live := await indexes.live()) is not None:
                 await indexes.drop(live)
-        async with mongo.connect(_writer_url(self.settings), self.settings.mongo_database) as library:
-            for collection in (library.sources, library.chunks, library.extractions):
-                await collection.drop()
+        for collection in (self.mongo.sources, self.mongo.chunks, self.mongo.extractions):
+            await collection.drop()
 
     async def _put_all(
         self, originals: Originals, chunks: int, seed: int, indexes: tuple[Index, Index], on_progress: OnProgress
@@ -82,10 +83,11 @@ class BenchLibrary:
         await asyncio.gather(*under_way)
 
     async def _put(self, made: MadeSource, indexes: tuple[Index, Index]) -> None:
-        await self.writer.claim(made.source, self.name, CLAIM_SECONDS)
-        await self.writer.put_chunks(made.chunks)
-        await self.writer.put_extractions("made", made.extractions)
-        await self.writer.finish(made.source, self.name, "made", "made")
+        """As new, and not in the place of anything: nothing is there."""
+        extracted = [one for several in made.extractions.values() for one in several]
+        await self.mongo.sources.insert_one(_with_id(made.source.id, source_document(made.source)))
+        await self.mongo.chunks.insert_many([_with_id(one.id, chunk_document(one)) for one in made.chunks])
+        await self.mongo.extractions.insert_many([_with_id(one.id, extraction_document(one)) for one in extracted])
         await indexes[0].put(made.chunk_points)
         await indexes[1].put(made.extraction_points)
 
@@ -102,8 +104,8 @@ async def bench_library(
         "qdrant_extractions_alias": f"{name}_extractions",
     }
     own = settings.model_copy(update=named)
-    async with open_writer(own) as writer:
-        library = BenchLibrary(name, own, engine, model, writer)
+    async with mongo.connect(_writer_url(own), name, answer_seconds=PATIENCE_SECONDS) as connected:
+        library = BenchLibrary(name, own, engine, model, connected)
         if use and await knowledge_indexes(engine, own)[0].live() is None:
             raise NotFound(f"no earlier run has kept {use}", hint="--keep tells the name under which it keeps")
         try:
@@ -115,3 +117,7 @@ async def bench_library(
 
 def _writer_url(settings: Settings) -> str:
     return settings.mongo_writer_url.get_secret_value() or settings.mongo_url.get_secret_value()
+
+
+def _with_id(id_: str, document: mongo.Document) -> mongo.Document:
+    return {"_id": ObjectId(id_), **document}

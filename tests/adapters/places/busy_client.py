@@ -17,7 +17,7 @@ from toolscript.testing import HashEmbedder, MemorySpans, MemoryTenants
 
 # What stays as it is for the whole time, to be found by every search.
 STANDING = "a lighthouse that nobody moves"
-WRITERS = 6
+WRITERS = 3
 # One writer comes back to a document only after all its others.
 EACH = 25
 LONG = " ".join(f"The keeper wrote line {number} into the book of the harbour." for number in range(60))

@@ -24,7 +24,7 @@ async def test_every_node_starts_again_after_it_was_killed_and_knows_all_that_wa
     client = BusyClient(Tenant("writes"), spread.indexes)
     await client.fill()
     async with client.going_on():
-        await client.reaches(100)
+        await client.reaches(60)
     for node in NODES:
         cluster.kill(node)
         await cluster.start_again(node)
@@ -37,7 +37,7 @@ async def test_every_node_starts_again_after_it_was_killed_and_knows_all_that_wa
 async def test_a_copy_that_a_dead_node_has_ended_is_made_again(cluster: Cluster, spread: Spread, end: str) -> None:
     tenant = Tenant(f"copied_{end}_the_dead")
     client = BusyClient(tenant, spread.indexes)
-    await client.fill(more=400)
+    await client.fill(more=250)
     begun = Death("UpdateCollectionClusterSetup", 1, after=True)
     with pytest.raises(Killed):
         await spread.places(dying(spread.nodes[0], begun)).move_to_own_shard(tenant)

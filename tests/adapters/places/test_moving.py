@@ -24,9 +24,9 @@ async def test_a_move_is_noticed_by_nobody_and_nothing_is_lost_doubled_or_back_a
     await neighbour.fill()
     places = spread.places()
     async with moved.going_on(), neighbour.going_on():
-        await moved.reaches(100)
+        await moved.reaches(60)
         passages = await places.move_to_own_shard(MOVED)
-        await moved.reaches(100)
+        await moved.reaches(60)
     assert moved.failures == neighbour.failures == []
     assert await places.own_shard(MOVED)
     assert not await places.own_shard(neighbour.tenant)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.surfaces.cli.commands import CommandLine
-from tests.whole.commands import run
+from tests.whole.commands import run, run_here
 from toolscript.model.judged import EvalRequest, EvalResult
 from toolscript.model.progress import OnProgress
 from toolscript.model.queries import Strategy
@@ -57,7 +57,7 @@ def test_a_set_of_two_files_is_judged_and_compared(dataset: Path, model_folder: 
     written = json.loads(report.read_text("utf-8"))
     assert written["systems"][0]["measures"]["hit@1"]["value"] == 1.0
     assert list((dataset.parent / "data" / "cache" / "eval").glob("*.vectors"))
-    again = run(own, *asked, "--compare", str(report), "--json", "--no-without-gold", "--count", "4").stdout
+    again = run_here(own, *asked, "--compare", str(report), "--json", "--no-without-gold", "--count", "4").stdout
     data = json.loads(again)
     assert (data["queries"], data["format"]) == (4, 1)
     changed = {one["measure"]: one["difference"] for one in data["compared"]}
@@ -72,13 +72,13 @@ def test_a_recipe_is_fitted_and_judged_with(dataset: Path, model_folder: str) ->
     recipe, held_out = dataset.parent / "recipe.json", dataset.parent / "held_out"
     sets = (str(dataset), str(other))
     told = ("--out", str(recipe), "--held-out", str(held_out), "--model", model_folder)
-    shown = run(own, "eval", "fit", *sets, *told).stdout
+    shown = run_here(own, "eval", "fit", *sets, *told).stdout
     assert "held out" in shown
     assert sorted(path.name for path in held_out.iterdir()) == ["mine.json", "other.json"]
     asked = ("eval", "--dataset", str(dataset), "--model", model_folder, "--no-without-gold", "--json")
-    report = json.loads(run(own, *asked, "--recipe", str(held_out / "mine.json")).stdout)
+    report = json.loads(run_here(own, *asked, "--recipe", str(held_out / "mine.json")).stdout)
     assert report["held_out"] == "weights fitted without it"
-    assert json.loads(run(own, *asked, "--recipe", str(recipe)).stdout)["held_out"] == ""
+    assert json.loads(run_here(own, *asked, "--recipe", str(recipe)).stdout)["held_out"] == ""
 
 
 @dataclass
@@ -126,7 +126,7 @@ def test_a_service_that_goes_by_skills_is_judged_on_the_real_engines(
     own = {**installation.environment, "TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
     report = dataset.parent / "report.json"
     asked = ("eval", "--dataset", str(dataset), "--engine", "service", "--strategy", "hierarchical")
-    shown = run(own, *asked, "--out", str(report)).stdout
+    shown = run_here(own, *asked, "--out", str(report)).stdout
     assert "service, hierarchical search, model" in shown
     for row in ("routed ", "skills_used ", "catalog_searched ", "gold_lost ", "skills "):
         assert any(line.startswith(row) for line in shown.splitlines()), row

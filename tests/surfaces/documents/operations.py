@@ -6,8 +6,9 @@ from typing import Any
 
 import httpx2
 
-# Of tools and skills, and of nobody's documents; whatever else the description lists is taken for one of them.
-OF_TOOLS = "/api/v1/"
+# Of tools, skills and the library, and of nobody's documents; whatever else the description lists is taken for one
+# of them.
+OF_NOBODY = ("/api/v1/", "/search_knowledge", "/sources", "/passages/")
 OPEN = frozenset({("GET", "/livez"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/search/health")})
 LINES, EVENTS = "application/x-ndjson", "text/event-stream"
 
@@ -30,7 +31,7 @@ class Operation:
 def for_callers(openapi: Json, document_id: str = "doc-1") -> Iterator[Operation]:
     for template, operations in openapi["paths"].items():
         for method, described in operations.items():
-            if template.startswith(OF_TOOLS) or (method.upper(), template) in OPEN:
+            if template.startswith(OF_NOBODY) or (method.upper(), template) in OPEN:
                 continue
             path = template.replace("{document_id}", document_id)
             assert "{" not in path, f"{template}: what stands for its parameter?"

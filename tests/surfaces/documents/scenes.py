@@ -3,11 +3,16 @@
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import httpx2
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.document_results import DocumentAnswer
@@ -17,7 +22,7 @@ from toolscript.ports import DocumentIndex
 from toolscript.search.documents.search import DocumentSearch
 from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.document_parts import DocumentRoutes
+from toolscript.surfaces.http.document_parts import ABSENT, DocumentRoutes
 from toolscript.surfaces.http.health import Health, PartHealth
 from toolscript.sync.documents import DocumentDesk
 from toolscript.testing import HashEmbedder
@@ -112,10 +117,46 @@ class Parts:
         self.searched.append(told)
 
 
-def app_of(documents: DocumentRoutes | None) -> FastAPI:
+BEHIND: ContextVar[DocumentRoutes] = ContextVar("BEHIND")
+
+
+class WhoeverIsBehind:
+    """Routes take a fifth of a second to make. So they are made once, and each request says what is behind them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(BEHIND.get(), name)
+
+    async def caller(self, request: Request, response: Response) -> Caller:
+        return await BEHIND.get().caller(request, response)
+
+
+@dataclass(frozen=True)
+class App:
     """All of the API; only documents are behind it."""
-    nothing = cast("Any", None)
-    return create_app(nothing, nothing, nothing, nothing, nothing, documents=documents)
+
+    api: FastAPI
+    documents: DocumentRoutes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        before = BEHIND.set(self.documents)
+        try:
+            await self.api(scope, receive, send)
+        finally:
+            BEHIND.reset(before)
+
+    def openapi(self) -> Json:
+        return self.api.openapi()
+
+
+@cache
+def _api(*, with_documents: bool) -> FastAPI:
+    nothing, documents = cast("Any", None), cast("DocumentRoutes", WhoeverIsBehind())
+    documents_or_none = documents if with_documents else None
+    return create_app(nothing, nothing, nothing, nothing, nothing, documents=documents_or_none)
+
+
+def app_of(documents: DocumentRoutes | None) -> App:
+    return App(_api(with_documents=documents is not None), documents or ABSENT)
 
 
 @dataclass(frozen=True)

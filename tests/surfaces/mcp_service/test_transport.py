@@ -1,5 +1,9 @@
 """`/mcp` over HTTP: clients of every version, where requests may come from, how long and how many they may be."""
 
+from collections.abc import AsyncIterator
+from unittest.mock import patch
+
+import anyio
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -9,6 +13,7 @@ from toolscript.errors import SetupError
 from toolscript.model.tenancy import Scope
 from toolscript.service.mcp import known_hosts
 from toolscript.settings import Settings
+from toolscript.surfaces.mcp_service import guard
 
 pytestmark = pytest.mark.requirement("KN-005")
 
@@ -110,6 +115,18 @@ async def test_a_request_that_is_too_long_is_refused(world: World) -> None:
     async with world.client() as client:
         refused = await client.call("search_knowledge", {"query": "x" * 70_000})
     assert (refused.status_code, refused.json()["error"]["message"]) == (413, "a request is at most 64 KiB")
+
+
+async def test_a_request_that_does_not_arrive_is_not_waited_for_without_end(world: World) -> None:
+    async def silent() -> AsyncIterator[bytes]:
+        yield b"{"
+        await anyio.sleep_forever()
+
+    async with world.client() as client:
+        with patch.object(guard, "BODY_SECONDS", 0.01):
+            told = {**ACCEPT, "Content-Type": "application/json"}
+            refused = await client.http.post("/mcp", content=silent(), headers=told)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (408, 408)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 5000, b'"x"', b"\xff"])

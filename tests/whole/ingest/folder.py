@@ -21,6 +21,9 @@ class Folder:
         for _ in range(files):
             self._add()
 
+    def count(self) -> int:
+        return sum(path.is_file() for path in self.path.rglob("*"))
+
     def disturb(self, times: int) -> None:
         """Files are changed, added, removed, brought back as they were, and renamed."""
         for _ in range(times):

@@ -8,7 +8,6 @@ into another library gives. By hand, on the engines of the environment, in libra
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import signal
@@ -20,15 +19,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.whole.ingest.folder import Folder
 from tests.whole.ingest.holdings import differences, forget, holdings, named_library, opened
-from tests.whole.ingest.process import BEGUN
+from tests.whole.ingest.process import BEGUN, ingested
+from toolscript.model.ingest import IngestOutcome
 from toolscript.settings import Settings
+from toolscript.sync.ingest_report import IngestReport
 
 ROOT = Path(__file__).parent.parent.parent.parent
 LEASE = "2"
-PATIENCE_SECONDS = 300
 MOST_SHOWN = 20
 
 
@@ -69,11 +70,11 @@ class Killing:
             self.figures.killed += 1
             self.figures.lived.append(lives)
 
-    def finish(self) -> dict[str, object]:
-        process = self._start()
-        said, errors = process.communicate(timeout=PATIENCE_SECONDS)
-        assert process.returncode == 0, f"it ended with {process.returncode}: {errors.decode()}"
-        report: dict[str, object] = json.loads(said)
+    def finish(self) -> IngestReport:
+        """In this process, which is there already."""
+        with patch.dict(os.environ, self._environment, clear=True):
+            report = ingested(str(self._folder.path))
+        assert not report.skipped, report.skipped
         return report
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -100,10 +101,9 @@ def kill_often(engines: Settings, files: int, kills: int, longest: float, seed: 
                 killing.kill(longest)
                 _say(killing.figures, kills, asyncio.run(_at_work(battered)))
                 folder.disturb(disturbed)
-            report = killing.finish()
-            assert not report["skipped"], report["skips"]
+            killing.finish()
             again = killing.finish()
-            assert again["unchanged"] == sum(1 for one in Path(path).rglob("*") if one.is_file()), again
+            assert again.outcomes == {IngestOutcome.UNCHANGED: folder.count()}, again
             Killing(clean, folder, seed).finish()
             return asyncio.run(_compared(killing.figures, battered, clean))
         finally:

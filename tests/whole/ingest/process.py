@@ -17,6 +17,7 @@ from toolscript.model.text_usage import TextUsage
 from toolscript.service import ingesting, library_shelves
 from toolscript.service.extracting import Extracting
 from toolscript.sync.extracting import Extractor
+from toolscript.sync.ingest_report import IngestReport
 from toolscript.sync.ingest_run import unheard
 from toolscript.testing import HashEmbedder
 
@@ -52,21 +53,15 @@ async def _extracting(*_: object, **__: object) -> AsyncIterator[Extracting]:
     yield Extracting(lambda: Extractor(Echo(), "echo"))
 
 
-def main(folder: str) -> int:
+def ingested(folder: str) -> IngestReport:
     with (
         patch.object(library_shelves, "open_embedder", _embedder),
         patch.object(ingesting, "open_extracting", _extracting),
     ):
-        return _ingest(folder)
-
-
-def _ingest(folder: str) -> int:
-    sys.stdout.write(f"{BEGUN}\n")
-    sys.stdout.flush()
-    report = ingesting.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
-    sys.stdout.write(json.dumps({**report.as_json(), "skips": [str(one) for one in report.skipped]}) + "\n")
-    return 0
+        return ingesting.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.stdout.write(f"{BEGUN}\n")
+    sys.stdout.flush()
+    ingested(sys.argv[1])

@@ -1,6 +1,7 @@
 """Apps whose libraries take seconds to load. They are loaded beside what is served already, and not before it."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
@@ -8,6 +9,8 @@ from importlib import import_module
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscript.errors import Unavailable
+
+logger = logging.getLogger("toolscript.mcp")
 
 # Opens what the apps need open, and answers them by name.
 OpenApps = Callable[[], AbstractAsyncContextManager[Mapping[str, ASGIApp]]]
@@ -53,9 +56,10 @@ class LoadedLater:
         try:
             await asyncio.to_thread(load, self._modules)
         except ImportError as error:
+            logger.exception("MCP cannot be loaded")
             for later in self._apps.values():
                 later.fail(error)
-            raise
+            return
         async with self._open_apps() as apps:
             for name, app in apps.items():
                 self._apps.setdefault(name, _Later(self._asked)).become(app)
@@ -76,21 +80,21 @@ class _Later:
         self._asked = asked
         self._app: asyncio.Future[ASGIApp] | None = None
         self._known: ASGIApp | None = None
-        self._failure: Exception | None = None
+        self._failure: Unavailable | None = None
 
     def become(self, app: ASGIApp) -> None:
         self._known = app
         if self._app is not None and not self._app.done():
             self._app.set_result(app)
 
-    def fail(self, error: Exception) -> None:
-        self._failure = error
+    def fail(self, error: ImportError) -> None:
+        self._failure = Unavailable(f"MCP cannot be loaded: {error}", hint="install toolscript again")
         if self._app is not None and not self._app.done():
-            self._app.set_exception(error)
+            self._app.set_exception(self._failure)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._failure is not None:
-            raise Unavailable(f"MCP cannot be loaded: {self._failure}", hint="install toolscript again")
+            raise self._failure
         if self._known is None:
             self._asked.set()
             self._app = self._app or asyncio.get_running_loop().create_future()
