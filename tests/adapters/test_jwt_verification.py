@@ -130,21 +130,10 @@ async def test_plan_subject_and_scopes_are_read(known: JwtCallers, issuer: Issue
 
 
 @pytest.mark.requirement("KN-005")
-@pytest.mark.parametrize(
-    ("claims", "scopes"),
-    [
-        ({}, None),
-        ({"scope": ""}, frozenset()),
-        ({"scope": 7}, frozenset()),
-        ({"scp": []}, frozenset()),
-        ({"scopes": ["documents:read", None]}, frozenset({"documents:read"})),
-        ({"scope": "a", "scp": "b", "scopes": ["c"]}, frozenset({"a", "b", "c"})),
-    ],
-)
-async def test_a_token_without_the_claim_differs_from_one_that_allows_nothing(
-    known: JwtCallers, issuer: Issuer, claims: dict[str, Any], scopes: frozenset[str] | None
-) -> None:
-    assert (await known.verify(issuer.token(**claims))).scopes == scopes
+async def test_no_claim_of_scopes_differs_from_one_that_allows_nothing(known: JwtCallers, issuer: Issuer) -> None:
+    said: list[Any] = [{}, {"scope": ""}, {"scope": 7}, {"scopes": ["a", None], "scp": "b"}]
+    read = [(await known.verify(issuer.token(**claims))).scopes for claims in said]
+    assert read == [None, frozenset(), frozenset(), frozenset({"a", "b"})]
 
 
 @pytest.mark.parametrize("plan", ["gold", "", 7, ["paid"]])

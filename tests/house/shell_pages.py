@@ -53,7 +53,9 @@ def json_values(text: str) -> list[Any]:
 def contains(whole: Any, part: Any) -> bool:
     """Whether a shortened answer holds of the whole one."""
     if isinstance(part, dict):
-        return all(name in whole and contains(whole[name], value) for name, value in part.items())
+        return isinstance(whole, dict) and all(
+            name in whole and contains(whole[name], value) for name, value in part.items()
+        )
     if isinstance(part, list):
         return len(whole) == len(part) and all(map(contains, whole, part))
     return bool(whole == part)

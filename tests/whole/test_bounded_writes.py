@@ -23,7 +23,7 @@ def test_one_change_touches_as_many_rows_and_points_in_a_large_skill_as_in_a_sma
 ) -> None:
     with fresh(engines, migrated_database) as few, fresh(engines, migrated_database) as many:
         small = asyncio.run(run(few.settings, 12, 5))
-        large = asyncio.run(run(many.settings, 1_200, 5))
+        large = asyncio.run(run(many.settings, 400, 5))
     assert {what: written(one) for what, one in small.items()} == {
         what: written(one) for what, one in large.items()
     }

@@ -15,7 +15,7 @@ from tests.whole import commands
 from tests.whole.tenants.service import SOON, Service, served
 
 LOOK_EVERY_SECONDS = 0.02
-MANY = 1_500
+MANY = 800
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_service_that_is_killed_and_comes_back_gets_every_document(
         stderr=subprocess.PIPE,
         text=True,
     )
-    for least in (1, 600):
+    for least in (1, 300):
         _until(lambda least=least: _count(running.url, mine) >= least)
         running.kill()
         running.start()

@@ -16,23 +16,23 @@ HEALTHY = {"missing": 0, "stale": 0, "extra": 0, "pending": 0}
 @pytest.fixture
 def fragile(installation: Installation) -> dict[str, str]:
     """Small batches and short leases: many moments to die in, and no long wait for the survivor."""
-    return {**installation.environment, "TOOLSCRIPT_WORKER_BATCH": "16", "TOOLSCRIPT_LEASE_SECONDS": "2"}
+    return {**installation.environment, "TOOLSCRIPT_WORKER_BATCH": "8", "TOOLSCRIPT_LEASE_SECONDS": "1"}
 
 
 @pytest.mark.requirement("SK-009")
 def test_a_worker_killed_at_every_step_and_at_random_leaves_catalog_and_index_equal(
     fragile: dict[str, str], tmp_path: Path
 ) -> None:
-    rows = catalog_files.rows(320)
+    rows = catalog_files.rows(160)
     run_here(fragile, "sync", str(catalog_files.write(tmp_path / "all.jsonl", rows)))
     for step in Step:
         kill_at_step(fragile, step)
-    changed = [{**row, "description": f"{row['description']} Really."} for row in rows[:40]]
+    changed = [{**row, "description": f"{row['description']} Really."} for row in rows[:20]]
     run_here(
-        fragile, "sync", "--prune", str(catalog_files.write(tmp_path / "fewer.jsonl", changed + rows[40:250]))
+        fragile, "sync", "--prune", str(catalog_files.write(tmp_path / "fewer.jsonl", changed + rows[20:120]))
     )
     for step in (Step.PUT, Step.REMOVED):
         kill_at_step(fragile, step)
-    kill_at_random(fragile, kills=4, longest=2.5, seed=7)
+    kill_at_random(fragile, kills=3, longest=2.0, seed=7)
     run_here(fragile, "worker", "--drain")
-    assert examine(fragile).items() >= {**HEALTHY, "items": 250, "points": 250}.items()
+    assert examine(fragile).items() >= {**HEALTHY, "items": 120, "points": 120}.items()

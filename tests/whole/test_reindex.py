@@ -68,7 +68,7 @@ def test_reindexing_to_another_model_fails_no_search_and_mixes_no_answer(
     with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)
-    run_here(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(240))))
+    run_here(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(120))))
     run_here(old, "worker", "--drain")
     assert "toolscript reindex" in run(new, "serve", code=2).stderr
     assert "toolscript reindex" in run_here(new, "worker", "--drain", code=2).stderr
@@ -96,7 +96,7 @@ def test_both_generations_follow_what_changes_until_the_old_one_is_dropped(
     with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)
-    rows = catalog_files.rows(60)
+    rows = catalog_files.rows(20)
     run_here(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
     run_here(old, "worker", "--drain")
     run_here(new, "reindex")

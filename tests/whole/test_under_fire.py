@@ -11,7 +11,7 @@ SEED = 20261115
 @pytest.mark.requirement("SK-006", "SK-007", "SK-008", "SK-009")
 async def test_catalog_index_and_skills_equal_the_model_whoever_was_killed(installation: Installation) -> None:
     async with on_fire(installation.settings, installation.environment, workers=2, seed=SEED, items=60) as fire:
-        for _ in range(4):
-            await fire.round(200, kills=1)
+        for _ in range(3):
+            await fire.round(150, kills=1)
         assert await fire.differences() == []
     assert {"add", "change", "remove", "reassign", "approve", "merge", "deactivate"} <= fire.operations.done.keys()

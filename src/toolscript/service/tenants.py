@@ -15,7 +15,7 @@ from toolscript.errors import InvalidRequest, NotFound
 from toolscript.model.documents import DocumentKey, document_key
 from toolscript.model.filters import NO_FILTERS
 from toolscript.model.progress import OnProgress, Progress
-from toolscript.model.tenancy import KnownTenant, Tenant
+from toolscript.model.tenancy import KnownTenant, Scope, Tenant
 from toolscript.ports import DocumentIndex, TenantPlaces, Tenants
 from toolscript.service.documents import document_layout
 from toolscript.service.parts import open_stores
@@ -92,10 +92,12 @@ def make_tenant_keys(folder: str) -> dict[str, object]:
     return {"signing_key": str(files.private), "jwt_keys": str(files.public), "kid": files.kid}
 
 
-def tenant_token(name: str, *, key: str, issuer: str | None, plan: str, subject: str, hours: float) -> str:
+def tenant_token(
+    name: str, *, key: str, issuer: str | None, plan: str, subject: str, scopes: Sequence[Scope], hours: float
+) -> str:
     rules = token_rules(load_settings())
     rules = replace(rules, issuer=issuer) if issuer else rules
-    return sign_token(Path(key), rules, Tenant(name), plan=plan, subject=subject, hours=hours)
+    return sign_token(Path(key), rules, Tenant(name), plan=plan, subject=subject, scopes=scopes, hours=hours)
 
 
 @asynccontextmanager

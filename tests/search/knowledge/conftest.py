@@ -30,7 +30,7 @@ async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[Shelf]:
     engines: Settings = request.getfixturevalue("engines")
     alias = f"test_{uuid.uuid4().hex[:12]}"
     async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-        names = f"{alias}_c", f"{alias}_e"
+        names = f"{alias}__c", f"{alias}__e"
         yield await filled(await open_shelf(*(qdrant.QdrantIndexes(connected, name, LAYOUT) for name in names)))
         await drop_collections(connected, alias)
 

@@ -121,7 +121,7 @@ BEHIND: ContextVar[DocumentRoutes] = ContextVar("BEHIND")
 
 
 class WhoeverIsBehind:
-    """Routes take a fifth of a second to make. So they are made once, and each request says what is behind them."""
+    """Routes take a fifth of a second to make: they are made once, and each request says what is behind them."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(BEHIND.get(), name)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -123,7 +124,7 @@ def test_a_client_gives_what_the_tool_returned_and_throws_what_went_wrong(
 
 def test_a_client_sends_the_token_it_is_given_and_none_otherwise(gateway: Gateway) -> None:
     script = 'await tools.files.read({ path: "a" });'
-    for run in (run_client_under_deno, run_client_under_node):
+    for run in (partial(run_client_under_deno, check=False), run_client_under_node):
         run(f"{gateway.url}/", typescript_module(ITEMS), script, "secret")
         run(gateway.url, typescript_module(ITEMS), script, "")
     assert [headers.get("authorization") for _, _, headers in gateway.requests] == ["Bearer secret", None] * 2
@@ -131,8 +132,9 @@ def test_a_client_sends_the_token_it_is_given_and_none_otherwise(gateway: Gatewa
 
 
 def test_a_client_that_is_not_told_where_the_gateway_is_says_so() -> None:
+    script = 'await tools.files.read({ path: "a" });'
     with pytest.raises(RuntimeError, match="TOOLSCRIPT_GATEWAY_URL not set"):
-        run_client_under_deno("", typescript_module(ITEMS), 'await tools.files.read({ path: "a" });')
+        run_client_under_deno("", typescript_module(ITEMS), script, check=False)
 
 
 def test_deno_refuses_a_call_with_other_arguments(gateway: Gateway) -> None:

@@ -60,7 +60,7 @@ def linked(weights: Path, folder: Path, names: dict[str, str] | None = None) -> 
 @scenario("Default model initialization")
 def test_the_default_model_is_bge_small_and_is_ready_soon(files: Machine, weights: Path) -> None:
     download(files, weights, BGE)
-    assert files.without("TOOLSCRIPT_SEARCH_MODEL").json("search", "read a file")["semantic"] is True
+    assert files.here().without("TOOLSCRIPT_SEARCH_MODEL").json("search", "read a file")["semantic"] is True
     assert card_of(embeddings_of(files))["name"] == "BAAI/bge-small-en-v1.5"
     # The time of this process, not of the clock: others are busy on this machine too.
     began = time.process_time()
@@ -72,7 +72,7 @@ def test_the_default_model_is_bge_small_and_is_ready_soon(files: Machine, weight
 @scenario("Model selection via environment variable")
 def test_a_flag_chooses_the_model_before_the_environment_does(files: Machine, weights: Path) -> None:
     download(files, weights, MINILM)
-    told = files.also(TOOLSCRIPT_SEARCH_MODEL=MINILM)
+    told = files.here().also(TOOLSCRIPT_SEARCH_MODEL=MINILM)
     assert told.json("search", "read a file")["semantic"] is True
     assert card_of(embeddings_of(files))["name"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert told.json("search", "read a file", "--model", str(weights))["semantic"] is True
@@ -82,9 +82,9 @@ def test_a_flag_chooses_the_model_before_the_environment_does(files: Machine, we
 @pytest.mark.parametrize("flag", [True, False])
 def test_a_model_nobody_knows_is_refused_with_those_that_are_known(files: Machine, flag: bool) -> None:
     if flag:
-        done = files.run("search", "read a file", "--model", "Xenova/nonsense", code=2)
+        done = files.here().run("search", "read a file", "--model", "Xenova/nonsense", code=2)
     else:
-        done = files.also(TOOLSCRIPT_SEARCH_MODEL="Xenova/nonsense").run("search", "read a file", code=2)
+        done = files.here().also(TOOLSCRIPT_SEARCH_MODEL="Xenova/nonsense").run("search", "read a file", code=2)
     assert "error: the embedding model Xenova/nonsense cannot be loaded" in done.stderr
     assert all(known in done.stderr for known in (BGE, MINILM, "intfloat/multilingual-e5-large"))
     assert done.stdout == ""
@@ -139,7 +139,7 @@ def test_a_gateway_with_a_broken_model_answers_by_words_and_says_so(files: Machi
 @pytest.mark.skipif(has_a_gpu, reason="there is a GPU here")
 @pytest.mark.parametrize("command", [("search", "read a file"), ("gateway", "start", "--port", "0"), ("mcp",)])
 def test_a_gpu_that_was_asked_for_and_is_not_there_is_an_error(files: Machine, command: tuple[str, ...]) -> None:
-    done = files.also(TOOLSCRIPT_SEARCH_DEVICE="gpu").run(*command, code=2)
+    done = files.here().also(TOOLSCRIPT_SEARCH_DEVICE="gpu").run(*command, code=2)
     assert "error: a GPU was asked for" in done.stderr
     assert "TOOLSCRIPT_SEARCH_DEVICE=auto" in done.stderr
 

@@ -102,7 +102,12 @@ def watching(library: dict[str, str], shelf: Path) -> Iterator[tuple["subprocess
     assert process.stdout is not None
     lines: queue.Queue[Any] = queue.Queue()
     out = process.stdout
-    reading = threading.Thread(target=lambda: [lines.put(json.loads(line)) for line in out], daemon=True)
+
+    def read() -> None:
+        for line in out:
+            lines.put(json.loads(line))
+
+    reading = threading.Thread(target=read, daemon=True)
     reading.start()
     try:
         yield process, lines

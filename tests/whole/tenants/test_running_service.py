@@ -53,7 +53,7 @@ def running(engines: Settings, migrated_database: str) -> Iterator[Running]:
 @pytest.mark.requirement("DOC-001", "DOC-002", "DOC-006", "DOC-007")
 def test_tenants_that_are_alike_and_curious_see_their_own_documents_alone(running: Running) -> None:
     service, issuer, _ = running
-    result = asyncio.run(watched(service.url, issuer, Size(tenants=12, queries=500, at_once=6, writers=2)))
+    result = asyncio.run(watched(service.url, issuer, Size(tenants=8, queries=300, at_once=6, writers=2)))
     assert result.nothing_leaked, report(result)
     assert len(result.counts.asked) >= KINDS, report(result)
     assert [kind for kind in FINDING if not result.counts.hits_by_kind[kind]] == [], report(result)
@@ -69,7 +69,7 @@ def test_a_service_that_leaks_would_be_seen(installation: Installation) -> None:
 @pytest.mark.parametrize("remove", [False, True], ids=["writers alone", "somebody removes"])
 def test_of_several_who_write_one_document_at_once_one_stands_whole(running: Running, remove: bool) -> None:
     service, issuer, settings = running
-    size = two_writers.Size(rounds=8, remove=remove)
+    size = two_writers.Size(rounds=5, remove=remove)
     assert asyncio.run(two_writers.write(service.url, issuer, settings, size)) == []
 
 

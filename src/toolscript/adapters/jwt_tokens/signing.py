@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,14 @@ def sign_token(
     *,
     plan: str = "",
     subject: str = "",
+    scopes: Sequence[str] = (),
     hours: float = 1.0,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """A token that whoever follows the same rules and knows the public key takes for this tenant's."""
+    """A token that whoever follows the same rules and knows the public key takes for this tenant's.
+
+    Without `scopes` it says nothing of them, and allows all that the tenant may do.
+    """
     if not 0 < hours <= LONGEST_HOURS:
         raise InvalidRequest("a token holds for more than 0 hours, and for a year at the most")
     if not rules.issuer:
@@ -78,6 +82,7 @@ def sign_token(
     claims: dict[str, Any] = {"iss": rules.issuer, "aud": rules.audience, "iat": at, "exp": at + int(hours * 3600)}
     claims |= {rules.tenant_claim: tenant.name}
     claims |= ({rules.plan_claim: plan} if plan else {}) | ({"sub": subject} if subject else {})
+    claims |= {"scope": " ".join(scopes)} if scopes else {}
     header = {"alg": _algorithm(key, key_file), **({"kid": kid} if kid else {})}
     return jwt.encode(header, claims, key, registry=SIGNATURES)
 

@@ -115,10 +115,6 @@ def add_ingest(app: typer.Typer, service: Callable[[], IngestCommands]) -> None:
         what the library has of it. --type, --topic and --author are remembered with each file: whoever leaves them
         out later takes them back. With --json every skipped file is a line, and the last line is the report.
         """
-        if reindex:
-            _refuse(paths=paths, watch=watch, prune=prune, dry_run=dry_run)
-            _reindex(service(), drop_previous=drop_previous, as_json=as_json)
-            return
         order = IngestOrder(
             paths=tuple(paths or ()),
             base=base or "",
@@ -130,11 +126,12 @@ def add_ingest(app: typer.Typer, service: Callable[[], IngestCommands]) -> None:
             prune=prune,
             dry=dry_run,
         )
+        if reindex:
+            _refuse(paths=paths, watch=watch, prune=prune, dry_run=dry_run)
+            _reindex(service(), drop_previous=drop_previous, as_json=as_json)
+            return
         _require_possible(order, watch=watch, drop_previous=drop_previous)
-        if watch:
-            _watch(service(), order, as_json=as_json)
-        else:
-            _ingest(service(), order, as_json=as_json)
+        (_watch if watch else _ingest)(service(), order, as_json=as_json)
 
 
 def _ingest(service: IngestCommands, order: IngestOrder, *, as_json: bool) -> None:

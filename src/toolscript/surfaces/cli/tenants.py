@@ -7,6 +7,7 @@ import typer
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.progress import OnProgress
+from toolscript.model.tenancy import Scope
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import colour_wanted, progress, say, show
 from toolscript.surfaces.cli.tables import printable, table
@@ -25,7 +26,15 @@ class TenantCommands(Protocol):
     def erase_tenant(self, name: str, on_progress: OnProgress) -> dict[str, object]: ...
     def make_tenant_keys(self, folder: str) -> dict[str, object]: ...
     def tenant_token(
-        self, name: str, *, key: str, issuer: str | None, plan: str, subject: str, hours: float
+        self,
+        name: str,
+        *,
+        key: str,
+        issuer: str | None,
+        plan: str,
+        subject: str,
+        scopes: Sequence[Scope],
+        hours: float,
     ) -> str: ...
 
 
@@ -144,11 +153,17 @@ def _tokens(group: typer.Typer, service: Service) -> None:
         issuer: Annotated[str | None, typer.Option(help="Who issues it. [TOOLSCRIPT_JWT_ISSUER]")] = None,
         plan: Annotated[str, typer.Option(help="Plan of the tenant.")] = "",
         subject: Annotated[str, typer.Option(help="Who of the tenant it is.")] = "",
+        scope: Annotated[
+            list[Scope] | None,
+            typer.Option(help="What it allows, repeatable. Default: all that the tenant may do."),
+        ] = None,
         hours: Annotated[float, typer.Option(min=0.01, help="How long it holds.")] = 1.0,
         as_json: AsJson = False,
     ) -> None:
         """Sign a token for a tenant: to try things with, or where nobody else issues tokens."""
-        signed = service().tenant_token(tenant, key=key, issuer=issuer, plan=plan, subject=subject, hours=hours)
+        signed = service().tenant_token(
+            tenant, key=key, issuer=issuer, plan=plan, subject=subject, scopes=scope or (), hours=hours
+        )
         show({"token": signed}, signed, as_json=as_json)
 
 
