@@ -60,6 +60,13 @@ def test_only_what_is_really_gone_is_gone(shelf: Path) -> None:
     assert not based.is_gone("a.md")
 
 
+def test_what_lay_in_a_folder_that_is_away_as_a_whole_is_not_called_gone(shelf: Path) -> None:
+    found = SourceNames([str(shelf), str(shelf.parent)]), SourceNames([str(shelf)])
+    file = SourceNames([str(shelf / "a.md")])
+    shelf.rename(shelf.with_name("away"))
+    assert [one.is_gone(f"{shelf}/a.md") for one in (*found, file)] == [True, False, True]
+
+
 def test_a_source_that_is_named_in_another_way_is_never_called_gone(shelf: Path) -> None:
     assert not SourceNames([str(shelf)]).is_gone("none.md")
     assert not SourceNames([str(shelf)], str(shelf)).is_gone(f"{shelf}/none.md")

@@ -22,7 +22,7 @@ from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
 from toolscript.service.knowledge import open_knowledge, visitors
 from toolscript.service.mcp import open_mcp
-from toolscript.service.parts import open_embedder, open_stores
+from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.processes import bound, in_processes
 from toolscript.service.seeing import figures_folder, ids_for_logs, open_seeing
 from toolscript.service.skills import skill_management
@@ -33,7 +33,7 @@ from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
 from toolscript.surfaces.logs import configure_logs
 from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
-from toolscript.sync.generations import open_for_reading
+from toolscript.sync.generations import Readable, open_for_reading
 from toolscript.sync.job_runner import JobRunner
 
 logger = logging.getLogger(__name__)
@@ -42,14 +42,16 @@ logger = logging.getLogger(__name__)
 def serve(*, host: str | None, port: int | None) -> None:
     settings = load_settings()
     configure_logs(settings.log_level, settings.log_format, ids_for_logs(settings))
-    address = host or settings.host, settings.port if port is None else port
+    # Also for those who ask by which name it may be called.
+    listening = {"host": host or settings.host, "port": settings.port if port is None else port}
+    settings = settings.model_copy(update=listening)
     with figures_folder(settings) as figures:
         common = Common(figures, cursor_secret(settings))
         if settings.processes == 1:
-            run(_answer(settings, common, *address))
+            run(_answer(settings, common))
             return
-        with bound(*address) as shared:
-            in_processes(settings.processes, lambda: run(_answer(settings, common, *address, shared)))
+        with bound(settings.host, settings.port) as shared:
+            in_processes(settings.processes, lambda: run(_answer(settings, common, shared)))
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,9 @@ class Common:
     cursor_secret: bytes
 
 
-async def _answer(
-    settings: Settings, common: Common, host: str, port: int, shared: socket.socket | None = None
-) -> None:
+async def _answer(settings: Settings, common: Common, shared: socket.socket | None = None) -> None:
     async with open_app(settings, common) as app:
-        config = uvicorn.Config(app, host=host, port=port, log_config=None)
+        config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
         # It raises the signal that stopped it once more when it has stopped, which would end this process
         # before its syncs are interrupted and the servers they started are ended.
         for sign in (signal.SIGTERM, signal.SIGINT):
@@ -89,9 +89,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         cached = CachedEmbedder(measured, settings.embedding_cache_size)
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
         await _warm_up(embedder)
-        search = ToolSearch(
-            cached, opened.items, opened.skills, stores.catalog, deadline_seconds=settings.deadline_seconds
-        )
+        search = _tool_search(settings, cached, opened, stores)
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (
@@ -114,6 +112,11 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
             app.router.routes.extend(mcp_routes)
             seeing.install(app, settings.admin_token.get_secret_value())
             yield app
+
+
+def _tool_search(settings: Settings, embedder: Embedder, opened: Readable, stores: Stores) -> ToolSearch:
+    seconds = settings.deadline_seconds
+    return ToolSearch(embedder, opened.items, opened.skills, stores.catalog, deadline_seconds=seconds)
 
 
 def _given(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:

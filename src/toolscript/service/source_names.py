@@ -18,13 +18,12 @@ class SourceNames:
     def __init__(self, paths: Sequence[str], base: str = "") -> None:
         self.roots = _outermost([_resolved(path) for path in paths])
         self._base = _resolved(base) if base else ""
-        for root in self.roots:
-            self.name_of(root)
+        self._folders = {root: self.name_of(root) for root in self.roots if Path(root).is_dir()}
 
     @property
     def folders(self) -> list[str]:
         """The names of those roots that are folders."""
-        return [self.name_of(root) for root in self.roots if Path(root).is_dir()]
+        return list(self._folders.values())
 
     def name_of(self, path: str) -> str:
         """Empty for the base itself."""
@@ -39,10 +38,15 @@ class SourceNames:
         return "" if name == "." else name
 
     def is_gone(self, name: str) -> bool:
-        """Whether there is nothing any more where that source was. Of what others have named, nobody knows."""
+        """Whether there is nothing any more where that source was. Of what others have named, nobody knows.
+
+        Where a whole root is away, a disk may be: nothing of it is called gone.
+        """
         if PurePosixPath(name).is_absolute() == bool(self._base):
             return False
-        return is_gone(f"{self._base}/{name}" if self._base else name)
+        path = f"{self._base}/{name}" if self._base else name
+        roots = [root for root in self._folders if PurePosixPath(path).is_relative_to(root)]
+        return is_gone(path) and not any(map(is_gone, roots))
 
     def found(self) -> Iterator[Found]:
         for root in self.roots:

@@ -44,6 +44,8 @@ class Telling:
 
     def count_chunks(self, count: int) -> None:
         self.chunks += count
+        # Of two that are told at once, a terminal that shows lines shows the first: the one with an end.
+        self.on_progress(Progress("files", self.report.done, self.total))
         self.on_progress(Progress("chunks", self.chunks))
 
 
