@@ -56,7 +56,9 @@ def furnished_service(engines: Settings, database: str, model: str) -> Iterator[
 def put_documents(service: Furnished) -> None:
     body = {"documents": [{"id": one, "text": f"About {one}."} for one in DOCUMENT_IDS]}
     headers = {"authorization": f"Bearer {service.token}"}
-    answer = httpx2.put(f"{service.url}/documents", json=body, headers=headers, trust_env=False, timeout=60)
+    answer = httpx2.put(
+        f"{service.url}/documents", json=body, headers=headers, trust_env=False, verify=False, timeout=60
+    )
     assert answer.json()["counts"]["created"] == MANY, answer.text
 
 

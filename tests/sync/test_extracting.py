@@ -125,19 +125,18 @@ async def test_a_chunk_without_one_answer_is_left_for_the_next_run_and_counted(n
     assert (await place.run(files)).outcomes == {IngestOutcome.UNCHANGED: 1}
 
 
-async def test_a_refused_call_costs_its_own_chunks_only() -> None:
-    class Picky(ScriptedText):
-        async def reply(self, instructions: str, data: str, schema: Any) -> Any:
-            if "poison" in data:
-                raise Rejected("it is poisonous")
-            return await super().reply(instructions, data, schema)
+class Picky(ScriptedText):
+    async def reply(self, instructions: str, data: str, schema: Any) -> Any:
+        if "poison" in data:
+            raise Rejected("it is poisonous")
+        return await super().reply(instructions, data, schema)
 
+
+async def test_a_chunk_that_spoils_the_answer_for_its_neighbours_is_left_alone() -> None:
     place = Place(text=Picky())
-    files = FilesInMemory(
-        {f"{FOLDER}/{name}.md": text_of(name, f"All about {name}.") for name in ("honey", "poison", "water")}
-    )
-    report = await place.run(files)
-    assert (report.outcomes[IngestOutcome.ADDED], report.unextracted, report.problem) == (3, 1, "")
+    files = one_file("All about honey.", "All about poison.", "All about water.")
+    report = await place.run(files, batch=3)
+    assert (report.outcomes[IngestOutcome.ADDED], report.unextracted, report.problem) == (1, 1, "")
     assert len(place.library._extractions) == 2
 
 

@@ -1,6 +1,7 @@
 """Files into a library and its indexes: what is written, what is not, and what is said of it."""
 
 import asyncio
+import contextlib
 import time
 
 import pytest
@@ -18,6 +19,7 @@ from toolscript.model.ingest import IngestOutcome
 from toolscript.model.library import SourceStatus, source_id
 from toolscript.model.models import Matrix
 from toolscript.sync.ingest_recipe import Described
+from toolscript.testing import MemoryLibrary
 
 BEES, STEEL = f"{FOLDER}/bees.md", f"{FOLDER}/steel.md"
 
@@ -230,6 +232,35 @@ async def test_a_source_that_another_run_keeps_is_left_alone_and_said_so() -> No
     assert [(one.path, one.problem) for one in report.skipped] == [(BEES, "another run is at work on it")]
     place.later()
     assert (await place.run(files)).outcomes[IngestOutcome.UPDATED] == 1
+
+
+class Deaf(MemoryLibrary):
+    """A driver that loses a cancellation: once the call is made, it goes on as if nothing had been said."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+        real = getattr(self, method)
+
+        async def deaf(*given: object) -> object:
+            self.asked.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return await real(*given)
+
+        setattr(self, method, deaf)
+
+
+@pytest.mark.parametrize("method", ["known", "claim", "put_chunks", "finish", "known_under"])
+async def test_a_run_that_is_cancelled_ends_though_a_driver_does_not_hear_of_it(method: str) -> None:
+    place = Place()
+    place.library = library = Deaf(method)
+    running = asyncio.create_task(place.run(two_files(), at_once=1))
+    await asyncio.wait_for(library.asked.wait(), 30)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 30)
+    assert library._claims == {}
 
 
 async def test_one_file_named_twice_is_written_once() -> None:

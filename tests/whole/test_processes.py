@@ -36,7 +36,7 @@ def _until_ready(server: "subprocess.Popen[bytes]", url: str) -> None:
     while time.monotonic() < ends_at:
         assert server.poll() is None, "it ended"
         try:
-            httpx2.get(f"{url}/livez", trust_env=False)
+            httpx2.get(f"{url}/livez", trust_env=False, verify=False)
         except httpx2.TransportError:
             time.sleep(0.05)
         else:
@@ -63,7 +63,7 @@ def test_two_processes_answer_at_one_address_and_end_when_told(filled: Installat
         assert len(children := children_of(server)) == 2
         for _ in range(6):
             body = {"query": "read a file", "tool_threshold": 0.0}
-            answer = httpx2.post(f"{url}/api/v1/search", json=body, trust_env=False)
+            answer = httpx2.post(f"{url}/api/v1/search", json=body, trust_env=False, verify=False)
             assert [tool["name"] for tool in answer.json()["tools"]] == ["read_file"]
         server.terminate()
         assert server.wait(SOON) == 0

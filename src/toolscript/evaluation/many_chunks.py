@@ -66,7 +66,7 @@ def _source(originals: Originals, number: int, count: int, chance: np.random.Gen
             f"Chapter {at // 40}", f"Section {at // 8}", at // 3 + 1, at * 10 + 1, at * 800, at * 800
         )
         chunk = Chunk(chunk_id(id_, text, at), id_, at, text, position, len(words), topics)
-        fields = {"source_id": id_, "chunk_id": chunk.id, "topics": list(topics)}
+        fields = {"source_id": id_, "topics": list(topics)}
         made.chunks.append(chunk)
         made.chunk_points.append(
             Point(point_of(chunk.id), 1, vectors[at], terms_of(words, originals.vocabulary), fields)

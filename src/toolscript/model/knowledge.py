@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from toolscript.model.library import Chunk, Position, Source
 from toolscript.model.queries import SearchType, readable_query, require
+from toolscript.model.topics import clean_topics
 
 MOST_RESULTS = 100
 MOST_VALUES = 32
@@ -36,11 +37,9 @@ class KnowledgeQuery:
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", readable_query(self.text, "say in a few words what you want to know"))
         require(1 <= self.limit <= MOST_RESULTS, "limit", f"must be 1 to {MOST_RESULTS}")
-        for name, values in (("type", self.types), ("topics", self.topics), ("source_id", self.source_ids)):
-            require(len(values) <= MOST_VALUES, name, f"must be at most {MOST_VALUES}")
-            require(
-                all(0 < len(one) <= MOST_VALUE for one in values), name, f"must be 1 to {MOST_VALUE} long each"
-            )
+        object.__setattr__(self, "types", _types(self.types))
+        object.__setattr__(self, "topics", _topics(self.topics))
+        _require_few("source_id", self.source_ids)
         for one in self.source_ids:
             require_id("source_id", one)
 
@@ -83,8 +82,8 @@ class SourcesQuery:
         require(1 <= self.limit <= MOST_SOURCES, "limit", f"must be 1 to {MOST_SOURCES}")
         if self.after:
             require_id("after", self.after)
-        for name, values in (("type", self.types), ("topics", self.topics)):
-            require(len(values) <= MOST_VALUES, name, f"must be at most {MOST_VALUES}")
+        object.__setattr__(self, "types", _types(self.types))
+        object.__setattr__(self, "topics", _topics(self.topics))
 
 
 @dataclass(frozen=True)
@@ -132,3 +131,21 @@ class SourcesAnswer:
 def require_id(name: str, value: str) -> str:
     require(bool(_ID.fullmatch(value)), name, "must be 24 hex digits, as answers give them")
     return value
+
+
+def _types(given: tuple[str, ...]) -> tuple[str, ...]:
+    """As they are stored, however they were written."""
+    _require_few("type", given)
+    return tuple(dict.fromkeys(one.strip().lower() for one in given))
+
+
+def _topics(given: tuple[str, ...]) -> tuple[str, ...]:
+    _require_few("topics", given)
+    cleaned = clean_topics(given)
+    require(bool(cleaned) or not given, "topics", "has none that anything could be filed under")
+    return cleaned
+
+
+def _require_few(name: str, values: tuple[str, ...]) -> None:
+    require(len(values) <= MOST_VALUES, name, f"must be at most {MOST_VALUES}")
+    require(all(0 < len(one) <= MOST_VALUE for one in values), name, f"must be 1 to {MOST_VALUE} long each")

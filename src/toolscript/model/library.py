@@ -93,6 +93,9 @@ def chunk_id(source: str, content: str, occurrence: int = 0) -> str:
 
 
 def extraction_id(of_chunk: str, number: int) -> str:
+    """`number` counts those of the chunk, from 0."""
+    if not 0 <= number < MOST_EXTRACTIONS:
+        raise ValueError(f"a chunk has at most {MOST_EXTRACTIONS} extractions")
     return f"{_EXTRACTION}{of_chunk[8:22]}{number:02x}"
 
 

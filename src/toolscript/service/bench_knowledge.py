@@ -23,7 +23,8 @@ from toolscript.service.bare_knowledge import BareKnowledge
 from toolscript.service.bench_documents import originals_for
 from toolscript.service.bench_knowledge_library import BenchLibrary, bench_library
 from toolscript.service.bench_processes import run_bench, search_server
-from toolscript.service.knowledge import open_indexes, open_knowledge
+from toolscript.service.knowledge import open_knowledge
+from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.parts import connect_qdrant, open_embedder
 from toolscript.service.search_over_http import HttpLine, post_request
 from toolscript.settings import load_settings
@@ -81,7 +82,8 @@ class _Bench:
 
     async def one_at_a_time(self, embedder: Embedder, count: int) -> dict[str, list[Row]]:
         settings = self.library.settings
-        chunks, extractions = await open_indexes(settings, self.engine, embedder.model)
+        card = knowledge_card(embedder.model)
+        chunks, extractions = [await one.open(card) for one in knowledge_indexes(self.engine, settings)]
         shape: list[Row] = [
             {"collection": name, "points": await index.count()}
             for name, index in (("chunks", chunks), ("extractions", extractions))
@@ -160,5 +162,6 @@ def _questions(originals: Originals, seed: int) -> Iterator[str]:
     chance = random.Random(seed)  # noqa: S311
     for _ in range(DIFFERENT_QUESTIONS):
         words = originals.words[chance.randrange(len(originals.words))]
-        start, length = chance.randrange(max(1, len(words))), chance.randint(FEWEST_ASKED, MOST_ASKED)
+        length = chance.randint(FEWEST_ASKED, MOST_ASKED)
+        start = chance.randrange(max(1, len(words) - length + 1))
         yield " ".join(originals.vocabulary.words[at] for at in words[start : start + length].tolist())

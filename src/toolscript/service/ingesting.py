@@ -19,6 +19,7 @@ from toolscript.service.extracting import Extracting, open_extracting
 from toolscript.service.library_shelves import LibraryParts, open_library_parts
 from toolscript.service.source_names import Found, SourceNames
 from toolscript.settings import Settings, load_settings
+from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.extracting import Extractor
 from toolscript.sync.ingest import FileIngest
 from toolscript.sync.ingest_look import FileLook
@@ -64,6 +65,7 @@ async def _follow(
     ingesting: "_Ingesting", changes: FolderChanges, on_result: OnResult, on_report: OnReport
 ) -> None:
     while True:
+        go_on_unless_cancelled()
         paths = await changes.next()
         telling = Telling(on_result, silent)
         await _patiently(lambda: ingesting.changed(paths, telling))  # noqa: B023 - awaited before the next

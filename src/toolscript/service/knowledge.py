@@ -2,20 +2,23 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
+from dataclasses import dataclass
 
 from toolscript.adapters import qdrant
-from toolscript.errors import ModelMismatch, SetupError
-from toolscript.model.models import ModelCard
+from toolscript.errors import SetupError
+from toolscript.model.models import IndexCard
 from toolscript.model.tenancy import Scope
 from toolscript.ports import Embedder, Index
 from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.library import open_reader
+from toolscript.service.mcp import known_hosts
 from toolscript.service.seeing import Seeing
 from toolscript.service.tenancy import Tenancy
 from toolscript.settings import Settings
 from toolscript.surfaces.http.visitors import VisitorOf, visitors_of
+from toolscript.surfaces.loopback import is_loopback_host
+from toolscript.sync.library_indexes import LibraryIndexes, require_live
 
 
 def visitors(settings: Settings, tenancy: Tenancy, seeing: Seeing) -> VisitorOf:
@@ -26,6 +29,8 @@ def visitors(settings: Settings, tenancy: Tenancy, seeing: Seeing) -> VisitorOf:
         public_requests_per_minute=settings.public_requests_per_minute,
         default_plan=tenancy.default_plan,
         debug_bypass=tenancy.debug_bypass,
+        # Elsewhere than on this machine, whoever reaches it needs no page of others to do so.
+        hosts=known_hosts(settings) if is_loopback_host(settings.host) else None,
     )
 
 
@@ -46,22 +51,23 @@ async def open_knowledge(
     if not settings.mongo_url.get_secret_value():
         yield None
         return
+    live = LiveIndexes(LibraryIndexes(*knowledge_indexes(engine, settings)), knowledge_card(embedder.model))
     async with open_reader(settings) as library:
-        opening = partial(open_indexes, settings, engine, embedder.model)
-        yield KnowledgeSearch(embedder, opening, library, deadline_seconds=settings.deadline_seconds)
+        yield KnowledgeSearch(embedder, live.open, library, deadline_seconds=settings.deadline_seconds)
 
 
-async def open_indexes(settings: Settings, engine: qdrant.Qdrant, model: ModelCard) -> tuple[Index, Index]:
-    """The live ones. Serving makes none: what is not there has not been ingested."""
-    card = knowledge_card(model)
-    chunks, extractions = knowledge_indexes(engine, settings)
-    for indexes in (chunks, extractions):
-        live = await indexes.live()
-        if live is None:
+@dataclass
+class LiveIndexes:
+    """Opened once. Serving makes none: what is not there has not been ingested."""
+
+    indexes: LibraryIndexes
+    card: IndexCard
+    opened: tuple[Index, Index] | None = None
+
+    async def open(self) -> tuple[Index, Index]:
+        """Refused while there are none, or when others have become live than this model's."""
+        if await self.indexes.live() is None:
             raise SetupError("the library is empty", hint="`toolscript ingest PATH...` fills it")
-        if live != card.fingerprint:
-            raise ModelMismatch(
-                f"the library's index {live} was made with another model or layout than {card.fingerprint}",
-                hint="`toolscript ingest --reindex` makes it anew for this model",
-            )
-    return await chunks.open(card), await extractions.open(card)
+        await require_live(self.indexes, self.card)
+        self.opened = self.opened or await self.indexes.open(self.card)
+        return self.opened

@@ -15,12 +15,13 @@ from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.adapters.postgres import PostgresItemChanges, PostgresSyncJobs
 from toolscript.errors import Unavailable
 from toolscript.model.models import IndexCard
+from toolscript.model.tenancy import Scope
 from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
 from toolscript.service.documents import cursor_secret, open_routes
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
-from toolscript.service.knowledge import open_knowledge, visitors
+from toolscript.service.knowledge import open_knowledge, public_scopes, visitors
 from toolscript.service.mcp import open_mcp
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.processes import bound, in_processes
@@ -107,6 +108,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 admin_token=settings.admin_token.get_secret_value(),
                 documents=documents,
                 knowledge=KnowledgeRoutes(knowledge, visitor),
+                catalog_readers=None if Scope.TOOLS_READ in public_scopes(settings) else visitor,
                 telemetry=seeing.telemetry,
             )
             app.router.routes.extend(mcp_routes)

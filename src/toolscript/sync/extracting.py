@@ -58,6 +58,17 @@ class Extractor:
         return found
 
     async def _ask(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
+        """An answer can be too long, or spoilt by one chunk: then each is asked about alone."""
+        try:
+            return await self._answered(source, chunks)
+        except Rejected as error:
+            if len(chunks) == 1:
+                logger.warning("a chunk left without extractions", extra={"reason": error.message})
+                return {}
+        alone = [await self._ask(source, [chunk]) for chunk in chunks]
+        return {id_: extractions for one in alone for id_, extractions in one.items()}
+
+    async def _answered(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
         async with self._places:
             self._keep_to_budget()
             if self.problem:
@@ -65,9 +76,8 @@ class Extractor:
             try:
                 reply = await self._text.reply(INSTRUCTIONS, data_of(source, chunks), schema_for(len(chunks)))
                 found = extractions_in(reply, chunks, self._now().isoformat(timespec="seconds"))
-            except Rejected as error:
-                logger.warning("chunks left without extractions", extra={"reason": error.message})
-                return {}
+            except Rejected:
+                raise
             except ToolscriptError as error:
                 self._failed(error)
                 return {}

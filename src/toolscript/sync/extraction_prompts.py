@@ -13,7 +13,7 @@ from toolscript.model.topics import MAX_TOPIC
 PROMPT_VERSION = 1
 
 MOST_PER_CHUNK = 6
-MAX_TITLE, MAX_TEXT, MOST_TOPICS = 120, 1_000, 5
+MAX_TITLE, MAX_TEXT, MOST_TOPICS = 120, 600, 5
 MAX_SOURCE_TITLE, MAX_SECTION, MAX_CONTENT = 200, 200, 8_000
 
 # Letters that nobody sees: what is written with them is meant for a machine alone.

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
 from toolscript.model.library import Chunk, Source
+from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.extracting import Extractor
 from toolscript.sync.ingest_look import CutFile, FileLook, FoundFile, outcome_after
 from toolscript.sync.source_claim import SourceClaim, claimed
@@ -59,6 +60,7 @@ class FileIngest:
             await writing.put(source, batch)
             is_extracted &= await self._extract(writing, source, batch)
             self._on_chunks(len(batch))
+            go_on_unless_cancelled()
         await writing.remove({*writing.stored} - {chunk.id for chunk in cut.chunks})
         recipe = self._look.recipe if is_extracted else replace(self._look.recipe, extraction="")
         finished = replace(source, ingested_at=_now(), chunk_count=len(cut.chunks))

@@ -11,6 +11,7 @@ from toolscript.errors import Conflict, Rejected, ToolscriptError
 from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import LibraryWriter
+from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.ingest_look import FoundFile
 from toolscript.sync.ingest_report import IngestReport, OnResult
 
@@ -88,6 +89,7 @@ class IngestRun:
         async def work() -> None:
             while (waiting := await queue.get()) is not None:
                 await self._one(*waiting)
+                go_on_unless_cancelled()
 
         await _all_or_none([lambda: self._offer(files, queue), *[work] * self._at_once])
 
@@ -98,6 +100,7 @@ class IngestRun:
                     self._telling.tell(result)
             found = [file for file in page if isinstance(file, FoundFile)]
             known = await self._writer.known([file.name for file in found])
+            go_on_unless_cancelled()
             for file in found:
                 await queue.put((file, known.get(file.name)))
         for _ in range(self._at_once):

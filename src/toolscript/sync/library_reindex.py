@@ -15,6 +15,7 @@ from toolscript.model.ingest import KnownSource
 from toolscript.model.library import Chunk, Source, SourceStatus, chunk_of_point, extraction_of_point, point_of
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import Index
+from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.ingest import BATCH, LEASE_SECONDS
 from toolscript.sync.ingest_recipe import recipe_read
 from toolscript.sync.ingest_run import PATIENT_LEASES
@@ -114,6 +115,7 @@ class LibraryReindex:
             written = await writing.index(known.source, chunks, missing=await self._missing(chunks))
             self._points += len(written)
             self._on_progress(Progress("chunks indexed", self._points))
+            go_on_unless_cancelled()
         if known.source.status is SourceStatus.READY:
             recipe = replace(recipe_read(known.recipe), index=self._shelves.fingerprint)
             await claim.finish(known.source, known.content_hash, str(recipe))

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from toolscript.errors import Conflict
 from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
 from toolscript.ports import LibraryWriter
+from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.ingest_run import Telling
 from toolscript.sync.source_claim import claimed
 from toolscript.sync.source_writing import Shelves, SourceWriting
@@ -42,10 +43,12 @@ class GoneSources:
         gone = await asyncio.to_thread(lambda: [one for one in page if self._is_gone(one.source.path)])
         for one in gone:
             self._telling.tell(await self._remove(one))
+            go_on_unless_cancelled()
 
     async def _pages(self, folder: str) -> AsyncIterator[Sequence[KnownSource]]:
         after = ""
         while page := await self._writer.known_under(folder, after, PAGE):
+            go_on_unless_cancelled()
             yield page
             after = page[-1].source.path
 

@@ -225,7 +225,7 @@ async def test_whoever_hangs_up_on_the_way_leaves_what_was_written(
         await asyncio.wait_for(wrote.wait(), SOON)
         writer.close()
         await writer.wait_closed()
-        async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+        async with httpx2.AsyncClient(base_url=url, trust_env=False, verify=False) as client:
             headers = {"authorization": "Bearer token-of-acme"}
             assert (await client.get("/documents/doc-1", headers=headers)).status_code == 200
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
@@ -236,7 +236,10 @@ async def test_a_sender_that_does_not_read_while_it_sends_gets_its_answer(parts:
     parts.desk.forgets = True
     content = b"".join(line({"id": f"{'é' * 500}{number}", "text": "x " * 200}) for number in range(5_000))
     headers = {"authorization": "Bearer token-of-acme", "content-type": LINES}
-    async with serving(app_of(parts.routes())) as url, httpx2.AsyncClient(trust_env=False, timeout=120) as client:
+    async with (
+        serving(app_of(parts.routes())) as url,
+        httpx2.AsyncClient(trust_env=False, verify=False, timeout=120) as client,
+    ):
         answer = await client.put(f"{url}/documents", content=content, headers=headers)
     assert len(answer.content) > 5_000_000
     assert read(answer)[1]["counts"]["created"] == 5_000

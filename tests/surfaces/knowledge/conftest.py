@@ -27,13 +27,20 @@ async def memory_shelf() -> Shelf:
     return await filled(await open_shelf(*two))
 
 
-def app_of(shelf: Shelf | None, *, public: frozenset[Scope] = frozenset(Scope), a_minute: int = 0) -> FastAPI:
+def app_of(
+    shelf: Shelf | None,
+    *,
+    public: frozenset[Scope] = frozenset(Scope),
+    a_minute: int = 0,
+    hosts: tuple[str, ...] | None = None,
+) -> FastAPI:
     callers = MemoryCallers({"narrow": NARROW, "reader": READER})
     budget = MemoryRequestBudget(lambda: 30.0)
-    visitor = visitors_of(callers, budget, public_scopes=public, public_requests_per_minute=a_minute)
+    visitor = visitors_of(callers, budget, public_scopes=public, public_requests_per_minute=a_minute, hosts=hosts)
     nothing = cast("Any", None)
     routes = KnowledgeRoutes(shelf.search if shelf else None, visitor)
-    return create_app(nothing, nothing, nothing, nothing, nothing, knowledge=routes)
+    readers = None if Scope.TOOLS_READ in public else visitor
+    return create_app(nothing, nothing, nothing, nothing, nothing, knowledge=routes, catalog_readers=readers)
 
 
 @pytest.fixture

@@ -140,3 +140,34 @@ async def test_no_route_of_the_library_writes(api: Client) -> None:
     for path in ("/sources", f"/sources/{BEES}", "/passages/" + "0" * 24, "/search_knowledge"):
         for method in ("PUT", "PATCH", "DELETE"):
             await api.ask(method, path, 405)
+
+
+async def test_topics_and_types_are_asked_for_however_they_are_written(api: Client) -> None:
+    answer = await search(api, query="sugar hive", type=["Method"], topics=[" Food "])
+    assert [one["extraction_type"] for one in answer["results"]] == ["method"]
+    assert (await search(api, 422, query="sugar", topics=["!!"]))["error"]["details"]["field"] == "topics"
+
+
+async def test_nobody_hears_where_the_library_is(memory_shelf: Shelf) -> None:
+    memory_shelf.breaks("library", "chunks", LibraryUnavailable("MongoDB: 10.1.2.3:27017 refused"))
+    async with client_of(app_of(memory_shelf), "") as api:
+        refused = await api.ask("POST", "/search_knowledge", 503, {"query": "spring"})
+        assert "10.1.2.3" not in refused.text
+
+
+async def test_a_service_of_this_machine_is_not_asked_by_another_name(memory_shelf: Shelf) -> None:
+    async with client_of(app_of(memory_shelf, hosts=("search.example",)), "") as api:
+        for host in ("127.0.0.1:8080", "localhost", "search.example", "search.example:443"):
+            await api.ask("GET", "/sources", 200, host=host)
+        for host in ("evil.example", "search.example.evil", "127.0.0.1.evil:8080"):
+            assert "TOOLSCRIPT_PUBLIC_URL" in (await api.ask("GET", "/sources", 403, host=host)).text
+
+
+async def test_a_catalog_that_is_not_public_is_for_tokens_with_the_scope_and_for_this_machine(
+    memory_shelf: Shelf,
+) -> None:
+    app = app_of(memory_shelf, public=frozenset({Scope.KNOWLEDGE_READ}))
+    async with client_of(app, "") as api:
+        for path in ("/api/v1/search/tools?query=a", "/api/v1/skills", "/api/v1/changes"):
+            await api.ask("GET", path, 401)
+            await api.ask("GET", path, 403, authorization="Bearer narrow")

@@ -49,7 +49,10 @@ async def in_front_of(upstream: Upstream) -> AsyncIterator[tuple[httpx2.AsyncCli
     async with serve([Route("/rpc", upstream.handle, methods=methods)]) as address:
         headers = {"Authorization": "Bearer the-servers-own", "X-Key": "k"}
         spec = ServerSpec("up", Transport.HTTP, url=f"{address}/rpc?team=a", headers=headers)
-        async with serve_passthrough({"up": spec}.get) as front, httpx2.AsyncClient(trust_env=False) as client:
+        async with (
+            serve_passthrough({"up": spec}.get) as front,
+            httpx2.AsyncClient(trust_env=False, verify=False) as client,
+        ):
             yield client, f"{front}/mcp/up"
 
 
@@ -147,7 +150,7 @@ SPECS = {
 async def test_a_server_that_cannot_be_reached_this_way_is_refused_with_the_reason(
     server: str, status: int, code: str
 ) -> None:
-    async with serve_passthrough(SPECS.get) as front, httpx2.AsyncClient(trust_env=False) as client:
+    async with serve_passthrough(SPECS.get) as front, httpx2.AsyncClient(trust_env=False, verify=False) as client:
         answer = await client.post(f"{front}/mcp/{server}", json=PING)
     assert answer.status_code == status
     assert answer.json()["error"]["code"] == code

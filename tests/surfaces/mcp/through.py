@@ -29,7 +29,7 @@ async def serve_everything() -> AsyncIterator[str]:
 async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
     """The address that `/mcp/{server}` comes after."""
     async with (
-        httpx2.AsyncClient(trust_env=False) as client,
+        httpx2.AsyncClient(trust_env=False, verify=False) as client,
         serve([Route("/mcp/{server}", passthrough_asgi(find, client))]) as address,
     ):
         yield address

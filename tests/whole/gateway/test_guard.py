@@ -79,7 +79,7 @@ async def test_an_mcp_client_with_the_token_is_let_in(locked: tuple[Machine, Gat
 
     shown = {"Authorization": f"Bearer {TOKEN}"}
     async with (
-        httpx2.AsyncClient(headers=shown, trust_env=False) as http,
+        httpx2.AsyncClient(headers=shown, trust_env=False, verify=False) as http,
         Client(streamable_http_client(f"{locked[1].url}/mcp", http_client=http)) as client,
     ):
         assert {one.name for one in (await client.list_tools()).tools} == {

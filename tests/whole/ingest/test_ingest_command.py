@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.text_endpoint import TextEndpoint
 from tests.whole.commands import WAIT_SECONDS, command, environment, run_here
 from tests.whole.ingest.holdings import Holdings, forget, holdings, named_library
 from toolscript.settings import Settings
@@ -88,6 +89,33 @@ def test_another_model_is_refused_until_the_library_is_reindexed_for_it(
     assert (done["sources"], done["points"], done["left"], done["dropped"]) == (2, 3, 0, True)
     assert ingested(other, str(shelf))[-1]["unchanged"] == 2
     assert held(other)["chunk points"] == before["chunk points"]
+
+
+def warns(body: dict[str, Any]) -> object:
+    """One warning from each passage, in its own words."""
+    lines = [line for line in body["messages"][-1]["content"].splitlines() if line.startswith("{")]
+    passages = [json.loads(line) for line in lines]
+    return {
+        "passages": [
+            {
+                "passage": one["passage"],
+                "extractions": [{"type": "warning", "title": "Mind", "text": one["text"], "topics": ["Care"]}],
+            }
+            for one in passages
+        ]
+    }
+
+
+def test_a_language_model_extracts_and_what_it_took_is_in_the_report(library: dict[str, str], shelf: Path) -> None:
+    with TextEndpoint(model=warns, used=(1_000, 100)) as endpoint:
+        told = {**library, "TOOLSCRIPT_TEXT_URL": endpoint.url, "TOOLSCRIPT_TEXT_MODEL": "m"}
+        (report,) = ingested(told, str(shelf))
+        assert (report["extractions"], report["calls"], report["prompt_tokens"]) == (3, 2, 2_000)
+        assert ingested(told, str(shelf))[-1]["calls"] == 0
+    now = held(library)
+    assert {(one["type"], *one["topics"]) for one in now["extractions"].values()} == {("warning", "care")}
+    assert {one["chunk_id"] for one in now["extractions"].values()} == now["chunks"].keys()
+    assert now["extraction points"].keys() == {id_[8:] for id_ in now["extractions"]}
 
 
 @contextmanager

@@ -32,6 +32,8 @@ from toolscript.model.models import IndexCard, Vector
 # large graph some tight groups of points are found from far away only.
 EF, EF_LARGE, LARGE = 400, 1_000, 300_000
 SAMPLE_AGAIN_SECONDS = 60.0
+# A collection that was empty a moment ago may be looked at by every search, but not be sampled by each.
+EMPTY_SECONDS = 0.2
 # Of so many times as many as are wanted, the words are looked at in full.
 LOOKED_UP = 3
 EXACTLY = wire.SearchParams(exact=True)
@@ -133,6 +135,8 @@ class QdrantIndex:
         )
         with translated():
             await self._qdrant.points.Upsert(request, timeout=self._qdrant.timeout_seconds)
+        if not self._sample.common.points:
+            self._sampled_at = float("-inf")
 
     async def remove(self, points: Sequence[PointVersion]) -> None:
         if not points:
@@ -164,11 +168,14 @@ class QdrantIndex:
 
     async def _keep_sampled(self) -> None:
         """Nobody waits for a newer sample where there is one; those who wait for the first wait for the same."""
+        old = time.monotonic() - self._sampled_at
         if not self._sample.common.points:
+            if old < EMPTY_SECONDS and (self._sampling is None or self._sampling.done()):
+                return
             if self._sampling is None or self._sampling.done():
                 self._sampling = asyncio.ensure_future(self.sample())
             await asyncio.shield(self._sampling)
-        elif time.monotonic() - self._sampled_at > SAMPLE_AGAIN_SECONDS:
+        elif old > SAMPLE_AGAIN_SECONDS:
             self._sampled_at = time.monotonic()
             self._sampling = asyncio.ensure_future(self._sample_again())
 

@@ -40,7 +40,8 @@ class IsolatedFiles:
     async def read(self, path: str) -> Reading:
         try:
             kind_of(path)
-            file = open_file(path)
+            # A disk elsewhere may let one wait.
+            file = await asyncio.to_thread(open_file, path)
         except Skip as error:
             raise FileSkipped(error.reason, hint=error.hint) from error
         try:

@@ -3,11 +3,20 @@
 embedding, and beside it how rare the words are -> both collections, both arms -> one order -> what is shown
 """
 
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
-from toolscript.errors import IndexUnavailable, ModelMismatch, NotFound, SetupError
+from toolscript.errors import (
+    IndexUnavailable,
+    LibraryRejected,
+    LibraryUnavailable,
+    ModelMismatch,
+    NotFound,
+    SetupError,
+)
 from toolscript.model.knowledge import (
     KnowledgeAnswer,
     KnowledgeQuery,
@@ -24,6 +33,10 @@ from toolscript.search.fallbacks import Attempt
 from toolscript.search.knowledge.enriching import first_hits
 from toolscript.search.knowledge.ordering import ordered, without_kin
 from toolscript.search.knowledge.retrieval import Retrieval
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 # Of chunks and of extractions; refused while there are none, and then asked for again by the next search.
 OpenIndexes = Callable[[], Awaitable[tuple[Index, Index]]]
@@ -57,7 +70,7 @@ class KnowledgeSearch:
         retrieved = await retrieval.retrieve(attempt, query)
         order = ordered(retrieved.arms, retrieved.best_words)
         shown = order if query.both else without_kin(order)
-        hits = await first_hits(self._library, shown, query.limit)
+        hits = await _answered(first_hits(self._library, shown, query.limit))
         return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
 
     async def _open(self) -> Retrieval:
@@ -68,7 +81,8 @@ class KnowledgeSearch:
         """Whether it can be searched, and by which index; refused with what is wrong."""
         await self._library.ready()
         try:
-            return (self._opened or await self._open()).fingerprint
+            # Anew, so that it is noticed when another index has become live.
+            return (await self._open()).fingerprint
         except ModelMismatch:
             raise
         except SetupError as error:
@@ -76,20 +90,28 @@ class KnowledgeSearch:
             return error.message
 
     async def source(self, source_id: str) -> Source:
-        found = await self._library.sources([require_id("source_id", source_id)])
+        found = await _answered(self._library.sources([require_id("source_id", source_id)]))
         if source_id not in found:
             raise NotFound(f"there is no source {source_id}", hint="`list_sources` names all of them")
         return found[source_id]
 
     async def sources(self, query: SourcesQuery) -> SourcesAnswer:
-        page = await self._library.source_page(query.after, query.limit, query.types, query.topics)
+        page = await _answered(self._library.source_page(query.after, query.limit, query.types, query.topics))
         return SourcesAnswer(page, page[-1].id if len(page) == query.limit else "")
 
     async def passage(self, query: PassageQuery) -> PassageAnswer:
-        chunk = (await self._library.chunks([query.chunk_id])).get(query.chunk_id)
+        chunk = (await _answered(self._library.chunks([query.chunk_id]))).get(query.chunk_id)
         if chunk is None:
             raise NotFound(f"there is no chunk {query.chunk_id}", hint="`search_knowledge` names those it finds")
         first, last = max(0, chunk.number - query.before), chunk.number + query.after
-        return PassageAnswer(
-            await self.source(chunk.source_id), await self._library.passage(chunk.source_id, first, last)
-        )
+        source = await self.source(chunk.source_id)
+        return PassageAnswer(source, await _answered(self._library.passage(chunk.source_id, first, last)))
+
+
+async def _answered(asked: Awaitable[T]) -> T:
+    """Who asks is told that the library fails. Why, and where it is, is for whoever reads the log."""
+    try:
+        return await asked
+    except (LibraryUnavailable, LibraryRejected, SetupError) as error:
+        logger.warning("no answer from the library", extra={"part": "library", "reason": error.message})
+        raise LibraryUnavailable("the library does not answer", hint="try again in a moment") from error

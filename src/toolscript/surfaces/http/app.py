@@ -22,7 +22,8 @@ from toolscript.surfaces.http.skills import skill_routes
 from toolscript.surfaces.http.suggestions import suggestion_routes
 from toolscript.surfaces.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
 from toolscript.surfaces.http.tool_search import tool_search_routes
-from toolscript.surfaces.http.write_guard import writers_only
+from toolscript.surfaces.http.visitors import VisitorOf
+from toolscript.surfaces.http.write_guard import readers_only, writers_only
 from toolscript.surfaces.request_context import RequestContext
 from toolscript.sync.skill_management import SkillManagement
 
@@ -37,9 +38,13 @@ def create_app(
     admin_token: str = "",
     documents: DocumentRoutes | None = None,
     knowledge: KnowledgeRoutes | None = None,
+    catalog_readers: VisitorOf | None = None,
     telemetry: TelemetryConfig | None = None,
 ) -> FastAPI:
-    """Routes that write ask `writers_only(admin_token)`; those of documents know their callers by themselves."""
+    """Routes that write ask `writers_only(admin_token)`; those of documents know their callers by themselves.
+
+    `catalog_readers`: who they are, where the catalog is not for everybody.
+    """
     app = DescribedApi(
         title="Toolscript",
         version=__version__,
@@ -47,9 +52,10 @@ def create_app(
         redirect_slashes=False,
         telemetry=telemetry,
     )
-    app.include_router(tool_search_routes(search))
+    reading = [Depends(readers_only(catalog_readers, admin_token))] if catalog_readers else []
+    app.include_router(tool_search_routes(search), dependencies=reading)
     app.include_router(health_routes(check_health))
-    guard = [Depends(writers_only(admin_token))]
+    guard = [Depends(writers_only(admin_token)), *reading]
     # In this order: `suggestions` would be taken for the id of a skill.
     for routes in (suggestion_routes, skill_routes, item_skill_routes):
         app.include_router(routes(skills), dependencies=guard)

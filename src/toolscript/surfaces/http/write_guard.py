@@ -3,10 +3,13 @@
 import hmac
 from collections.abc import Awaitable, Callable
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.datastructures import Headers
 
 from toolscript.errors import Forbidden, ToolscriptError, Unauthorized
+from toolscript.model.tenancy import Scope
+from toolscript.surfaces.http.challenges import require_scope
+from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.loopback import is_loopback_address, is_loopback_host, is_loopback_origin
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -26,6 +29,16 @@ def writers_only(token: str) -> Callable[[Request], Awaitable[None]]:
             raise refused
 
     return require_writer
+
+
+def readers_only(visitor_of: VisitorOf, token: str) -> Callable[[Request, Response], Awaitable[None]]:
+    """For a catalog that is not public: whoever shows the token, this machine, and tokens that have the scope."""
+
+    async def require_reader(request: Request, response: Response) -> None:
+        if not is_admin_or_here(request, token):
+            require_scope(await visitor_of(request, response), Scope.TOOLS_READ)
+
+    return require_reader
 
 
 def is_admin_or_here(request: Request, token: str) -> bool:
