@@ -33,7 +33,7 @@ def test_with_a_base_they_are_known_from_there_on(shelf: Path) -> None:
     found = SourceNames([str(shelf / "inner"), str(shelf / "a.md")], str(shelf))
     assert names(found) == ["inner/d.html", "a.md"]
     assert found.folders == ["inner"]
-    assert SourceNames([str(shelf)], str(shelf)).folders == [""]
+    assert SourceNames([str(shelf)], str(shelf)).folders == []
 
 
 def test_what_lies_outside_of_the_base_is_refused(shelf: Path, tmp_path: Path) -> None:
@@ -83,3 +83,31 @@ def test_a_name_that_is_no_text_is_skipped_with_the_reason(tmp_path: Path) -> No
     (skipped,) = SourceNames([str(tmp_path)]).found()
     assert isinstance(skipped, IngestResult)
     assert "UTF-8" in skipped.problem
+
+
+def test_links_among_changed_paths_are_passed_over_and_so_is_what_lies_behind_them(
+    shelf: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "secret.md").write_text("secret", "utf-8")
+    (shelf / "link.md").symlink_to(elsewhere / "secret.md")
+    (shelf / "folder").symlink_to(elsewhere)
+    names = SourceNames([str(shelf)])
+    changed = [str(shelf / "link.md"), str(shelf / "folder"), str(shelf / "folder" / "secret.md")]
+    assert list(names.found_at(changed)) == []
+
+
+def test_of_a_folder_with_nothing_in_it_nothing_is_called_gone(tmp_path: Path) -> None:
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    names = SourceNames([str(mounted)])
+    assert not names.is_gone(f"{mounted}/a.md")
+    (mounted / "other.txt").write_text("x", "utf-8")
+    assert names.is_gone(f"{mounted}/a.md")
+
+
+def test_a_whole_base_is_not_pruned(shelf: Path) -> None:
+    with pytest.raises(InvalidRequest, match="prune"):
+        SourceNames([str(shelf)], str(shelf)).require_prunable()
+    SourceNames([str(shelf / "inner")], str(shelf)).require_prunable()

@@ -212,7 +212,7 @@ class Place:
         names = sorted(files.texts) if only is None else only
         await run.run([FoundFile(name, name) for name in names])
         if prune:
-            remove = only_said if dry else removing(shelves, lease)
+            remove = only_said if dry else removing(shelves, lease, lambda path: path not in files.texts)
             gone = GoneSources(shelves.writer, lambda path: path not in files.texts, telling, remove)
             await gone.prune([FOLDER])
         if extractor:

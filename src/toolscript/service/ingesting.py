@@ -159,13 +159,17 @@ class _Ingesting:
         )
 
     def _gone(self, telling: Telling) -> GoneSources:
-        remove = only_said if self.shelves is None else removing(self.shelves, self.lease_seconds)
+        remove = (
+            only_said if self.shelves is None else removing(self.shelves, self.lease_seconds, self.names.is_gone)
+        )
         return GoneSources(self.parts.writer, self.names.is_gone, telling, remove)
 
 
 @asynccontextmanager
 async def _open(settings: Settings, order: IngestOrder) -> AsyncIterator[_Ingesting]:
     names = await asyncio.to_thread(SourceNames, order.paths, order.base)
+    if order.prune:
+        names.require_prunable()
     described = Described(order.type, clean_topics(order.topics), order.authors)
     async with (
         open_extracting(settings, wanted=order.extract, token_budget=order.token_budget) as extracting,

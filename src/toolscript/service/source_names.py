@@ -22,8 +22,18 @@ class SourceNames:
 
     @property
     def folders(self) -> list[str]:
-        """The names of those roots that are folders."""
-        return list(self._folders.values())
+        """The names of those roots that are folders, to be pruned.
+
+        The base itself has none: in a library that is filled from several places, others have names like its own.
+        """
+        return [name for name in self._folders.values() if name]
+
+    def require_prunable(self) -> None:
+        if "" in self._folders.values():
+            raise InvalidRequest(
+                "--prune cannot be told what of the library is of this base",
+                hint="name the folders in it, such as `--base DIR DIR/notes DIR/papers`",
+            )
 
     def name_of(self, path: str) -> str:
         """Empty for the base itself."""
@@ -40,13 +50,13 @@ class SourceNames:
     def is_gone(self, name: str) -> bool:
         """Whether there is nothing any more where that source was. Of what others have named, nobody knows.
 
-        Where a whole root is away, a disk may be: nothing of it is called gone.
+        Where a whole root is away or has nothing in it at all, its disk may be away: nothing of it is called gone.
         """
         if PurePosixPath(name).is_absolute() == bool(self._base):
             return False
         path = f"{self._base}/{name}" if self._base else name
         roots = [root for root in self._folders if PurePosixPath(path).is_relative_to(root)]
-        return is_gone(path) and not any(map(is_gone, roots))
+        return is_gone(path) and not any(map(_is_away, roots))
 
     def found(self) -> Iterator[Found]:
         for root in self.roots:
@@ -56,8 +66,13 @@ class SourceNames:
         return sum(1 for _ in self.found())
 
     def found_at(self, paths: Sequence[str]) -> Iterator[Found]:
-        """What lies at paths that have changed: files of known kinds, and all of them in folders."""
+        """What lies at paths that have changed: files of known kinds, and all of them in folders.
+
+        Links are passed over, as they are in folders: nobody has named them.
+        """
         for path in paths:
+            if _is_link(path):
+                continue
             if Path(path).suffix.lower() in known_endings or Path(path).is_dir():
                 try:
                     yield from self._found_in(path)
@@ -72,6 +87,24 @@ class SourceNames:
                 yield IngestResult(name or one.path, IngestOutcome.SKIPPED, problem=one.problem)
             else:
                 yield FoundFile(one.path, name)
+
+
+def _is_link(path: str) -> bool:
+    """Or lies behind one."""
+    try:
+        return Path(path).resolve().as_posix() != Path(path).absolute().as_posix()
+    except (OSError, RuntimeError):
+        return True
+
+
+def _is_away(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
 
 
 def is_gone(path: str) -> bool:

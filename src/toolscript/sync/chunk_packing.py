@@ -52,7 +52,9 @@ class _Packing:
             is_heading = self._is_heading(piece)
             if is_heading and piece.start == 0:
                 self._level = block.level
-            if self._growing.has_text and not self._goes_on(pieces, at, is_heading):
+            if (is_heading and self._is_full_of_headings(piece)) or (
+                self._growing.has_text and not self._goes_on(pieces, at, is_heading)
+            ):
                 leading = [] if is_heading else self._lead_ins()
                 self._end()
                 for one in leading:
@@ -60,6 +62,11 @@ class _Packing:
             self._add(piece, is_heading)
         self._end()
         return self._done
+
+    def _is_full_of_headings(self, piece: Piece) -> bool:
+        """So many without a text that with this one they are more than a chunk."""
+        growing = self._growing
+        return not growing.has_text and bool(growing.pieces) and growing.tokens + piece.tokens > TARGET_TOKENS
 
     def _goes_on(self, pieces: Sequence[Piece], at: int, is_heading: bool) -> bool:
         growing, piece = self._growing, pieces[at]

@@ -31,11 +31,16 @@ INSTRUCTIONS = (
 )
 
 
+# Those that JSON leaves as they are.
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+
+
 def data_of(source: Source, chunks: Sequence[Chunk]) -> str:
-    """Numbered from 1. A line each: JSON has no line of its own inside."""
-    return "\n".join(
+    """Numbered from 1. A line each, and none has another inside, whatever its text has for a line end."""
+    lines = (
         json.dumps(_told(number, source, chunk), ensure_ascii=False) for number, chunk in enumerate(chunks, 1)
     )
+    return "\n".join(line.translate(_LINE_ENDS) for line in lines)
 
 
 def schema_for(chunks: int) -> JsonObject:

@@ -49,7 +49,8 @@ class FileIngest:
             return cut
         async with claimed(self._shelves.writer, cut.source, self._lease_seconds) as claim:
             await self._shelves.require_live()
-            return await self._write(claim, cut)
+            now = await self._look.again(file, cut)
+            return now if isinstance(now, IngestResult) else await self._write(claim, now)
 
     async def _write(self, claim: SourceClaim, cut: CutFile) -> IngestResult:
         source = cut.source

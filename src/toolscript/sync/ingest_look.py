@@ -61,6 +61,15 @@ class FileLook:
             problem = f"{error.message}: {error.hint}" if error.hint else error.message
             return IngestResult(file.name, IngestOutcome.SKIPPED, problem=problem)
 
+    async def again(self, file: FoundFile, cut: CutFile) -> CutFile | IngestResult:
+        """What it says by now: another run may have ingested a newer state while this one waited for its turn."""
+        try:
+            if await self._files.content_hash(file.path) == cut.content_hash:
+                return cut
+        except FileSkipped:
+            return cut
+        return await self.look(file, None)
+
     async def ingest(self, file: FoundFile, known: KnownSource | None) -> IngestResult:
         """What would become of it."""
         cut = await self.look(file, known)
@@ -80,7 +89,7 @@ class FileLook:
     def _source(self, file: FoundFile, reading: Reading) -> Source:
         return Source(
             id=source_id(file.name),
-            type=self._described.type or reading.type or USUAL_TYPE,
+            type=(self._described.type or reading.type or USUAL_TYPE).strip().lower(),
             title=reading.title,
             path=file.name,
             authors=self._described.authors or reading.authors,

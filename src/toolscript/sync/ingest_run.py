@@ -1,6 +1,7 @@
 """Many files into the library, a few at once. What another run is at work on is tried again at the end."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ MOST_REFUSED_IN_A_ROW = 10
 # A run that was killed has its sources for so many leases at the most.
 PATIENT_LEASES = 1.5
 GO_ON = "run the same command again: it goes on where it ended"
+
+logger = logging.getLogger(__name__)
 
 
 def unheard(_: IngestResult) -> None:
@@ -124,6 +127,8 @@ class IngestRun:
     async def _come_back(self) -> None:
         """To what others have: they may have died with it."""
         ends_at = time.monotonic() + PATIENT_LEASES * self._lease_seconds
+        if self._busy:
+            logger.warning("waiting for another run that has %d files, or had them and died", len(self._busy))
         while self._busy and time.monotonic() < ends_at:
             await asyncio.sleep(min(1.0, self._lease_seconds / 4))
             busy, self._busy = self._busy, []

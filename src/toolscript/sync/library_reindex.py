@@ -102,12 +102,16 @@ class LibraryReindex:
             return True
         try:
             async with claimed(self._shelves.writer, known.source, self._lease_seconds) as claim:
-                await self._index_claimed(known, claim)
+                # Another run may have finished with it since: as it was before must not be put in its place.
+                now = (await self._shelves.writer.known([path])).get(path) or known
+                was_finished = now.source.ingested_at != known.source.ingested_at
+                is_ready = was_finished or known.source.status is SourceStatus.READY
+                await self._index_claimed(now, claim, is_ready=is_ready)
         except Conflict:
             return False
         return True
 
-    async def _index_claimed(self, known: KnownSource, claim: SourceClaim) -> None:
+    async def _index_claimed(self, known: KnownSource, claim: SourceClaim, *, is_ready: bool) -> None:
         writing = SourceWriting(self._shelves, claim, await self._shelves.writer.marks(known.source.id))
         ids = list(writing.stored)
         for at in range(0, len(ids), BATCH):
@@ -116,9 +120,9 @@ class LibraryReindex:
             self._points += len(written)
             self._on_progress(Progress("chunks indexed", self._points))
             go_on_unless_cancelled()
-        if known.source.status is SourceStatus.READY:
+        if is_ready:
             recipe = replace(recipe_read(known.recipe), index=self._shelves.fingerprint)
-            await claim.finish(known.source, known.content_hash, str(recipe))
+            await claim.finish(replace(known.source, status=SourceStatus.READY), known.content_hash, str(recipe))
 
     async def _missing(self, chunks: Sequence[Chunk]) -> set[str]:
         """Chunks that lack a point, their own or that of an extraction, whatever is marked."""

@@ -53,12 +53,15 @@ class GoneSources:
             after = page[-1].source.path
 
 
-def removing(shelves: Shelves, lease_seconds: float) -> Remove:
+def removing(shelves: Shelves, lease_seconds: float, is_gone: Callable[[str], bool]) -> Remove:
     async def remove(known: KnownSource) -> IngestResult:
         path = known.source.path
         try:
             async with claimed(shelves.writer, known.source, lease_seconds) as claim:
                 await shelves.require_live()
+                if not await asyncio.to_thread(is_gone, path):
+                    # It came back, and another run may have ingested it before this one had the source.
+                    return IngestResult(path, IngestOutcome.UNCHANGED)
                 writing = SourceWriting(shelves, claim, await shelves.writer.marks(known.source.id))
                 await writing.remove(writing.stored)
                 await claim.discard()
