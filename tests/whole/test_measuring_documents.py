@@ -30,11 +30,12 @@ TABLES = {
 def collections(engines: Settings, prefix: str) -> Sequence[str]:
     from qdrant_client import grpc as wire
 
-    async def listed() -> wire.ListCollectionsResponse:
+    async def listed() -> list[str]:
         async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-            return await connected.collections.List(wire.ListCollectionsRequest())
+            found = await connected.collections.List(wire.ListCollectionsRequest())
+        return [one.name for one in found.collections]
 
-    return [one.name for one in asyncio.run(listed()).collections if one.name.startswith(prefix)]
+    return [name for name in asyncio.run(listed()) if name.startswith(prefix)]
 
 
 def remove(engines: Settings, name: str) -> None:

@@ -9,9 +9,7 @@ from urllib.parse import urlsplit
 from tests.npm_tools import npm_tools
 
 
-def run_client_under_deno(
-    url: str, module_text: str, script: str, token: str = "", *, check: bool = True
-) -> str:
+def run_client_under_deno(url: str, module_text: str, script: str, token: str = "", *, check: bool = True) -> str:
     """What a script prints that has `tools` of the module, with no more rights than it needs.
 
     Types are checked first, by the compiler that Deno brings: that takes far longer than to run it.

@@ -23,7 +23,9 @@ def found(machine: Machine, alpha: str | None) -> Found:
 @scenario("Configure semantic weight (alpha) via environment")
 @scenario("Default alpha value")
 def test_the_weight_of_meaning_decides_which_arm_is_heard_and_is_0_7_unless_told(furnished: Machine) -> None:
-    words, usual, same, more, meaning = (found(furnished.here(), alpha) for alpha in ("0", None, "0.7", "0.8", "1"))
+    words, usual, same, more, meaning = (
+        found(furnished.here(), alpha) for alpha in ("0", None, "0.7", "0.8", "1")
+    )
     assert (words[0][0], meaning[0][0]) == (FORECAST, DELETE)
     assert usual == same
     assert dict(usual)[DELETE] < dict(more)[DELETE] < dict(meaning)[DELETE]
