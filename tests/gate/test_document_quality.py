@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 SCIFACT = Path(__file__).parents[3] / "shared" / "data" / "scifact"
 # Of a catalog of tools, put as documents; and of the documents that answer a slice of the queries, among others.
 GOLDEN_FLOOR = 0.78
-SLICE, OTHERS, SLICE_FLOOR = 40, 150, 0.8
+SLICE, OTHERS, SLICE_FLOOR = 40, 150, 0.85
 NOISE = 0.01
 
 

@@ -28,7 +28,7 @@ async def test_a_killed_move_is_ended_by_the_next_and_costs_nothing(
 ) -> None:
     tenant = Tenant(f"{method}_{turn}_{after}")
     client = BusyClient(tenant, spread.indexes)
-    await client.fill(more=60)
+    await client.fill(more=30)
     dies = dying(spread.nodes[0], Death(method, turn, after=after))
     async with client.going_on():
         await client.reaches(10)

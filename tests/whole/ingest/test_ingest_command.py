@@ -50,13 +50,13 @@ def held(library: dict[str, str]) -> Holdings:
 
 
 def test_files_go_in_once_change_and_leave_again(library: dict[str, str], shelf: Path) -> None:
-    said = ["--base", str(shelf), "--type", "book", "--topic", "Nature", "--author", "Ann"]
+    said = ["--base", str(shelf.parent), "--type", "book", "--topic", "Nature", "--author", "Ann"]
     (first,) = ingested(library, str(shelf), *said)
     assert (first["added"], first["chunks"]) == (2, 3)
     before = held(library)
     assert {one["path"]: (one["title"], one["type"]) for one in before["sources"].values()} == {
-        "bees.md": ("Keeping bees", "book"),
-        "inner/steel.html": ("Steel", "book"),
+        "shelf/bees.md": ("Keeping bees", "book"),
+        "shelf/inner/steel.html": ("Steel", "book"),
     }
     assert before["chunk points"].keys() == {id_[8:] for id_ in before["chunks"]}
     positions = {one["content"]: one["position"] for one in before["chunks"].values()}
@@ -66,11 +66,11 @@ def test_files_go_in_once_change_and_leave_again(library: dict[str, str], shelf:
     (shelf / "bad.pdf").write_bytes(b"%PDF-1.7 and then nothing")
     (shelf / "inner" / "steel.html").unlink()
     skipped, dry = ingested(library, str(shelf), *said, "--prune", "--dry-run", code=2)
-    assert (skipped["path"], dry["removed"], dry["unchanged"]) == ("bad.pdf", 1, 1)
+    assert (skipped["path"], dry["removed"], dry["unchanged"]) == ("shelf/bad.pdf", 1, 1)
     assert held(library) == before
     assert ingested(library, str(shelf), *said, "--prune", code=2)[-1]["removed"] == 1
     after = held(library)
-    assert [one["path"] for one in after["sources"].values()] == ["bees.md"]
+    assert [one["path"] for one in after["sources"].values()] == ["shelf/bees.md"]
     assert after["chunk points"].keys() == {id_[8:] for id_ in after["chunks"]}
 
 
