@@ -1,5 +1,6 @@
 """gateway start|status|stop, mcp: a gateway that stays."""
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -39,6 +40,8 @@ def _gateway(commands: Callable[[], GatewayCommands]) -> typer.Typer:
 
         def on_ready(url: str) -> None:
             show({"url": url, "mcp": f"{url}/mcp"}, f"gateway at {url}, MCP at {url}/mcp", as_json=as_json)
+            # It stays: whoever reads this from a file or a pipe would wait for its end.
+            sys.stdout.flush()
 
         given = flags(config=config, data_dir=data_dir, model=model, port=port)
         commands().start(flags=given, on_ready=on_ready, background=background)
