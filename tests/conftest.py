@@ -177,9 +177,11 @@ def library_environment(engines: Settings, alias: str) -> dict[str, str]:
 
 def _drop_libraries(engines: Settings) -> None:
     url = engines.mongo_writer_url.get_secret_value() or engines.mongo_url.get_secret_value()
+    # Whoever may write may neither list databases nor drop them, only what is in them.
     with MongoClient[dict[str, object]](url) as client:
-        for name in {*client.list_database_names()}.intersection(_libraries):
-            client.drop_database(name)
+        for name in _libraries:
+            for collection in ("sources", "chunks", "extractions"):
+                client[name].drop_collection(collection)
 
 
 @contextmanager

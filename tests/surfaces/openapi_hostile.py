@@ -95,6 +95,8 @@ def _bodies(openapi: Json, operation: Json) -> Iterator[bytes]:
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     for alternative in schema.get("anyOf", [schema]):
         described = _resolved(openapi, alternative)
+        if "properties" not in described:
+            continue
         smallest = {
             name: _smallest(openapi, described["properties"][name]) for name in described.get("required", [])
         }

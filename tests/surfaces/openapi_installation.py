@@ -17,7 +17,9 @@ from tests.surfaces.skills.scenes import described as described_skill
 from tests.surfaces.sources.scenes import catalog, described, serving, write_config
 from tests.token_issuer import an_issuer
 from tests.whole import commands
+from toolscript.service.library_shelves import open_library_parts
 from toolscript.settings import Settings
+from toolscript.sync.library_indexes import prepare_indexes
 
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40
@@ -62,9 +64,17 @@ def put_documents(service: Furnished) -> None:
     assert answer.json()["counts"]["created"] == MANY, answer.text
 
 
+async def with_library(settings: Settings) -> None:
+    """Without anything in it, but with its indexes: it can be searched."""
+    async with open_library_parts(settings) as parts:
+        await parts.writer.prepare()
+        await prepare_indexes(parts.indexes, parts.card, parts.reader)
+
+
 async def furnish(installation: Installation) -> None:
-    """Tools, skills with tools in them, and suggestions and changes that wait for a decision."""
+    """Tools, skills with tools in them, suggestions and changes that wait for a decision, and a library."""
     await fill(installation.settings)
+    await with_library(installation.settings)
     async with serving(installation, TOOLSCRIPT_HOLD_CHANGES="true") as service:
         for skill in SKILL_IDS:
             await service.ask("POST", SKILLS, 201, described_skill(skill))

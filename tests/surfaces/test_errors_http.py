@@ -137,6 +137,7 @@ async def test_readiness_names_the_part_that_is_missing(fragile: Api) -> None:
         "index": True,
         "live_index": True,
         "catalog": False,
+        "library": True,
     }
 
 

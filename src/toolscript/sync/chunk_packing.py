@@ -156,8 +156,8 @@ class _Packing:
     def _belongs_to_last(self, short: _Growing) -> bool:
         """What is left over joins what it follows, if it stands under the same heading or a lesser one."""
         last = self._done[-1]
-        first = self._blocks[short.pieces[0].block]
-        is_parted = first.kind is BlockKind.HEADING and first.level <= max(PARTING_LEVEL, last.level - 1)
+        levels = [self._blocks[one.block].level for one in short.pieces if self._is_heading(one)]
+        is_parted = any(level <= max(PARTING_LEVEL, last.level - 1) for level in levels)
         return short.tokens < _SHORT and last.tokens + short.tokens <= last.room and not is_parted
 
 

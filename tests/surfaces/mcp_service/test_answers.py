@@ -198,7 +198,7 @@ async def test_what_is_not_there_and_what_is_away_are_answers_too(world: World) 
     async with world.client() as client:
         away = await client.answer("get_source", {"source_id": "0" * 24})
     assert (missing["isError"], text_of(missing).startswith("there is no source 0000")) == (True, True)
-    assert (away["isError"], text_of(away)) == (True, "the library is away. try again")
+    assert (away["isError"], text_of(away)) == (True, "the library does not answer. try again in a moment")
 
 
 async def test_every_tool_says_when_to_use_it_takes_nothing_unknown_and_only_reads(world: World) -> None:

@@ -170,12 +170,15 @@ async def test_a_stranger_may_look_and_may_not_write_and_what_it_sends_is_not_ev
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
 
 
+READ_BY_POST = ("/api/v1/search", "/search_knowledge")
+
+
 def writing_routes(service: Service) -> list[tuple[str, str]]:
     """But for those of documents, which know their callers by tokens: tests/surfaces/documents."""
     paths = service.app.openapi()["paths"]
     known = [(method.upper(), path, one["tags"]) for path, found in paths.items() for method, one in found.items()]
     methods = [(method, path) for method, path, tags in known if "documents" not in tags]
-    return [(method, path) for method, path in methods if method != "GET" and path != "/api/v1/search"]
+    return [(method, path) for method, path in methods if method != "GET" and path not in READ_BY_POST]
 
 
 async def test_no_route_that_writes_is_open_to_strangers(service: Service) -> None:
