@@ -20,7 +20,15 @@ from schemathesis.engine.run import PhaseName
 
 from tests.conftest import fresh_database
 from tests.surfaces.openapi_checks import a_sync_ends, is_a_fault
-from tests.surfaces.openapi_installation import DOCUMENT_IDS, MANY, SKILL_IDS, Furnished, furnished_service
+from tests.surfaces.openapi_installation import (
+    CHUNK_ID,
+    DOCUMENT_IDS,
+    MANY,
+    SKILL_IDS,
+    SOURCE_ID,
+    Furnished,
+    furnished_service,
+)
 from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.settings import Settings
 
@@ -73,8 +81,8 @@ def ask_everything(service: Furnished, examples: int, seed: int, *, edges: bool)
 
 def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
     """Half of the names and numbers are of things that are there."""
-    names = ("numbers", "skills", "queries", "documents")
-    number, skill, query, document = ({"dictionary": name, "probability": 0.5} for name in names)
+    names = ("numbers", "skills", "queries", "documents", "sources", "chunks")
+    number, skill, query, document, source, chunk = ({"dictionary": name, "probability": 0.5} for name in names)
     return {
         "seed": seed,
         "auth": {"openapi": {"HTTPBearer": {"bearer": token}}},
@@ -85,6 +93,8 @@ def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict
             "skills": {"values": list(SKILL_IDS)},
             "queries": {"values": list(QUERIES)},
             "documents": {"values": list(DOCUMENT_IDS)},
+            "sources": {"values": [SOURCE_ID]},
+            "chunks": {"values": [CHUNK_ID]},
             "hostile": {"values": list(HOSTILE)},
         },
         "parameters": {
@@ -92,6 +102,8 @@ def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict
             **dict.fromkeys(("path.skill_id", "body.into", "body.skill_ids[*]"), skill),
             **dict.fromkeys(("query.query", "body.query"), query),
             "path.document_id": document,
+            "path.source_id": source,
+            "path.chunk_id": chunk,
         },
         "generation": {
             "max-examples": examples,

@@ -17,6 +17,7 @@ from tests.surfaces.skills.scenes import described as described_skill
 from tests.surfaces.sources.scenes import catalog, described, serving, write_config
 from tests.token_issuer import an_issuer
 from tests.whole import commands
+from toolscript.model.library import Chunk, Source
 from toolscript.service.library_shelves import open_library_parts
 from toolscript.settings import Settings
 from toolscript.sync.library_indexes import prepare_indexes
@@ -24,6 +25,7 @@ from toolscript.sync.library_indexes import prepare_indexes
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40
 DOCUMENT_IDS = tuple(f"document-{number}" for number in range(MANY))
+SOURCE_ID, CHUNK_ID = "5" * 24, "c" * 24
 A_DAY = 24 * 3600
 # What a sync may ask is left out before anything is started: requests at random reach no server.
 SERVERS = {"unset": {"command": "nothing", "env": {"KEY": "${NOBODY_SET_THIS}"}}}
@@ -65,10 +67,14 @@ def put_documents(service: Furnished) -> None:
 
 
 async def with_library(settings: Settings) -> None:
-    """Without anything in it, but with its indexes: it can be searched."""
+    """With one source of one chunk, which is not in the index."""
+    source = Source(SOURCE_ID, "book", "Bees", "/bees", chunk_count=1)
     async with open_library_parts(settings) as parts:
         await parts.writer.prepare()
         await prepare_indexes(parts.indexes, parts.card, parts.reader)
+        await parts.writer.claim(source, "run", 60)
+        await parts.writer.put_chunks([Chunk(CHUNK_ID, SOURCE_ID, 0, "About bees.")])
+        await parts.writer.finish(source, "run", "hash", "recipe")
 
 
 async def furnish(installation: Installation) -> None:

@@ -10,7 +10,7 @@ from tests.conftest import fresh_database
 from tests.surfaces.openapi_checks import follow
 from tests.surfaces.openapi_examples import ask_everything, report
 from tests.surfaces.openapi_hostile import Hostile, hostile_requests
-from tests.surfaces.openapi_installation import DOCUMENT_IDS, Furnished, furnished_service
+from tests.surfaces.openapi_installation import CHUNK_ID, DOCUMENT_IDS, SOURCE_ID, Furnished, furnished_service
 from toolscript.settings import Settings
 
 pytestmark = pytest.mark.requirement("API-003")
@@ -18,6 +18,8 @@ pytestmark = pytest.mark.requirement("API-003")
 SEED = 20261115
 EXAMPLES = 12
 KNOWN = {
+    "source_id": SOURCE_ID,
+    "chunk_id": CHUNK_ID,
     "skill_id": "calendar",
     **dict.fromkeys(("tool_id", "suggestion_id", "change_id", "job_id"), "1"),
     "document_id": DOCUMENT_IDS[0],
