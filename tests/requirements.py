@@ -85,7 +85,12 @@ ALL = (
     Requirement("DOC-007", "Reranking, cursors, streaming, telemetry, plans and a query log"),
     # Knowledge
     Requirement("KN-001", "Chunks and extractions are searched at once and merged"),
-    Requirement("KN-002", "Knowledge search is public, rate limited and fast"),
+    Requirement(
+        "KN-002",
+        "Knowledge search is public, rate limited and fast",
+        missing="one at a time it takes 24 ms (p95, 100,000 chunks), but on two cores at most 96 a second are "
+        "answered: docs/scale.md",
+    ),
     Requirement("KN-003", "HTTP and MCP share one knowledge search"),
     Requirement("KN-004", "The serving process can only read the library"),
     Requirement("KN-005", "Ingest can be stopped, resumed and repeated"),
