@@ -79,13 +79,11 @@ def _admin(url: str, statement: str) -> None:
         conn.execute(statement.encode())
 
 
-def _drop(url: str, name: str, tries: int = 6) -> None:
+def _drop(url: str, name: str, tries: int = 2) -> None:
     """A process that was killed a moment ago may still be connected; the server waits five seconds by itself."""
     try:
-        _admin(url, f"DROP DATABASE {name}")
+        _admin(url, f"DROP DATABASE {name}" if tries > 1 else f"DROP DATABASE {name} WITH (FORCE)")
     except psycopg.errors.ObjectInUse:
-        if tries == 1:
-            raise
         _drop(url, name, tries - 1)
 
 
