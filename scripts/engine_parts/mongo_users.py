@@ -4,12 +4,12 @@ A server that asks for passwords lets nobody make the first user, so they are ma
 """
 
 import hashlib
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
 from . import mongo_wire
 from .messages import EnginesError
+from .passwords import kept_password
 from .places import Places
 
 READER, WRITER = "toolscript_reader", "toolscript_writer"
@@ -39,13 +39,7 @@ def url(places: Places, user: str, port: int) -> str:
 
 
 def _password(places: Places, user: str) -> str:
-    file = places.home / f"mongo-{user}.password"
-    if not file.exists():
-        draft = file.with_suffix(".draft")
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_hex(24))
-        draft.replace(file)
-    return file.read_text()
+    return kept_password(places.home / f"mongo-{user}.password")
 
 
 def _mark(places: Places) -> str:

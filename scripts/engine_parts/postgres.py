@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 import shutil
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from .accounts import Account, bare_environment, postgres_account
 from .messages import EnginesError, say
+from .passwords import kept_password
 from .places import Places
 from .processes import Launch, run_logged
 
@@ -108,13 +108,7 @@ class Postgres:
         return f"postgresql://toolscript:{self._password()}@127.0.0.1:{port}/toolscript"
 
     def _password(self) -> str:
-        file = self.places.home / "postgres.password"
-        if not file.exists():
-            draft = file.with_suffix(".draft")
-            draft.touch(mode=0o600)
-            draft.write_text(secrets.token_hex(24))
-            draft.replace(file)
-        return file.read_text()
+        return kept_password(self.places.home / "postgres.password")
 
     def _initialise(self, programs: Path, account: Account) -> None:
         """In a folder that gets its name only when complete, so that an interrupted run leaves no half."""

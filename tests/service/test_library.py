@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 from tests.contracts.library_scenes import MINUTE, RUN, a_source, drop_database, writer_url
 from toolscript.adapters.mongo import Document
 from toolscript.errors import SetupError
-from toolscript.service.library import open_reader, open_writer
+from toolscript.service.library import open_both, open_reader
 from toolscript.settings import Settings
 
 pytestmark = pytest.mark.requirement("KN-004")
@@ -21,7 +21,7 @@ async def test_what_the_writer_has_written_the_reader_finds_in_the_database_of_t
     engines: Settings,
 ) -> None:
     settings = engines.model_copy(update={"mongo_database": f"test_{uuid.uuid4().hex[:12]}"})
-    async with open_writer(settings) as writer, open_reader(settings) as reader:
+    async with open_both(settings) as (_, writer), open_reader(settings) as reader:
         assert await writer.claim(a_source(), RUN, MINUTE)
         assert await writer.finish(a_source(), RUN, "hash", "recipe")
         assert await reader.sources([a_source().id]) == {a_source().id: a_source()}
@@ -38,10 +38,10 @@ async def test_each_uses_its_own_address_and_a_writer_alone_may_do_with_that_of_
     async with open_reader(reading) as reader:
         await reader.ready()
     with pytest.raises(SetupError, match="cannot be read"):
-        async with open_writer(reading):
+        async with open_both(reading):
             pass
     writing = Settings(mongo_url=SecretStr(writer_url(engines)), mongo_writer_url=SecretStr(""))
-    async with open_writer(writing) as writer:
+    async with open_both(writing) as (_, writer):
         assert await writer.known(["/nowhere"]) == {}
 
 
@@ -51,7 +51,7 @@ async def test_without_an_address_it_is_said_which_to_set() -> None:
         async with open_reader(nowhere):
             pass
     with pytest.raises(SetupError) as no_writer:
-        async with open_writer(nowhere):
+        async with open_both(nowhere):
             pass
     assert "TOOLSCRIPT_MONGO_URL" in no_reader.value.hint
     assert "TOOLSCRIPT_MONGO_WRITER_URL" in no_writer.value.hint

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from toolscript.model.document_points import FoundPassage, PassageAsk
+from toolscript.evaluation.nearest import recall_at
+from toolscript.model.document_points import PassageAsk
 from toolscript.model.filters import Filters
 from toolscript.model.measurements import Latency
 from toolscript.model.models import Vector
@@ -84,7 +85,7 @@ class Recalls:
         exact = (await documents.search(PassageAsk(vector, None, filters, CANDIDATES, exact=True))).dense or ()
         listed = self.shares.setdefault(row, [])
         if exact:
-            listed.append((_recall_at(found, exact, 10), _recall_at(found, exact, CANDIDATES)))
+            listed.append((recall_at(found, exact, 10), recall_at(found, exact, CANDIDATES)))
 
     def rows(self) -> list[Row]:
         return [
@@ -97,10 +98,3 @@ class Recalls:
             for row, shares in self.shares.items()
             if shares
         ]
-
-
-def _recall_at(found: Sequence[FoundPassage], exact: Sequence[FoundPassage], depth: int) -> float:
-    """By score: of passages equally near, any will do."""
-    wanted = exact[:depth]
-    least = wanted[-1].score - 1e-6
-    return min(1.0, sum(one.score >= least for one in found[:depth]) / len(wanted))

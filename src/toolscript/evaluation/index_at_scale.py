@@ -8,6 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from toolscript.evaluation.lookalikes import SKILLS, RealPoints, skill_name
+from toolscript.evaluation.nearest import recall_at
 from toolscript.model.index import Ask, Candidate, Where
 from toolscript.model.items import ItemKind
 from toolscript.model.measurements import Latency
@@ -112,11 +113,5 @@ def _figures(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -
 
 
 def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> list[tuple[float, float]]:
-    """Of a question without an answer, none. By score: of points equally near, any will do."""
-    return [(_recall_at(found, exact, 10), _recall_at(found, exact, CANDIDATES))] if exact else []
-
-
-def _recall_at(found: Sequence[Candidate], exact: Sequence[Candidate], depth: int) -> float:
-    wanted = exact[:depth]
-    least = wanted[-1].score - 1e-6
-    return min(1.0, sum(hit.score >= least for hit in found[:depth]) / len(wanted))
+    """Of a question without an answer, none."""
+    return [(recall_at(found, exact, 10), recall_at(found, exact, CANDIDATES))] if exact else []

@@ -1,10 +1,9 @@
 """Asking a library: queries that cannot exist when they are invalid, and what is answered."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolscript.model.library import Chunk, Position, Source
+from toolscript.model.library import Chunk, Position, Source, is_id
 from toolscript.model.queries import SearchType, readable_query, require
 from toolscript.model.topics import clean_topics
 
@@ -15,8 +14,6 @@ MOST_NEIGHBOURS = 20
 MOST_SOURCES = 100
 
 CHUNK, EXTRACTION = "chunk", "extraction"
-
-_ID = re.compile(r"[0-9a-f]{24}")
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,7 @@ class SourcesAnswer:
 
 
 def require_id(name: str, value: str) -> str:
-    require(bool(_ID.fullmatch(value)), name, "must be 24 hex digits, as answers give them")
+    require(is_id(value), name, "must be 24 hex digits, as answers give them")
     return value
 
 

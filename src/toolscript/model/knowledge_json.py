@@ -1,9 +1,10 @@
 """Answers about a library as every surface gives them."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from toolscript.model.knowledge import KnowledgeAnswer, KnowledgeHit, PassageAnswer, SourcesAnswer
-from toolscript.model.library import Chunk, Position, Source
+from toolscript.model.library import Chunk, Source
 
 
 def knowledge_json(answer: KnowledgeAnswer) -> dict[str, object]:
@@ -58,7 +59,7 @@ def _hit(hit: KnowledgeHit) -> dict[str, object]:
             "chunk_id": hit.chunk_id,
             "title": hit.source.title,
             "authors": list(hit.source.authors),
-            "position": _position(hit.position),
+            "position": asdict(hit.position),
         },
     }
 
@@ -69,19 +70,8 @@ def _chunks(chunks: Sequence[Chunk]) -> list[dict[str, object]]:
             "chunk_id": chunk.id,
             "number": chunk.number,
             "content": chunk.content,
-            "position": _position(chunk.position),
+            "position": asdict(chunk.position),
             "token_count": chunk.token_count,
         }
         for chunk in chunks
     ]
-
-
-def _position(position: Position) -> dict[str, object]:
-    return {
-        "chapter": position.chapter,
-        "section": position.section,
-        "page": position.page,
-        "line": position.line,
-        "start": position.start,
-        "end": position.end,
-    }

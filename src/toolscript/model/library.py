@@ -1,6 +1,7 @@
 """What a library holds: sources, the chunks they were cut into, and what was extracted from those."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,11 +10,14 @@ from toolscript.model.items import JsonObject
 
 SCHEMA_VERSION = 1
 
+ID_PATTERN = "^[0-9a-f]{24}$"
 # Ids are 12 bytes, written as 24 hex digits. Those of chunks and extractions have 8 bytes of their own, which are
 # also the id of their point in an index, after 4 that tell what they are of.
 _CHUNK, _EXTRACTION = b"chnk".hex(), b"extr".hex()
 # A chunk's extractions share all but the last byte of its id: which belongs to which is known without looking.
 MOST_EXTRACTIONS = 256
+
+_ID = re.compile(ID_PATTERN)
 
 
 class SourceStatus(StrEnum):
@@ -80,6 +84,10 @@ class Extraction:
     @property
     def text(self) -> str:
         return "\n".join(part for part in (self.content.get("title", ""), self.content.get("text", "")) if part)
+
+
+def is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
 
 
 def source_id(path: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,10 +18,10 @@ from toolscript.errors import IndexUnavailable, NotFound
 from toolscript.evaluation.many_documents import Originals, TenantSize, documents_of, portions_of
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.progress import OnProgress, Progress
+from toolscript.service.under_way import few_at_once
 
 ALIAS = "bench_documents"
 AT_ONCE = 500
-UNDER_WAY = 3
 SETTLE_SECONDS = 3600.0
 # Inserts into a segment become ever slower as it grows: small ones, and no graphs.
 LOADING = wire.OptimizersConfigDiff(max_segment_size=60_000, indexing_threshold=0)
@@ -41,18 +41,16 @@ class BenchDocuments:
     ) -> None:
         """Graphs are built when everything is there."""
         await self._optimize(LOADING)
-        total, done = sum(size.passages for size in sizes), 0
-        under_way: set[asyncio.Task[None]] = set()
-        for points in _batches(originals, sizes, seed):
-            if len(under_way) == UNDER_WAY:
-                finished, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-                for task in finished:
-                    task.result()
-            under_way.add(asyncio.create_task(self._upsert(points)))
-            await asyncio.sleep(0)
-            done += len(points)
-            on_progress(Progress(f"fill {total:,}", done, total))
-        await asyncio.gather(*under_way)
+        total = sum(size.passages for size in sizes)
+
+        def upserts() -> Iterator[Coroutine[Any, Any, None]]:
+            done = 0
+            for points in _batches(originals, sizes, seed):
+                yield self._upsert(points)
+                done += len(points)
+                on_progress(Progress(f"fill {total:,}", done, total))
+
+        await few_at_once(upserts())
         await self._optimize(SEARCHING)
         await self.settle(on_progress)
 

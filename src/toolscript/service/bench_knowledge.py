@@ -13,6 +13,7 @@ from toolscript.errors import SetupError
 from toolscript.evaluation.documents_at_scale import InTurn, Row
 from toolscript.evaluation.load_figures import figures_of
 from toolscript.evaluation.many_documents import Originals
+from toolscript.evaluation.nearest import recall_at
 from toolscript.evaluation.open_loop import Answer, OpenLoop, Schedule
 from toolscript.model.index import Ask
 from toolscript.model.knowledge import KnowledgeQuery
@@ -150,12 +151,10 @@ def read_answer(message: bytes) -> Answer:
 
 
 async def _recall(embedder: Embedder, chunks: Index, text: str) -> float:
-    """What of the nearest the graph finds; of those equally near, any will do."""
     vector = await embedder.embed_query(text)
     found = (await chunks.search(Ask(vector, limit=DEPTH))).dense or ()
     exact = (await chunks.search(Ask(vector, limit=DEPTH, exact=True))).dense or ()
-    least = exact[-1].score - 1e-6
-    return sum(hit.score >= least for hit in found) / len(exact)
+    return recall_at(found, exact, DEPTH)
 
 
 def _questions(originals: Originals, seed: int) -> Iterator[str]:

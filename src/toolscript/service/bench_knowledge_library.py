@@ -1,10 +1,10 @@
 """A library that is there for a measurement alone, in a database and collections of its own."""
 
-import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from bson import ObjectId
 
@@ -17,10 +17,11 @@ from toolscript.model.models import ModelCard
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.ports import Index
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
+from toolscript.service.library import writer_url
+from toolscript.service.under_way import few_at_once
 from toolscript.settings import Settings
 
 NAME = "bench_knowledge"
-UNDER_WAY = 3
 PATIENCE_SECONDS = 600.0
 
 
@@ -70,17 +71,14 @@ class BenchLibrary:
     async def _put_all(
         self, originals: Originals, chunks: int, seed: int, indexes: tuple[Index, Index], on_progress: OnProgress
     ) -> None:
-        done, under_way = 0, set[asyncio.Task[None]]()
-        for made in sources_of(originals, chunks, seed):
-            if len(under_way) == UNDER_WAY:
-                finished, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-                for task in finished:
-                    task.result()
-            under_way.add(asyncio.create_task(self._put(made, indexes)))
-            await asyncio.sleep(0)
-            done += len(made.chunks)
-            on_progress(Progress(f"fill {chunks:,}", done, chunks))
-        await asyncio.gather(*under_way)
+        def puts() -> Iterator[Coroutine[Any, Any, None]]:
+            done = 0
+            for made in sources_of(originals, chunks, seed):
+                yield self._put(made, indexes)
+                done += len(made.chunks)
+                on_progress(Progress(f"fill {chunks:,}", done, chunks))
+
+        await few_at_once(puts())
 
     async def _put(self, made: MadeSource, indexes: tuple[Index, Index]) -> None:
         """As new, and not in the place of anything: nothing is there."""
@@ -104,7 +102,7 @@ async def bench_library(
         "qdrant_extractions_alias": f"{name}_extractions",
     }
     own = settings.model_copy(update=named)
-    async with mongo.connect(_writer_url(own), name, answer_seconds=PATIENCE_SECONDS) as connected:
+    async with mongo.connect(writer_url(own), name, answer_seconds=PATIENCE_SECONDS) as connected:
         library = BenchLibrary(name, own, engine, model, connected)
         if use and await knowledge_indexes(engine, own)[0].live() is None:
             raise NotFound(f"no earlier run has kept {use}", hint="--keep tells the name under which it keeps")
@@ -113,10 +111,6 @@ async def bench_library(
         finally:
             if not keep and not use:
                 await library.remove()
-
-
-def _writer_url(settings: Settings) -> str:
-    return settings.mongo_writer_url.get_secret_value() or settings.mongo_url.get_secret_value()
 
 
 def _with_id(id_: str, document: mongo.Document) -> mongo.Document:

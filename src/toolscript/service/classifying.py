@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from toolscript.model.text_usage import Spending, cost
 from toolscript.ports import Classifier, Embedder
+from toolscript.service.text_model import text_model
 from toolscript.settings import Settings
 from toolscript.sync.classify.rules import RulesClassifier
 
@@ -27,17 +28,10 @@ async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterat
     if not settings.text_url:
         yield Classifying(rules)
         return
-    from toolscript.adapters.openai_text import OpenAITextModel
     from toolscript.sync.classify.fallback import FallbackClassifier
     from toolscript.sync.classify.llm import LlmClassifier
 
-    text = OpenAITextModel(
-        settings.text_url,
-        settings.text_model,
-        api_key=settings.text_api_key.get_secret_value(),
-        timeout_seconds=settings.text_timeout_seconds,
-        deadline_seconds=3 * settings.text_timeout_seconds,
-    )
+    text = text_model(settings)
     model = LlmClassifier(
         text,
         rules,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from toolscript.errors import SetupError
 from toolscript.model.text_usage import TextUsage
+from toolscript.service.text_model import text_model
 from toolscript.settings import Settings
 from toolscript.sync.extracting import Extractor
 
@@ -30,15 +31,7 @@ async def open_extracting(
     if wanted is False or not settings.text_url:
         yield Extracting()
         return
-    from toolscript.adapters.openai_text import OpenAITextModel
-
-    text = OpenAITextModel(
-        settings.text_url,
-        settings.text_model,
-        api_key=settings.text_api_key.get_secret_value(),
-        timeout_seconds=settings.text_timeout_seconds,
-        deadline_seconds=3 * settings.text_timeout_seconds,
-    )
+    text = text_model(settings)
 
     def extractor() -> Extractor:
         left = None if token_budget is None else max(0, token_budget - text.usage.tokens)

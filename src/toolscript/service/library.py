@@ -25,19 +25,17 @@ async def open_reader(settings: Settings) -> AsyncIterator[LibraryReader]:
 
 
 @asynccontextmanager
-async def open_writer(settings: Settings) -> AsyncIterator[LibraryWriter]:
-    async with open_both(settings) as (_, writer):
-        yield writer
-
-
-@asynccontextmanager
 async def open_both(settings: Settings) -> AsyncIterator[tuple[LibraryReader, LibraryWriter]]:
     """Whoever writes looks at what is there, by the same way."""
+    async with mongo.connect(writer_url(settings), settings.mongo_database) as library:
+        yield mongo.MongoLibraryReader(library), mongo.MongoLibraryWriter(library)
+
+
+def writer_url(settings: Settings) -> str:
     url = settings.mongo_writer_url.get_secret_value() or settings.mongo_url.get_secret_value()
     if not url:
         raise SetupError(
             "there is no library to write to",
             hint="set TOOLSCRIPT_MONGO_WRITER_URL to the address of a MongoDB, with a user that may write there",
         )
-    async with mongo.connect(url, settings.mongo_database) as library:
-        yield mongo.MongoLibraryReader(library), mongo.MongoLibraryWriter(library)
+    return url

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from toolscript.model.document_queries import Rerank
 from toolscript.ports import Reranker
+from toolscript.service.text_model import text_model
 from toolscript.settings import Settings
 
 
@@ -31,16 +32,8 @@ async def _cross_encoder(settings: Settings, opened: AsyncExitStack) -> Reranker
 
 def _llm(settings: Settings, opened: AsyncExitStack) -> Reranker:
     """A search waits for it: asked once, and what it does not answer then is not asked again."""
-    from toolscript.adapters.openai_text import OpenAITextModel
     from toolscript.search.documents.llm_reranker import LlmReranker
 
-    text = OpenAITextModel(
-        settings.text_url,
-        settings.text_model,
-        api_key=settings.text_api_key.get_secret_value(),
-        timeout_seconds=settings.text_timeout_seconds,
-        deadline_seconds=settings.text_timeout_seconds,
-        retries=0,
-    )
+    text = text_model(settings, tries=1)
     opened.push_async_callback(text.close)
     return LlmReranker(text, settings.text_model or "llm")

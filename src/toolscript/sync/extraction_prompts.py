@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from toolscript.model.answer_schemas import object_with
 from toolscript.model.extraction_types import MEANINGS, ExtractionType
 from toolscript.model.items import JsonObject
 from toolscript.model.library import Chunk, Source
@@ -44,7 +45,7 @@ def data_of(source: Source, chunks: Sequence[Chunk]) -> str:
 
 
 def schema_for(chunks: int) -> JsonObject:
-    extraction = _object(
+    extraction = object_with(
         type={"type": "string", "enum": [type_.value for type_ in ExtractionType]},
         title={"type": "string", "maxLength": MAX_TITLE},
         text={"type": "string", "maxLength": MAX_TEXT},
@@ -54,11 +55,11 @@ def schema_for(chunks: int) -> JsonObject:
             "maxItems": MOST_TOPICS,
         },
     )
-    answer = _object(
+    answer = object_with(
         passage={"type": "integer", "enum": list(range(1, chunks + 1))},
         extractions={"type": "array", "items": extraction, "maxItems": MOST_PER_CHUNK},
     )
-    return _object(passages={"type": "array", "items": answer, "minItems": chunks, "maxItems": chunks})
+    return object_with(passages={"type": "array", "items": answer, "minItems": chunks, "maxItems": chunks})
 
 
 def _told(number: int, source: Source, chunk: Chunk) -> JsonObject:
@@ -72,12 +73,3 @@ def _told(number: int, source: Source, chunk: Chunk) -> JsonObject:
 
 def _seen(text: str, most: int) -> str:
     return _SECRET.sub("", text)[:most]
-
-
-def _object(**properties: JsonObject) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

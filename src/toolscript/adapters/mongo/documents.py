@@ -13,9 +13,16 @@ from toolscript.errors import SetupError
 from toolscript.model.ingest import ChunkMark, KnownSource
 from toolscript.model.items import JsonObject
 from toolscript.model.knowledge import require_id
-from toolscript.model.library import SCHEMA_VERSION, Chunk, Extraction, Position, Source, SourceStatus
+from toolscript.model.library import (
+    SCHEMA_VERSION,
+    Chunk,
+    Extraction,
+    Position,
+    Source,
+    SourceStatus,
+    is_id,
+)
 
-_ID = re.compile(r"[0-9a-f]{24}")
 # MongoDB gives them a meaning in names of fields, or has no place for them there.
 _MEANT = re.compile(r"[%.$\0]")
 _WRITTEN = re.compile(r"%([0-9A-F]{2})")
@@ -28,7 +35,7 @@ def object_id(id_: str, called: str = "id") -> ObjectId:
 
 def object_ids(ids: Iterable[str]) -> list[ObjectId]:
     """Of those that are ids: what is none is the id of nothing."""
-    return [ObjectId(id_) for id_ in ids if _ID.fullmatch(id_)]
+    return [ObjectId(id_) for id_ in ids if is_id(id_)]
 
 
 def source_document(source: Source) -> Document:

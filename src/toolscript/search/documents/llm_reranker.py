@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from toolscript.errors import Rejected, Unavailable
+from toolscript.model.answer_schemas import object_with
 from toolscript.model.items import JsonObject
 from toolscript.ports import TextModel
 
@@ -70,20 +71,11 @@ def _data(query: str, passages: Sequence[str]) -> str:
 
 
 def _schema(passages: int) -> JsonObject:
-    score = _object(
+    score = object_with(
         passage={"type": "integer", "enum": list(range(1, passages + 1))},
         score={"type": "integer", "minimum": 0, "maximum": BEST},
     )
-    return _object(scores={"type": "array", "items": score, "minItems": passages, "maxItems": passages})
-
-
-def _object(**properties: JsonObject) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return object_with(scores={"type": "array", "items": score, "minItems": passages, "maxItems": passages})
 
 
 def _judged(reply: JsonObject, passages: int) -> dict[int, float]:

@@ -16,6 +16,7 @@ from toolscript.model.knowledge import (
     SourcesQuery,
 )
 from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.model.library import ID_PATTERN
 from toolscript.model.tenancy import Scope
 from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.surfaces.http.checked_routes import for_visitors
@@ -31,7 +32,7 @@ from toolscript.surfaces.http.knowledge_models import (
 from toolscript.surfaces.http.visitors import VisitorOf
 
 ANSWERS: dict[int | str, dict[str, Any]] = documented(400, 401, 403, 422, 429, 500, 503)
-SourceId = Annotated[str, Path(description="As results name it.", pattern="^[0-9a-f]{24}$")]
+SourceId = Annotated[str, Path(description="As results name it.", pattern=ID_PATTERN)]
 
 
 @dataclass(frozen=True)

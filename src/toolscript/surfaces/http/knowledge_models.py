@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from toolscript.model.knowledge import MOST_RESULTS, MOST_VALUE, MOST_VALUES, KnowledgeQuery
+from toolscript.model.library import ID_PATTERN
 from toolscript.model.queries import MAX_QUERY, SearchType
 from toolscript.surfaces.http.search_models import QUERY_TEXT, Count
 
@@ -16,7 +17,7 @@ BOTH_SAYS = "Whether a chunk and an extraction of it may both be shown."
 
 Value = Annotated[str, Field(min_length=1, max_length=MOST_VALUE)]
 Values = Annotated[list[Value], Field(max_length=MOST_VALUES)]
-Id = Annotated[str, Field(pattern="^[0-9a-f]{24}$")]
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
 
 
 class KnowledgeRequest(BaseModel):
@@ -33,15 +34,7 @@ class KnowledgeRequest(BaseModel):
     include_both: StrictBool = Field(default=False, description=BOTH_SAYS)
 
     def as_query(self) -> KnowledgeQuery:
-        return KnowledgeQuery(
-            self.query,
-            self.limit,
-            _listed(self.type),
-            _listed(self.topics),
-            _listed(self.source_id),
-            self.search_type,
-            self.include_both,
-        )
+        return _query(self)
 
 
 class KnowledgeParameters(BaseModel):
@@ -58,15 +51,7 @@ class KnowledgeParameters(BaseModel):
     include_both: bool = Field(default=False, description=BOTH_SAYS)
 
     def as_query(self) -> KnowledgeQuery:
-        return KnowledgeQuery(
-            self.query or "",
-            self.limit,
-            tuple(self.type),
-            tuple(self.topics),
-            tuple(self.source_id),
-            self.search_type,
-            self.include_both,
-        )
+        return _query(self)
 
 
 class PositionShown(BaseModel):
@@ -138,6 +123,18 @@ class ChunkShown(BaseModel):
 class PassageShown(BaseModel):
     source: SourceShown
     chunks: list[ChunkShown] = Field(description="In reading order.")
+
+
+def _query(asked: KnowledgeRequest | KnowledgeParameters) -> KnowledgeQuery:
+    return KnowledgeQuery(
+        asked.query or "",
+        asked.limit,
+        _listed(asked.type),
+        _listed(asked.topics),
+        _listed(asked.source_id),
+        asked.search_type,
+        asked.include_both,
+    )
 
 
 def _listed(given: str | list[str] | None) -> tuple[str, ...]:

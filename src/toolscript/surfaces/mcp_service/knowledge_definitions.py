@@ -3,6 +3,7 @@
 from toolscript.model.extraction_types import ExtractionType
 from toolscript.model.items import JsonObject
 from toolscript.model.knowledge import MOST_NEIGHBOURS, MOST_SOURCES, MOST_VALUE, MOST_VALUES
+from toolscript.model.library import ID_PATTERN
 from toolscript.model.queries import MAX_QUERY
 from toolscript.surfaces.mcp.schema_parts import (
     ANY_OBJECT,
@@ -35,7 +36,7 @@ def _one_or_more(one: JsonObject, description: str) -> JsonObject:
 
 
 _VALUE: JsonObject = {"type": "string", "minLength": 1, "maxLength": MOST_VALUE}
-_ID: JsonObject = {"type": "string", "pattern": "^[0-9a-f]{24}$"}
+_ID: JsonObject = {"type": "string", "pattern": ID_PATTERN}
 _TOPICS = _one_or_more(_VALUE, "Only what has any of these topics.")
 
 _POSITION = object_of(

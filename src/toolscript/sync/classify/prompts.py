@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from toolscript.model.answer_schemas import object_with
 from toolscript.model.assignments import MOST_ASSIGNMENTS
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.skills import Skill
@@ -32,30 +33,21 @@ def data_of(items: Sequence[Item]) -> str:
 
 
 def schema_for(skills: Sequence[Skill], items: int) -> JsonObject:
-    assignment = _object(
+    assignment = object_with(
         skill_id={"type": "string", "enum": [skill.id for skill in skills]},
         reason={"type": "string", "maxLength": MAX_REASON},
         confidence={"type": "number", "minimum": 0, "maximum": 1},
     )
-    suggested = _object(
+    suggested = object_with(
         name={"type": "string", "maxLength": MAX_SUGGESTED_NAME},
         description={"type": "string", "maxLength": MAX_SUGGESTED_DESCRIPTION},
     )
-    answer = _object(
+    answer = object_with(
         item={"type": "integer", "enum": list(range(1, items + 1))},
         assignments={"type": "array", "items": assignment, "maxItems": MOST_ASSIGNMENTS},
         suggested_new_skill={"anyOf": [suggested, {"type": "null"}]},
     )
-    return _object(items={"type": "array", "items": answer, "minItems": items, "maxItems": items})
-
-
-def _object(**properties: JsonObject) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return object_with(items={"type": "array", "items": answer, "minItems": items, "maxItems": items})
 
 
 def _told(number: int, item: Item) -> JsonObject:
