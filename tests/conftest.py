@@ -1,6 +1,7 @@
 """What tests stand on: the real engines, a fresh catalog and a fresh collection name for each test."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import uuid
@@ -42,6 +43,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Of several workers none is to be left at the end with a file that takes long: those come first."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith("tests/whole/"))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and thousands of tests stay to the end: they are not to be looked through again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
