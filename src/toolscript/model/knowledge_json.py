@@ -1,7 +1,6 @@
 """Answers about a library as every surface gives them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from toolscript.model.knowledge import KnowledgeAnswer, KnowledgeHit, PassageAnswer, SourcesAnswer
 from toolscript.model.library import Chunk, Source
@@ -59,7 +58,7 @@ def _hit(hit: KnowledgeHit) -> dict[str, object]:
             "chunk_id": hit.chunk_id,
             "title": hit.source.title,
             "authors": list(hit.source.authors),
-            "position": asdict(hit.position),
+            "position": dict(vars(hit.position)),
         },
     }
 
@@ -70,7 +69,7 @@ def _chunks(chunks: Sequence[Chunk]) -> list[dict[str, object]]:
             "chunk_id": chunk.id,
             "number": chunk.number,
             "content": chunk.content,
-            "position": asdict(chunk.position),
+            "position": dict(vars(chunk.position)),
             "token_count": chunk.token_count,
         }
         for chunk in chunks

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from toolscript.model.document_points import FoundPassage, FoundPassages
 from toolscript.model.document_results import Exactness, Total
@@ -26,9 +27,15 @@ class Arm:
     few: bool
     is_full: bool
 
+    @classmethod
+    def of_whole(cls, scores: dict[DocumentKey, float], limit: int) -> "Arm":
+        """Of what has no passages, best first."""
+        found = len(scores)
+        return cls(scores, {}, min(found, LOOKED_AT), found < LOOKED_AT, found >= limit)
+
     @property
     def heard_keys(self) -> list[DocumentKey]:
-        return list(self.scores)[: self.heard]
+        return list(islice(self.scores, self.heard))
 
 
 @dataclass(frozen=True)

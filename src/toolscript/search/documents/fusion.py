@@ -54,7 +54,7 @@ def _one_arm(arms: Arms, best_words: float) -> list[Ranked]:
         return []
     most = 1.0 if arms.dense else max(best_words, LEAST_SPREAD)
     listed = sorted(arm.scores.items(), key=lambda one: (-one[1], one[0]))
-    return [Ranked(key, min(1.0, max(0.0, score / most)), arm.passages[key]) for key, score in listed]
+    return [Ranked(key, min(1.0, max(0.0, score / most)), arm.passages.get(key, 0)) for key, score in listed]
 
 
 Fused = tuple[Scores, Scores, Callable[[Scores], Scores]]

@@ -20,15 +20,16 @@ class Placed(NamedTuple):
     score: float
 
 
-def ordered(arms: Arms, best_words: float) -> list[Placed]:
-    """Best first, of equals the lower id."""
+def ordered(arms: Arms, best_words: float) -> Iterator[Placed]:
+    """Best first, of equals the lower id. Only the first of many are shown: the others are not made."""
     if arms.dense is None or arms.words is None or not arms.dense.scores:
-        return [Placed(one.key, one.score) for one in ranked(arms, Fusion.BEST, best_words)]
-    standing = sorted(standings(arms.dense, arms.words).items(), key=lambda one: (-one[1], one[0]))
-    first, step = _first_and_step(arms.dense, arms.words, standing[0][1], best_words)
-    behind = np.array([one for _, one in standing]) - standing[0][1]
-    scores = np.clip(first + step * behind, 0.0, 1.0)
-    return [Placed(id_, score) for (id_, _), score in zip(standing, scores.tolist(), strict=True)]
+        yield from (Placed(one.key, one.score) for one in ranked(arms, Fusion.BEST, best_words))
+        return
+    standing = sorted((-height, id_) for id_, height in standings(arms.dense, arms.words).items())
+    highest = -standing[0][0]
+    first, step = _first_and_step(arms.dense, arms.words, highest, best_words)
+    for depth, id_ in standing:
+        yield Placed(id_, min(1.0, max(0.0, first - step * (highest + depth))))
 
 
 def without_kin(order: Iterable[Placed]) -> Iterator[Placed]:

@@ -6,11 +6,10 @@ in both, by how rare they are among the chunks, and not what each collection by 
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolscript.errors import IndexUnavailable
-from toolscript.model.document_points import FoundPassage, FoundPassages, PassageId
 from toolscript.model.index import Ask, Candidate, Candidates, Condition, Where
 from toolscript.model.knowledge import KnowledgeQuery
 from toolscript.model.library import chunk_of_point, extraction_of_point
@@ -18,7 +17,7 @@ from toolscript.model.models import Vector
 from toolscript.model.passages import MOST_OF_A_WORD, passage_query_terms
 from toolscript.model.queries import SearchType
 from toolscript.ports import Embedder, Index
-from toolscript.search.documents.arms import Arms, by_document
+from toolscript.search.documents.arms import Arm, Arms
 from toolscript.search.fallbacks import Attempt, Part
 
 # Of each collection and each arm. More is asked for only where more is to be shown.
@@ -52,12 +51,14 @@ class Retrieval:
         wants_words = query.search_type is not SearchType.SEMANTIC or vector is None
         terms = weights if wants_words else None
         limit = max(CANDIDATES, CANDIDATES_PER_RESULT * query.limit)
-        asked = [
-            _named(attempt.or_else(Part.INDEX, index.search(Ask(vector, terms, where, limit)), None), id_of)
-            for index, where, id_of in self._collections(query)
-        ]
-        found = [one for one in await asyncio.gather(*asked) if one is not None]
-        if asked and not found:
+        collections = self._collections(query)
+        asked = (
+            attempt.or_else(Part.INDEX, index.search(Ask(vector, terms, where, limit)), None)
+            for index, where, _ in collections
+        )
+        answers = zip(await asyncio.gather(*asked), collections, strict=True)
+        found = [(answer, id_of) for answer, (_, _, id_of) in answers if answer is not None]
+        if collections and not found:
             raise IndexUnavailable("the index does not answer", hint="try again; `/readyz` says what is wrong")
         best_words = math.fsum(weights.values()) * MOST_OF_A_WORD
         return Retrieved(_merged(found, limit), best_words, _ran(vector, terms))
@@ -81,26 +82,18 @@ class Retrieval:
         return await attempt.or_else(Part.INDEX, self._chunks.rarities(terms), terms)
 
 
-async def _named(asked: Awaitable[Candidates | None], id_of: IdOf) -> FoundPassages | None:
-    found = await asked
-    if found is None:
-        return None
-    return FoundPassages(_passages(found.dense, id_of), _passages(found.words, id_of))
+def _merged(found: Sequence[tuple[Candidates, IdOf]], limit: int) -> Arms:
+    dense = [(one.dense, id_of) for one, id_of in found if one.dense is not None]
+    words = [(one.words, id_of) for one, id_of in found if one.words is not None]
+    return Arms(_arm(dense, limit), _arm(words, limit))
 
 
-def _passages(hits: Sequence[Candidate] | None, id_of: IdOf) -> list[FoundPassage] | None:
-    return None if hits is None else [FoundPassage(PassageId(id_of(hit.id), 0), hit.score) for hit in hits]
-
-
-def _merged(found: Sequence[FoundPassages], limit: int) -> Arms:
-    return by_document(FoundPassages(_joined(found, "dense"), _joined(found, "words")), limit)
-
-
-def _joined(found: Sequence[FoundPassages], arm: str) -> list[FoundPassage] | None:
-    lists = [hits for one in found if (hits := getattr(one, arm)) is not None]
+def _arm(lists: Sequence[tuple[Sequence[Candidate], IdOf]], limit: int) -> Arm | None:
+    """Best first, of equals the lower id."""
     if not lists:
         return None
-    return sorted((hit for hits in lists for hit in hits), key=lambda hit: (-hit.score, hit.id))
+    hits = sorted((-hit.score, id_of(hit.id)) for hits, id_of in lists for hit in hits)
+    return Arm.of_whole({id_: -score for score, id_ in hits}, limit)
 
 
 def _where(**values: Sequence[str]) -> Where:

@@ -33,6 +33,7 @@ from toolscript.search.fallbacks import Attempt
 from toolscript.search.knowledge.enriching import first_hits
 from toolscript.search.knowledge.ordering import ordered, without_kin
 from toolscript.search.knowledge.retrieval import Retrieval
+from toolscript.search.knowledge.source_memory import SourceMemory
 
 T = TypeVar("T")
 
@@ -55,6 +56,7 @@ class KnowledgeSearch:
         self._open_indexes = open_indexes
         self._opened: Retrieval | None = None
         self._library = library
+        self._sources = SourceMemory(library)
         self._deadline_seconds = deadline_seconds
 
     async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
@@ -70,7 +72,7 @@ class KnowledgeSearch:
         retrieved = await retrieval.retrieve(attempt, query)
         order = ordered(retrieved.arms, retrieved.best_words)
         shown = order if query.both else without_kin(order)
-        hits = await _answered(first_hits(self._library, shown, query.limit))
+        hits = await _answered(first_hits(self._library, self._sources, shown, query.limit))
         return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
 
     async def _open(self) -> Retrieval:
