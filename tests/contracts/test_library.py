@@ -7,7 +7,7 @@ import pytest
 from tests.contracts.library_scenes import MINUTE, RUN, Shelf, a_chunk, a_source, an_extraction
 from toolscript.errors import InvalidRequest
 from toolscript.model.ingest import ChunkMark
-from toolscript.model.library import Chunk, Extraction, Position, Source, SourceStatus, source_id
+from toolscript.model.library import Chunk, Position, Source, SourceStatus, source_id
 
 pytestmark = [pytest.mark.requirement("KN-001"), pytest.mark.requirement("KN-005")]
 
@@ -25,8 +25,6 @@ async def test_an_empty_library_is_ready_and_has_nothing(shelf: Shelf) -> None:
     assert await shelf.writer.known_under("/", "", 10) == []
     assert await shelf.writer.marks(a_source().id) == {}
     assert await shelf.writer.extractions_of([a_chunk(0).id]) == []
-    assert await shelf.writer.chunk_page("", 10) == []
-    assert await shelf.writer.extraction_page("", 10) == []
 
 
 async def test_preparing_twice_does_no_harm(shelf: Shelf) -> None:
@@ -121,9 +119,8 @@ async def test_a_page_of_sources_holds_those_of_one_type_and_with_one_topic(shel
 
 
 async def test_a_page_after_something_that_is_no_id_is_refused(shelf: Shelf) -> None:
-    for ask in (shelf.reader.source_page, shelf.writer.chunk_page, shelf.writer.extraction_page):
-        with pytest.raises(InvalidRequest, match="after"):
-            await ask("no id", 10)
+    with pytest.raises(InvalidRequest, match="after"):
+        await shelf.reader.source_page("no id", 10)
 
 
 async def test_a_passage_is_the_chunks_of_its_source_in_reading_order(shelf: Shelf) -> None:
@@ -133,25 +130,6 @@ async def test_a_passage_is_the_chunks_of_its_source_in_reading_order(shelf: She
     assert await shelf.reader.passage(a_source().id, 10, 99) == chunks[10:]
     assert await shelf.reader.passage(a_source().id, -5, 0) == chunks[:1]
     assert await shelf.reader.passage(a_source().id, 4, 2) == []
-
-
-async def test_all_chunks_and_extractions_can_be_walked_in_order_of_id(shelf: Shelf) -> None:
-    chunks = [a_chunk(number, a_source(f"/{number % 2}")) for number in range(8)]
-    extractions = [an_extraction(chunk, number) for chunk in chunks[:3] for number in range(2)]
-    await shelf.writer.put_chunks(chunks)
-    await shelf.writer.put_extractions(
-        "recipe", {chunk.id: [one for one in extractions if one.chunk_id == chunk.id] for chunk in chunks}
-    )
-    walked: list[Chunk] = []
-    while page := await shelf.writer.chunk_page(walked[-1].id if walked else "", 3):
-        walked += page
-    assert walked == sorted(chunks, key=lambda chunk: chunk.id)
-    seen: list[Extraction] = []
-    while found := await shelf.writer.extraction_page(seen[-1].id if seen else "", 4):
-        seen += found
-    assert seen == sorted(extractions, key=lambda one: one.id)
-    assert await shelf.writer.chunk_page("", 0) == []
-    assert await shelf.writer.extraction_page("", 0) == []
 
 
 async def test_a_source_that_is_finished_again_is_what_it_is_now(shelf: Shelf) -> None:

@@ -165,7 +165,7 @@ async def test_chunks_go_with_their_extractions_and_others_stay(shelf: Shelf) ->
     for _ in range(2):
         await shelf.writer.remove_chunks([gone.id, a_chunk(9).id])
     assert await shelf.reader.chunks([gone.id, stays.id]) == {stays.id: stays}
-    assert await shelf.writer.extraction_page("", 10) == [an_extraction(stays)]
+    assert await shelf.writer.extractions_of([gone.id, stays.id]) == [an_extraction(stays)]
 
 
 async def test_all_that_is_written_can_be_written_again(shelf: Shelf) -> None:
@@ -175,8 +175,8 @@ async def test_all_that_is_written_can_be_written_again(shelf: Shelf) -> None:
         await shelf.writer.put_chunks([chunk])
         await shelf.writer.mark_indexed({chunk.id: "point"})
         await shelf.writer.put_extractions("recipe", {chunk.id: [an_extraction(chunk)]})
-    assert await shelf.writer.chunk_page("", 10) == [chunk]
-    assert await shelf.writer.extraction_page("", 10) == [an_extraction(chunk)]
+    assert await shelf.reader.passage(chunk.source_id, 0, 10) == [chunk]
+    assert await shelf.writer.extractions_of([chunk.id]) == [an_extraction(chunk)]
     assert await shelf.writer.marks(chunk.source_id) == {chunk.id: ChunkMark("point", "recipe")}
 
 
@@ -186,4 +186,4 @@ async def test_what_has_no_id_is_not_stored(shelf: Shelf) -> None:
         await shelf.writer.put_chunks([nameless])
     with pytest.raises(InvalidRequest, match="24 hex digits"):
         await shelf.writer.claim(replace(a_source(), id="{}"), RUN, MINUTE)
-    assert await shelf.writer.chunk_page("", 10) == []
+    assert await shelf.reader.passage(nameless.source_id, 0, 10) == []

@@ -75,12 +75,6 @@ class LibraryWriter(Protocol):
     async def remove_source(self, source_id: str) -> None:
         """When nothing of it is left."""
 
-    async def chunk_page(self, after: str, limit: int) -> Sequence[Chunk]:
-        """All chunks of all sources in order of id, to index them anew."""
-
-    async def extraction_page(self, after: str, limit: int) -> Sequence[Extraction]:
-        """All extractions in order of id, to index them anew."""
-
 
 class SourceFiles(Protocol):
     """Reads files of the kinds that are known. None can do harm, take for ever or fill the memory."""

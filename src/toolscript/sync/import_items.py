@@ -1,9 +1,10 @@
 """Takes items from a source into the catalog; what did not change costs nothing."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolscript.errors import InvalidRequest
+from toolscript.model.batches import in_batches
 from toolscript.model.items import Item, RefusedItem, StoreReport
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.ports import Catalog
@@ -39,7 +40,7 @@ async def import_items(
     A source without any item is taken for a mistake when pruning, unless it `may_be_empty`.
     """
     stored, refused, keys, done = StoreReport(), list[RefusedItem](), list[str](), 0
-    for batch in _batches(entries, batch_size):
+    for batch in in_batches(entries, batch_size):
         items = {entry.key: entry for entry in batch if isinstance(entry, Item)}
         refused += [entry for entry in batch if isinstance(entry, RefusedItem)]
         stored += await catalog.store(source, list(items.values()))
@@ -54,14 +55,3 @@ async def import_items(
     pruned = prune and not refused
     removed = await catalog.keep_only(source, keys) if pruned else 0
     return ImportReport(stored, removed, len(refused), tuple(refused[:MOST_REFUSALS_SHOWN]), pruned)
-
-
-def _batches(entries: Iterable[Item | RefusedItem], size: int) -> Iterator[list[Item | RefusedItem]]:
-    batch: list[Item | RefusedItem] = []
-    for entry in entries:
-        batch.append(entry)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

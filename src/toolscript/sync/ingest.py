@@ -4,10 +4,11 @@ Killed anywhere, the next run goes on: what is marked as indexed is not embedded
 was asked about is not asked again. A file that cannot be read keeps what is there of it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from toolscript.model.batches import in_batches
 from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
 from toolscript.model.library import Chunk, Source
 from toolscript.sync.cancelling import go_on_unless_cancelled
@@ -57,7 +58,7 @@ class FileIngest:
         known = (await self._shelves.writer.known([source.path])).get(source.path)
         writing = SourceWriting(self._shelves, claim, await self._shelves.writer.marks(source.id))
         is_extracted = True
-        for batch in _batches(cut.chunks, self._batch):
+        for batch in in_batches(cut.chunks, self._batch):
             await writing.put(source, batch)
             is_extracted &= await self._extract(writing, source, batch)
             self._on_chunks(len(batch))
@@ -87,8 +88,3 @@ def _alike(known: Source, now: Source) -> bool:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _batches(chunks: Sequence[Chunk], size: int) -> Iterator[Sequence[Chunk]]:
-    for at in range(0, len(chunks), size):
-        yield chunks[at : at + size]

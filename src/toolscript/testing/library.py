@@ -120,12 +120,6 @@ class MemoryLibrary:
         self._sources.pop(source_id, None)
         self._claims.pop(source_id, None)
 
-    async def chunk_page(self, after: str, limit: int) -> Sequence[Chunk]:
-        return _page(self._chunks.values(), after, limit)
-
-    async def extraction_page(self, after: str, limit: int) -> Sequence[Extraction]:
-        return _page(self._extractions.values(), after, limit)
-
     def _has(self, source_id: str, run: str) -> bool:
         """A claim whose time is over is still the run's, until another takes it."""
         held = self._claims.get(source_id)

@@ -183,13 +183,27 @@ async def test_a_batch_is_one_find_of_the_fields_that_are_needed(place: Place) -
     assert {"indexed", "extracted"}.isdisjoint(only.command["projection"])
 
 
+async def test_the_server_is_told_how_long_somebody_waits(place: Place) -> None:
+    sent = _Commands()
+    async with (
+        filled(place),
+        connect(place.reader_url, place.database, listeners=[sent], answer_seconds=3) as library,
+    ):
+        reader, one = MongoLibraryReader(library), a_chunk(0)
+        await reader.chunks([one.id])
+        await reader.passage(one.source_id, 0, 5)
+        await reader.source_page("", 5)
+        await reader.ready()
+    assert {event.command.get("maxTimeMS") for event in sent.commands if event.command_name == "find"} == {3_000}
+
+
 def test_a_reader_has_no_method_that_writes() -> None:
     assert methods(MongoLibraryReader) == methods(LibraryReader)
     assert methods(MongoLibraryReader).isdisjoint(methods(LibraryWriter))
     assert methods(MongoLibraryWriter) == methods(LibraryWriter)
 
 
-READING_OF_A_WRITER = {"known", "known_under", "marks", "extractions_of", "chunk_page", "extraction_page"}
+READING_OF_A_WRITER = {"known", "known_under", "marks", "extractions_of"}
 
 
 def methods(of: type) -> set[str]:

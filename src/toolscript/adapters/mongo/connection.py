@@ -98,8 +98,11 @@ BY_CLASS: tuple[tuple[tuple[type[Exception], ...], Meaning], ...] = (
 class MongoLibrary:
     """The three collections of a library. While MongoDB is down, one in a while waits for it, others hear so."""
 
-    def __init__(self, client: AsyncMongoClient[Document], database: str) -> None:
-        self._client = client
+    def __init__(
+        self, client: AsyncMongoClient[Document], database: str, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
+        # The server, too, stops looking for what nobody waits for any more.
+        self.most_ms = int(answer_seconds * 1000)
         self._database = client[database]
         self.sources: Collection = self._database["sources"]
         self.chunks: Collection = self._database["chunks"]
@@ -140,7 +143,7 @@ async def connect(
     with translated():
         client: AsyncMongoClient[Document] = AsyncMongoClient(url, event_listeners=list(listeners), **options)
     async with client:
-        library = MongoLibrary(client, database)
+        library = MongoLibrary(client, database, answer_seconds)
         try:
             yield library
         finally:

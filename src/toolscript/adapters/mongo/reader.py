@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from pymongo import ASCENDING
+from pymongo.asynchronous.cursor import AsyncCursor
 
 from toolscript.adapters.mongo.connection import Collection, Document, MongoLibrary
 from toolscript.adapters.mongo.documents import object_id, object_ids, read_chunk, read_extraction, read_source
 from toolscript.adapters.mongo.schema import require_known_version
+from toolscript.model.batches import in_batches
 from toolscript.model.library import Chunk, Extraction, Source
 
 # The ids of a batch have to fit into one message.
@@ -55,14 +57,14 @@ class MongoLibraryReader:
         if limit < 1:
             return []
         with self._library.asked():
-            cursor = self._library.sources.find(wanted, SOURCE_FIELDS, batch_size=limit)
+            cursor = self._found(self._library.sources, wanted, SOURCE_FIELDS, limit)
             return [read_source(one) async for one in cursor.sort("_id", ASCENDING).limit(limit)]
 
     async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
         wanted = {"source_id": {"$eq": source_id}, "number": {"$gte": first, "$lte": last}}
         in_order = [("number", ASCENDING), ("_id", ASCENDING)]
         with self._library.asked():
-            cursor = self._library.chunks.find(wanted, CHUNK_FIELDS)
+            cursor = self._found(self._library.chunks, wanted, CHUNK_FIELDS)
             return [read_chunk(one) async for one in cursor.sort(in_order)]
 
     async def ready(self) -> None:
@@ -70,15 +72,18 @@ class MongoLibraryReader:
         await require_known_version(self._library)
         for collection in (self._library.chunks, self._library.extractions):
             with self._library.asked():
-                await collection.find_one({}, {"_id": 1})
+                await collection.find_one({}, {"_id": 1}, max_time_ms=self._library.most_ms)
 
     async def _by_id(self, collection: Collection, ids: Sequence[str], fields: Sequence[str]) -> list[Document]:
-        wanted = object_ids(ids)
         found: list[Document] = []
-        for start in range(0, len(wanted), MOST_IDS):
-            batch = wanted[start : start + MOST_IDS]
+        for batch in in_batches(object_ids(ids), MOST_IDS):
             with self._library.asked():
                 # One more than there can be: a full batch makes the driver ask whether that was all.
-                cursor = collection.find({"_id": {"$in": batch}}, fields, batch_size=len(batch) + 1)
+                cursor = self._found(collection, {"_id": {"$in": batch}}, fields, len(batch) + 1)
                 found += await cursor.to_list()
         return found
+
+    def _found(
+        self, collection: Collection, wanted: Document, fields: Sequence[str], batch_size: int = 0
+    ) -> AsyncCursor[Document]:
+        return collection.find(wanted, fields, batch_size=batch_size, max_time_ms=self._library.most_ms)

@@ -27,5 +27,7 @@ async def make_indexes(library: MongoLibrary) -> None:
 async def require_known_version(library: MongoLibrary) -> None:
     """One look is enough: whoever writes a library writes its sources. What it holds beside is seen when read."""
     with library.asked():
-        newest = await library.sources.find_one({}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)])
+        newest = await library.sources.find_one(
+            {}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)], max_time_ms=library.most_ms
+        )
     require_readable(newest or {})

@@ -1,8 +1,6 @@
 """Writes a library. Each call can be made again; a source belongs to one run at a time, by the server's clock."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 from pymongo import ASCENDING, DeleteMany, ReplaceOne, UpdateOne, WriteConcern
 from pymongo.errors import DuplicateKeyError
@@ -13,18 +11,17 @@ from toolscript.adapters.mongo.documents import (
     extraction_document,
     object_id,
     object_ids,
-    read_chunk,
     read_extraction,
     read_known,
     read_mark,
     source_document,
 )
 from toolscript.adapters.mongo.schema import make_indexes, require_known_version
+from toolscript.model.batches import in_batches
 from toolscript.model.ingest import ChunkMark, KnownSource
 from toolscript.model.library import Chunk, Extraction, Source, SourceStatus
 
 BATCH = 500
-One = TypeVar("One")
 Write = UpdateOne | ReplaceOne[Document] | DeleteMany
 
 
@@ -40,7 +37,7 @@ class MongoLibraryWriter:
 
     async def known(self, paths: Sequence[str]) -> Mapping[str, KnownSource]:
         found: list[KnownSource] = []
-        for batch in _batches(paths):
+        for batch in in_batches(paths, BATCH):
             found += [
                 read_known(one) for one in await self._found(self._library.sources, {"path": {"$in": batch}})
             ]
@@ -77,7 +74,7 @@ class MongoLibraryWriter:
 
     async def put_extractions(self, recipe: str, found: Mapping[str, Sequence[Extraction]]) -> None:
         """New before old, so that a chunk is never without; the mark last, so that a kill means to do it again."""
-        for part in _batches(found.items()):
+        for part in in_batches(found.items(), BATCH):
             kept = [one for _, extractions in part for one in extractions]
             await self._write(
                 self._library.extractions,
@@ -92,13 +89,13 @@ class MongoLibraryWriter:
 
     async def extractions_of(self, chunk_ids: Sequence[str]) -> Sequence[Extraction]:
         found: list[Extraction] = []
-        for batch in _batches(chunk_ids):
+        for batch in in_batches(chunk_ids, BATCH):
             of_these = await self._found(self._library.extractions, {"chunk_id": {"$in": batch}})
             found += map(read_extraction, of_these)
         return sorted({one.id: one for one in found}.values(), key=lambda one: one.id)
 
     async def remove_chunks(self, ids: Sequence[str]) -> None:
-        for batch in _batches(ids):
+        for batch in in_batches(ids, BATCH):
             await self._write(self._library.extractions, [DeleteMany({"chunk_id": {"$in": batch}})])
             await self._write(self._library.chunks, [DeleteMany({"_id": {"$in": object_ids(batch)}})])
 
@@ -121,12 +118,6 @@ class MongoLibraryWriter:
     async def remove_source(self, source_id: str) -> None:
         with self._library.asked():
             await self._for_good.delete_one({"_id": object_id(source_id)})
-
-    async def chunk_page(self, after: str, limit: int) -> Sequence[Chunk]:
-        return [read_chunk(one) for one in await self._page(self._library.chunks, after, limit)]
-
-    async def extraction_page(self, after: str, limit: int) -> Sequence[Extraction]:
-        return [read_extraction(one) for one in await self._page(self._library.extractions, after, limit)]
 
     async def _take(self, source_id: str, run: str, seconds: float) -> bool:
         """Two machines have two clocks, so that of the server decides."""
@@ -166,7 +157,7 @@ class MongoLibraryWriter:
         )
 
     async def _write(self, collection: Collection, writes: Iterable[Write]) -> None:
-        for batch in _batches(writes):
+        for batch in in_batches(writes, BATCH):
             with self._library.asked():
                 await collection.bulk_write(batch, ordered=False)
 
@@ -174,20 +165,7 @@ class MongoLibraryWriter:
         with self._library.asked():
             return await collection.find(wanted).to_list()
 
-    async def _page(self, collection: Collection, after: str, limit: int) -> list[Document]:
-        wanted = {"_id": {"$gt": object_id(after, "after")}} if after else {}
-        if limit < 1:
-            return []
-        with self._library.asked():
-            return await collection.find(wanted, batch_size=limit).sort("_id", ASCENDING).limit(limit).to_list()
-
 
 def _of_run(source_id: str, run: str) -> Document:
     """A claim whose time is over is still the run's, until another takes it."""
     return {"_id": object_id(source_id), "claim.run": {"$eq": run}}
-
-
-def _batches(all_: Iterable[One]) -> Iterator[list[One]]:
-    rest = iter(all_)
-    while batch := list(islice(rest, BATCH)):
-        yield batch

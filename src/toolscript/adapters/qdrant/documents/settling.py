@@ -17,6 +17,7 @@ from toolscript.adapters.qdrant.documents.ids import passage_id
 from toolscript.adapters.qdrant.documents.payload import HASH, PASSAGES, VERSION
 from toolscript.adapters.qdrant.documents.tenant_points import Span, TenantPoints, among
 from toolscript.adapters.qdrant.documents.writing import complete
+from toolscript.model.batches import in_batches
 from toolscript.model.document_points import IndexedDocument, PassageId
 from toolscript.model.documents import DocumentHeader
 
@@ -77,7 +78,7 @@ async def _written(points: TenantPoints, documents: Sequence[IndexedDocument]) -
 
 async def _seen(points: TenantPoints, ids: Sequence[PassageId]) -> dict[PassageId, _Seen]:
     found: dict[PassageId, _Seen] = {}
-    for batch in _batches(ids):
+    for batch in in_batches(ids, MOST_IDS):
         page = await points.scroll(wire.Filter(must=[among(batch)]), len(batch), fields=(VERSION, HASH, PASSAGES))
         found |= {passage_id(point.id): _as_seen(point.payload) for point in page}
     return found
@@ -149,9 +150,5 @@ async def _further(points: TenantPoints, first: PassageId) -> list[PassageId]:
 
 
 async def _remove(points: TenantPoints, ids: Iterable[PassageId], least: int, most: int) -> None:
-    for batch in _batches(list(ids)):
+    for batch in in_batches(ids, MOST_IDS):
         await points.remove_versions([Span(batch, least, most)])
-
-
-def _batches(ids: Sequence[PassageId]) -> Iterator[Sequence[PassageId]]:
-    return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))

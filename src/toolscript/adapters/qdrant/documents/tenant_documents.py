@@ -28,6 +28,7 @@ from toolscript.adapters.qdrant.documents.settling import not_newer, settled
 from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING, Query, TenantPoints, among
 from toolscript.adapters.qdrant.values import Payload
 from toolscript.errors import IndexUnavailable
+from toolscript.model.batches import in_batches
 from toolscript.model.document_points import (
     FoundPassage,
     FoundPassages,
@@ -123,7 +124,7 @@ class QdrantTenantDocuments:
 
     async def _with_ids(self, ids: Sequence[PassageId], fields: Sequence[str]) -> list[Any]:
         found: list[Any] = []
-        for batch in _batches(ids):
+        for batch in in_batches(ids, MOST_IDS):
             found += await self._points.scroll(wire.Filter(must=[among(batch)]), len(batch), fields=fields)
         return found
 
@@ -165,10 +166,6 @@ def _whole_documents(headers: Sequence[DocumentHeader]) -> Iterator[Sequence[Doc
         batch.append(header)
     if batch:
         yield batch
-
-
-def _batches(ids: Sequence[PassageId]) -> Iterator[Sequence[PassageId]]:
-    return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
 
 
 def _header(point: Any) -> DocumentHeader:
