@@ -9,8 +9,8 @@ import pytest
 
 from tests.contracts.test_request_budget import ACME, Clock, plan
 from tests.faults import Fault, Relay, relay
-from toolscript.adapters.postgres import Pool, PostgresRequestBudget, open_pool
-from toolscript.model.tenancy import UNLIMITED, Tenant
+from toolscript.adapters.postgres import Pool, PostgresRequestBudget, open_pool, request_budget
+from toolscript.model.tenancy import UNLIMITED, Stranger, Tenant
 
 pytestmark = pytest.mark.requirement("DOC-007")
 
@@ -50,6 +50,36 @@ async def test_little_is_lost_when_one_process_of_several_is_asked_most(postgres
         allowed = [(await busy.take(ACME, plan(100))).allowed for _ in range(100)]
     # Each idle one holds at most a tenth of the plan.
     assert 70 <= sum(allowed) <= 97
+
+
+async def test_strangers_that_ask_once_are_written_down_nowhere(postgres_url: str, pool: Pool) -> None:
+    async with processes(postgres_url, 1, Clock()) as [budget]:
+        for number in range(500):
+            assert (await budget.take(Stranger(f"10.0.{number >> 8}.{number & 255}"), plan(60))).remaining == 59
+    assert await taken(pool) == []
+
+
+@pytest.mark.parametrize("limit", [1, 7, 60, 500])
+async def test_a_stranger_that_goes_on_is_counted_by_all(postgres_url: str, limit: int) -> None:
+    async with processes(postgres_url, 4, Clock()) as budgets:
+        given = await asyncio.gather(
+            *(budget.take(Stranger("10.0.0.1"), plan(limit)) for _ in range(limit + 5) for budget in budgets)
+        )
+    # Beyond the plan no more than the portions that each process could not know of.
+    assert limit <= sum(one.allowed for one in given) <= limit + 3 * max(1, limit // 10)
+
+
+async def test_more_strangers_than_can_be_told_apart_are_counted_as_one(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_budget, "MOST_STRANGERS", 10)
+    async with processes(postgres_url, 1, Clock()) as [budget]:
+        given = [await budget.take(Stranger(f"10.0.0.{number}"), plan(5)) for number in range(40)]
+        known = [await budget.take(Stranger(f"10.0.0.{number}"), plan(5)) for number in range(10)]
+        assert (await budget.take(ACME, plan(5))).allowed
+        assert len(budget._windows) == 12
+    assert [one.allowed for one in given] == [True] * 15 + [False] * 25
+    assert all(one.allowed for one in known)
 
 
 async def test_minutes_that_are_over_are_forgotten(postgres_url: str, pool: Pool) -> None:

@@ -2,6 +2,9 @@
 
 A process takes them in portions, a tenth of the plan and at most half of what is left, and hands them out itself.
 So most requests wait for nobody, and portions are small when little is left for anyone.
+
+A stranger's first portion is told to nobody before it is spent: addresses cost nothing, and a flood of them that
+ask once each is not to become a flood of writes. Those that a minute is too full for are counted as one.
 """
 
 import asyncio
@@ -21,6 +24,8 @@ ALONE_SECONDS = 5.0
 CLOSE_SECONDS = 1.0
 WINDOW_SECONDS = 60
 SHARE = 10
+# Of strangers in a minute that a process tells apart.
+MOST_STRANGERS = 100_000
 # Clocks of other machines may be behind.
 KEPT_MINUTES = 2
 BATCH, MOST_BATCHES = 1_000, 500
@@ -35,17 +40,23 @@ DELETE FROM documents.requests WHERE (tenant, minute) IN (
 )
 """
 
+CROWD = Stranger("*").name
+
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Window:
-    """One's minute. `taken` by all, as far as is known; `left` of our portions; `used` by this process."""
+    """One's minute. `taken` by all, as far as is known; `left` of our portions; `used` by this process.
+
+    `untold` are those of our portions that the others do not know of.
+    """
 
     minute: int
     taken: int = 0
     left: int = 0
     used: int = 0
+    untold: int = 0
     alone: bool = False
     refilling: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -72,11 +83,11 @@ class PostgresRequestBudget:
         limit = plan.requests_per_minute
         if limit is None:
             return Budget()
-        window = self._window(who.name)
+        name, window = self._window(who)
         if not window.left:
             async with window.refilling:
                 if not window.left and window.taken < limit:
-                    await self._refill(who.name, window, limit)
+                    await self._refill(name, window, limit, is_new_stranger=_is_new(who, window))
         allowed = window.left > 0 and window.used < limit
         if allowed:
             window.left -= 1
@@ -93,18 +104,27 @@ class PostgresRequestBudget:
         if running:
             await asyncio.wait(running, timeout=CLOSE_SECONDS)
 
-    def _window(self, name: str) -> _Window:
+    def _window(self, who: Tenant | Stranger) -> tuple[str, _Window]:
         """Those of the minute that is over are dropped all at once."""
         minute = int(self._now() // WINDOW_SECONDS)
         if minute != self._minute:
             self._minute, self._windows = minute, {}
             if not self._is_alone():
                 self._in_background(self._forget_before(minute - KEPT_MINUTES))
-        return self._windows.setdefault(name, _Window(minute))
+        name = who.name
+        if name not in self._windows:
+            if isinstance(who, Stranger) and len(self._windows) >= MOST_STRANGERS:
+                name = CROWD
+            self._windows.setdefault(name, _Window(minute))
+        return name, self._windows[name]
 
-    async def _refill(self, name: str, window: _Window, limit: int) -> None:
+    async def _refill(self, name: str, window: _Window, limit: int, *, is_new_stranger: bool) -> None:
         portion = max(1, min(limit // SHARE, (limit - window.taken) // 2))
-        taken = None if window.alone else await self._take_portion(name, window.minute, portion)
+        if is_new_stranger:
+            window.left = window.untold = portion
+            return
+        told, window.untold = portion + window.untold, 0
+        taken = None if window.alone else await self._take_portion(name, window.minute, told)
         if taken is None:
             # What is not known to be taken by others is ours until the minute ends.
             window.alone, window.left, window.taken = True, limit - window.taken, limit
@@ -169,3 +189,7 @@ class PostgresRequestBudget:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_new(who: Tenant | Stranger, window: _Window) -> bool:
+    return isinstance(who, Stranger) and not window.used and not window.taken
