@@ -165,6 +165,8 @@ def _channel(url: str, grpc_port: int, *, api_key: str) -> grpc.aio.Channel:
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.max_send_message_length", MAX_MESSAGE),
         ("grpc.keepalive_time_ms", 30_000),
+        # Only as it is: the engine would pack every answer, which takes longer than to send it.
+        ("grpc.compression_enabled_algorithms_bitset", 1 << grpc.Compression.NoCompression.value),
         # An engine that comes back is found again at once, not after gRPC's two minutes.
         ("grpc.initial_reconnect_backoff_ms", 100),
         # gRPC also takes this for how long one attempt to connect may last: a busy machine needs more than 100 ms.
