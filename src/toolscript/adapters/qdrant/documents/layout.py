@@ -23,8 +23,8 @@ INDEX_FROM_KB = 10_000
 LARGEST_SEGMENT_KB = 20_000_000
 
 RESCORED = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
-# The least that finds 99 % of what an exact search finds in a tenant of 180,000 passages: in a graph some tight groups
-# are found from far away only. Nobody else has a graph, and its cost is small beside that of the words.
+# The least that finds 99 % of what an exact search finds in a tenant of 180,000 passages: some tight groups of a
+# graph are found from far away only. The others have no graph, and beside what words cost this is little.
 SEARCHED = wire.SearchParams(hnsw_ef=2_000, quantization=RESCORED)
 SEARCHED_EXACTLY = wire.SearchParams(exact=True)
 
