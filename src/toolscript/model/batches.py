@@ -9,6 +9,8 @@ T = TypeVar("T")
 
 def in_batches(many: Iterable[T], size: int) -> Iterator[list[T]]:
     """None of them empty."""
+    if size < 1:
+        raise ValueError("a batch has at least one")
     rest = iter(many)
     while batch := list(islice(rest, size)):
         yield batch

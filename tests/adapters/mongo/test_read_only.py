@@ -194,7 +194,12 @@ async def test_the_server_is_told_how_long_somebody_waits(place: Place) -> None:
         await reader.passage(one.source_id, 0, 5)
         await reader.source_page("", 5)
         await reader.ready()
-    assert {event.command.get("maxTimeMS") for event in sent.commands if event.command_name == "find"} == {3_000}
+    assert {event.command.get("maxTimeMS") for event in sent.commands if event.command_name == "find"} == {2_400}
+
+
+async def test_the_server_ends_a_search_before_the_driver_takes_it_for_lost(place: Place) -> None:
+    async with connect(f"{place.reader_url}&socketTimeoutMS=60000", place.database) as library:
+        assert library.most_ms == 48_000
 
 
 def test_a_reader_has_no_method_that_writes() -> None:

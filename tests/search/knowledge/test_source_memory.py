@@ -67,6 +67,18 @@ async def test_one_that_changed_is_shown_as_it_is_after_a_minute(library: Counte
     assert await titles(memory, BEES.id) == ["Keeping wasps"]
 
 
+async def test_one_that_is_read_anew_is_the_newest(library: Counted) -> None:
+    now = 0.0
+    memory = SourceMemory(library, size=2, now=lambda: now)
+    third = Source(source_id("third"), "note", "Third", "third")
+    await library.store(third)
+    await memory.read([BEES.id, STEEL.id])
+    now = REMEMBERED_SECONDS
+    for id_ in (BEES.id, third.id, BEES.id):
+        await memory.read([id_])
+    assert library.asked[1:] == [[BEES.id], [third.id]]
+
+
 async def test_those_asked_for_longest_ago_are_forgotten_first(library: Counted) -> None:
     memory = SourceMemory(library, size=2)
     third = Source(source_id("third"), "note", "Third", "third")

@@ -31,6 +31,7 @@ Collection = AsyncCollection[Document]
 
 CONNECT_SECONDS, ANSWER_SECONDS = 2.0, 10.0
 CONNECTIONS = 32
+SERVER_SHARE = 0.8
 RETRY_AFTER_SECONDS = 1.0
 LAST_ATTEMPT_SECONDS = 0.1
 LONGEST_MESSAGE = 300
@@ -98,11 +99,11 @@ BY_CLASS: tuple[tuple[tuple[type[Exception], ...], Meaning], ...] = (
 class MongoLibrary:
     """The three collections of a library. While MongoDB is down, one in a while waits for it, others hear so."""
 
-    def __init__(
-        self, client: AsyncMongoClient[Document], database: str, answer_seconds: float = ANSWER_SECONDS
-    ) -> None:
-        # The server, too, stops looking for what nobody waits for any more.
-        self.most_ms = int(answer_seconds * 1000)
+    def __init__(self, client: AsyncMongoClient[Document], database: str) -> None:
+        # The server, too, stops looking for what nobody waits for any more; before the driver does, which would
+        # take it for a lost connection and ask again.
+        waits = client.options.pool_options.socket_timeout or ANSWER_SECONDS
+        self.most_ms = int(waits * SERVER_SHARE * 1000)
         self._database = client[database]
         self.sources: Collection = self._database["sources"]
         self.chunks: Collection = self._database["chunks"]
@@ -143,7 +144,7 @@ async def connect(
     with translated():
         client: AsyncMongoClient[Document] = AsyncMongoClient(url, event_listeners=list(listeners), **options)
     async with client:
-        library = MongoLibrary(client, database, answer_seconds)
+        library = MongoLibrary(client, database)
         try:
             yield library
         finally:

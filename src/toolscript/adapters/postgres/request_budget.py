@@ -3,8 +3,8 @@
 A process takes them in portions, a tenth of the plan and at most half of what is left, and hands them out itself.
 So most requests wait for nobody, and portions are small when little is left for anyone.
 
-A stranger's first portion is told to nobody before it is spent: addresses cost nothing, and a flood of them that
-ask once each is not to become a flood of writes. Those that a minute is too full for are counted as one.
+A stranger's first request is told to nobody before it asks again: addresses cost nothing, and a flood of them that
+ask once each is not to become a flood of writes. Those that a minute is too full for are counted in crowds.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import cast
+from zlib import crc32
 
 from toolscript.adapters.postgres.pool import Pool, connection
 from toolscript.errors import ToolscriptError
@@ -26,6 +27,7 @@ WINDOW_SECONDS = 60
 SHARE = 10
 # Of strangers in a minute that a process tells apart.
 MOST_STRANGERS = 100_000
+CROWDS = 1_000
 # Clocks of other machines may be behind.
 KEPT_MINUTES = 2
 BATCH, MOST_BATCHES = 1_000, 500
@@ -39,8 +41,6 @@ DELETE FROM documents.requests WHERE (tenant, minute) IN (
     SELECT tenant, minute FROM documents.requests WHERE minute < %s ORDER BY minute LIMIT %s FOR UPDATE SKIP LOCKED
 )
 """
-
-CROWD = Stranger("*").name
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ class PostgresRequestBudget:
         self._wait_seconds = wait_seconds
         self._minute = -1
         self._windows: dict[str, _Window] = {}
+        self._strangers = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._late: set[asyncio.Task[int]] = set()
         self._alone_since: float | None = None
@@ -107,22 +108,23 @@ class PostgresRequestBudget:
     def _window(self, who: Tenant | Stranger) -> tuple[str, _Window]:
         """Those of the minute that is over are dropped all at once."""
         minute = int(self._now() // WINDOW_SECONDS)
-        if minute != self._minute:
-            self._minute, self._windows = minute, {}
+        # A clock that was set back a little does not begin the minute anew.
+        if not self._minute - KEPT_MINUTES <= minute <= self._minute:
+            self._minute, self._windows, self._strangers = minute, {}, 0
             if not self._is_alone():
                 self._in_background(self._forget_before(minute - KEPT_MINUTES))
         name = who.name
-        if name not in self._windows:
-            if isinstance(who, Stranger) and len(self._windows) >= MOST_STRANGERS:
-                name = CROWD
-            self._windows.setdefault(name, _Window(minute))
-        return name, self._windows[name]
+        if isinstance(who, Stranger) and name not in self._windows:
+            self._strangers += 1
+            if self._strangers > MOST_STRANGERS:
+                name = Stranger(f"*{crc32(name.encode()) % CROWDS}").name
+        return name, self._windows.setdefault(name, _Window(self._minute))
 
     async def _refill(self, name: str, window: _Window, limit: int, *, is_new_stranger: bool) -> None:
-        portion = max(1, min(limit // SHARE, (limit - window.taken) // 2))
         if is_new_stranger:
-            window.left = window.untold = portion
+            window.left = window.untold = 1
             return
+        portion = max(1, min(limit // SHARE, (limit - window.taken) // 2))
         told, window.untold = portion + window.untold, 0
         taken = None if window.alone else await self._take_portion(name, window.minute, told)
         if taken is None:

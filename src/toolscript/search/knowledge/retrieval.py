@@ -92,8 +92,10 @@ def _arm(lists: Sequence[tuple[Sequence[Candidate], IdOf]], limit: int) -> Arm |
     """Best first, of equals the lower id."""
     if not lists:
         return None
-    hits = sorted((-hit.score, id_of(hit.id)) for hits, id_of in lists for hit in hits)
-    return Arm.of_whole({id_: -score for score, id_ in hits}, limit)
+    scores: dict[str, float] = {}
+    for score, id_ in sorted((-hit.score, id_of(hit.id)) for hits, id_of in lists for hit in hits):
+        scores.setdefault(id_, -score)
+    return Arm.of_whole(scores, limit)
 
 
 def _where(**values: Sequence[str]) -> Where:

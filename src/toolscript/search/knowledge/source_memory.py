@@ -41,7 +41,9 @@ class SourceMemory:
 
     async def _read(self, ids: list[str]) -> Mapping[str, Source]:
         read = await self._library.sources(ids)
-        self._sources.update({id_: (self._until(), source) for id_, source in read.items()})
+        for id_, source in read.items():
+            self._sources[id_] = self._until(), source
+            self._sources.move_to_end(id_)
         while len(self._sources) > self._size:
             self._sources.popitem(last=False)
         return read

@@ -1,0 +1,17 @@
+"""Much of anything, some at a time."""
+
+import pytest
+
+from toolscript.model.batches import in_batches
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (6, [3, 3]), (7, [3, 3, 1])])
+def test_batches_are_full_but_for_the_last_and_never_empty(count: int, sizes: list[int]) -> None:
+    batches = list(in_batches(iter(range(count)), 3))
+    assert [len(batch) for batch in batches] == sizes
+    assert [one for batch in batches for one in batch] == list(range(count))
+
+
+def test_batches_of_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        next(in_batches([1], 0))
