@@ -1,4 +1,4 @@
-"""A node that begins or ends to hand over a shard says for a moment that it has none; nobody has to hear of it."""
+"""What passes in a moment is not told: a shard that is being handed over, a collection that is being made."""
 
 import time
 from collections.abc import AsyncIterator
@@ -17,6 +17,7 @@ from toolscript.errors import IndexRejected, IndexUnavailable
 MOMENT = (
     "Service internal error: 1 of 1 read operations failed:\n  Service internal error: Local shard 3 not found"
 )
+BEING_MADE = "Service internal error: 0 of 0 read operations failed"
 ASKED = wire.CountPoints(collection_name="any")
 
 
@@ -57,9 +58,10 @@ async def count(qdrant: Qdrant) -> int:
 
 
 @pytest.mark.requirement("EC-009")
+@pytest.mark.parametrize("words", [MOMENT, BEING_MADE])
 @pytest.mark.parametrize("refusals", [1, 5, HAND_OVER_TRIES])
-async def test_a_node_that_is_handing_over_is_asked_again_until_it_answers(refusals: int) -> None:
-    node = Node(refusals, MOMENT)
+async def test_a_node_that_is_handing_over_is_asked_again_until_it_answers(refusals: int, words: str) -> None:
+    node = Node(refusals, words)
     async with connected_to(node) as qdrant:
         assert await count(qdrant) == 7
     assert node.asked == refusals + 1
@@ -82,7 +84,7 @@ async def test_nobody_waits_for_it_longer_than_it_may() -> None:
 
 
 async def test_any_other_fault_of_a_node_is_told_at_once() -> None:
-    node = Node(1, "Service internal error: the disk is full")
+    node = Node(1, "Service internal error: 10 of 10 read operations failed: the disk is full")
     async with connected_to(node) as qdrant:
         with pytest.raises(IndexRejected, match="disk is full"):
             await count(qdrant)

@@ -49,8 +49,9 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
 
 _ASK_ANOTHER = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
 _PASS_BY = {*_ASK_ANOTHER, StatusCode.DEADLINE_EXCEEDED}
-# A node that begins or ends to hand over a shard does not find it for a moment.
-_HANDING_OVER = re.compile(r"Local shard \d+ not found")
+# A node that begins or ends to hand over a shard does not find it for a moment; and while somebody else makes a
+# collection, there is none of it yet that could be asked.
+_HANDING_OVER = re.compile(r"Local shard \d+ not found|\b0 of 0 read operations failed")
 HAND_OVER_TRIES, HAND_OVER_SECONDS = 20, 0.05
 
 
