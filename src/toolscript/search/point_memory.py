@@ -6,9 +6,6 @@ count differently, and one made anew counts from the start: so nothing is rememb
 and not all that was read at once is forgotten at once.
 """
 
-import random
-import time
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +13,7 @@ from toolscript.model.index import Candidate, Fields
 from toolscript.ports import Index
 from toolscript.search.fallbacks import Attempt, Part
 from toolscript.search.ranking.traits import Traits, traits_of_fields
+from toolscript.search.short_memory import ShortMemory
 
 REMEMBERED = 10_000
 REMEMBERED_SECONDS = 600.0
@@ -50,19 +48,12 @@ def revisions_of(hits: Iterable[Candidate]) -> dict[int, int]:
 class PointMemory:
     def __init__(self, index: Index, size: int = REMEMBERED) -> None:
         self._index = index
-        self._size = size
-        self._points: OrderedDict[int, tuple[int, float, Remembered]] = OrderedDict()
+        self._points = ShortMemory[int, tuple[int, Remembered]](size, REMEMBERED_SECONDS)
 
     def known(self, wanted: Revisions) -> RememberedById:
         """Those that need not be read."""
-        found: dict[int, Remembered] = {}
-        now = time.monotonic()
-        for id_, revision in wanted.items():
-            held = self._points.get(id_)
-            if held is not None and held[0] == revision and held[1] > now:
-                self._points.move_to_end(id_)
-                found[id_] = held[2]
-        return found
+        held = {id_: one for id_ in wanted if (one := self._points.get(id_)) is not None}
+        return {id_: one for id_, (revision, one) in held.items() if revision == wanted[id_]}
 
     async def read(self, wanted: Revisions) -> RememberedById:
         """All of them that are still there."""
@@ -72,19 +63,13 @@ class PointMemory:
             return known
         read = {id_: _remembered(fields) for id_, fields in (await self._index.fields(missing)).items()}
         # One that changed since it was found is found with another revision next time, and read again.
-        self._points.update({id_: (wanted[id_], _until(), one) for id_, one in read.items() if wanted[id_]})
-        while len(self._points) > self._size:
-            self._points.popitem(last=False)
+        self._points.put({id_: (wanted[id_], one) for id_, one in read.items() if wanted[id_]})
         return {**known, **read}
 
     async def read_or_known(self, attempt: Attempt, wanted: Revisions) -> RememberedById:
         """When the index fails, those that need not be read."""
         known = self.known(wanted)
         return known if len(known) == len(wanted) else await attempt.or_else(Part.INDEX, self.read(wanted), known)
-
-
-def _until() -> float:
-    return time.monotonic() + REMEMBERED_SECONDS * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 def _remembered(fields: Fields) -> Remembered:

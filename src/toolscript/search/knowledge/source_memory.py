@@ -4,13 +4,12 @@ One that was ingested anew is shown as it was for a minute at most. What has lef
 chunks are read anew by every search.
 """
 
-import random
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from toolscript.model.library import Source
 from toolscript.ports import LibraryReader
+from toolscript.search.short_memory import ShortMemory
 
 REMEMBERED = 20_000
 REMEMBERED_SECONDS = 60.0
@@ -21,33 +20,14 @@ class SourceMemory:
         self, library: LibraryReader, size: int = REMEMBERED, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._library = library
-        self._size = size
-        self._now = now
-        self._sources: OrderedDict[str, tuple[float, Source]] = OrderedDict()
+        self._sources = ShortMemory[str, Source](size, REMEMBERED_SECONDS, now)
 
-    async def read(self, ids: Iterable[str]) -> Mapping[str, Source]:
+    async def read(self, ids: Collection[str]) -> Mapping[str, Source]:
         """Those that are there, the others in one read."""
-        known, missing, now = dict[str, Source](), list[str](), self._now()
-        for id_ in ids:
-            held = self._sources.get(id_)
-            if held is not None and held[0] > now:
-                self._sources.move_to_end(id_)
-                known[id_] = held[1]
-            else:
-                missing.append(id_)
-        if missing:
-            known.update(await self._read(missing))
-        return known
-
-    async def _read(self, ids: list[str]) -> Mapping[str, Source]:
-        read = await self._library.sources(ids)
-        for id_, source in read.items():
-            self._sources[id_] = self._until(), source
-            self._sources.move_to_end(id_)
-        while len(self._sources) > self._size:
-            self._sources.popitem(last=False)
-        return read
-
-    def _until(self) -> float:
-        """Not all that was read at once is forgotten at once."""
-        return self._now() + REMEMBERED_SECONDS * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        known = {id_: source for id_ in ids if (source := self._sources.get(id_)) is not None}
+        missing = [id_ for id_ in ids if id_ not in known]
+        if not missing:
+            return known
+        read = await self._library.sources(missing)
+        self._sources.put(read)
+        return {**known, **read}
