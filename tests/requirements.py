@@ -52,6 +52,11 @@ ALL = (
     Requirement("API-002", "Blank is 400, out of range is 422, and a failing part gives a flagged answer"),
     Requirement("API-003", "One error shape everywhere, and a request id on every answer and log line"),
     Requirement(
+        "API-004",
+        "Above capacity a request is refused with 503 and Retry-After, and never answered with an empty 200",
+        deferred="nothing refuses requests above capacity",
+    ),
+    Requirement(
         "SLA-001",
         "Searches meet their time and throughput limits with the real engines",
         missing="the stages keep their limits and 100 searches a second are answered, but on two cores not with "
@@ -73,6 +78,11 @@ ALL = (
         "Unchanged items cost nothing, removed ones leave the index, and no change is lost whoever dies when",
     ),
     Requirement("SK-010", "Items come from MCP servers, from files and over HTTP"),
+    Requirement(
+        "SK-011",
+        "Skills are proposed from the catalog that exists, with evidence, also without a language model",
+        deferred="new skills come from a language model's suggestions alone",
+    ),
     # Documents
     Requirement("DOC-001", "POST /search finds a tenant's documents"),
     Requirement("DOC-002", "Filters of must, should and must_not over ten operators"),
@@ -111,4 +121,179 @@ ALL = (
     Requirement("TS-009", "Tools as a TypeScript module that always compiles"),
     Requirement("TS-010", "The gateway calls tools and keeps what they answer"),
     Requirement("TS-011", "A slow or broken server never blocks the others"),
+    # Trust and permissions
+    Requirement(
+        "TR-001",
+        "Nothing of a project's config starts or is expanded before the project is trusted",
+        deferred="the gateway starts the servers of a project's config without asking",
+    ),
+    Requirement(
+        "TR-002",
+        "New and changed tools of a server are held until approved",
+        deferred="the service holds changes (TOOLSCRIPT_HOLD_CHANGES); the gateway does not",
+    ),
+    Requirement(
+        "TR-003",
+        "Calls are allowed, asked or denied by rules on risk, tool and client",
+        deferred="the gateway calls every tool that its filters let through",
+    ),
+    Requirement(
+        "TR-004",
+        "Loopback is no identity: every write and every private read needs a credential",
+        deferred="without a token, loopback may write",
+    ),
+    # The gateway beyond its source document
+    Requirement(
+        "GW-001",
+        "One daemon for all clients and commands; servers sleep until called",
+        deferred="each client that starts `toolscript mcp` has servers of its own",
+    ),
+    Requirement(
+        "GW-002",
+        "OAuth to upstream servers; secrets in the system keyring",
+        deferred="headers and environment variables are the only credentials",
+    ),
+    Requirement(
+        "GW-003",
+        "Prompts, resources, elicitation, sampling, progress and cancellation pass through the joint endpoint",
+        deferred="the joint endpoint hands on tools alone",
+    ),
+    Requirement("GW-004", "Large results are kept and paged", deferred="results are handed on whole"),
+    Requirement(
+        "GW-005",
+        "Activity and savings are recorded locally, redacted, deletable",
+        deferred="the gateway keeps no record of calls",
+    ),
+    Requirement(
+        "GW-006",
+        "Direct mode, profiles, pins, overrides; exempt from the clients' own deferral",
+        deferred="there is one mode: search, describe, call",
+    ),
+    Requirement(
+        "GW-007",
+        "Import, connect, move and undo for seventeen clients",
+        deferred="imports from fewer clients, and nothing is moved or undone",
+    ),
+    # One search over everything
+    Requirement(
+        "FI-001",
+        "One request over tools, documents and knowledge, each kind with its own ranking and permissions",
+        deferred="each kind has a search of its own",
+    ),
+    Requirement(
+        "FI-002",
+        "The gateway searches a mounted service, and a tool found there can be added and called",
+        deferred="gateway and service do not know each other",
+    ),
+    # Scripts
+    Requirement(
+        "SC-001", "Scripts run in a sandbox without permissions and call tools", deferred="no scripts are run"
+    ),
+    Requirement("SC-002", "Stored scripts are found and called like tools", deferred="no scripts are stored"),
+    # The verdict, and learning
+    Requirement(
+        "VE-001",
+        "The verdict says whether anything fits, per model, calibrated with requests nothing fits",
+        deferred="the verdict's constants were fitted on one model and on requests that something fits",
+    ),
+    Requirement(
+        "VE-002",
+        "Requests for several steps are answered step by step",
+        deferred="sub-queries are fused into one list",
+    ),
+    Requirement(
+        "LE-001",
+        "Successful calls improve later searches, bounded, explained, private, reversible",
+        deferred="nothing is learned from use",
+    ),
+    Requirement(
+        "LE-002",
+        "Feedback in the service stays within its organisation",
+        deferred="the service takes no feedback",
+    ),
+    Requirement("LE-003", "Pins, synonyms and exclusions by hand", deferred="the ranking takes no rules by hand"),
+    # The source documents to the letter
+    Requirement(
+        "CT-001",
+        "Literal mode follows each source document exactly",
+        deferred="`semantic` chooses the retriever and keeps the measured ranking around it",
+    ),
+    Requirement(
+        "CT-002",
+        "The docs list every rule of the source documents, with its test and every decision that differs",
+        deferred="this manifest has the ids and titles alone",
+    ),
+    # Console
+    Requirement("CO-001", "A console for gateway and service over the public API", deferred="there is none"),
+    Requirement(
+        "CO-002",
+        "Sign-in, roles and a content security policy without `unsafe-*`",
+        deferred="there is no console to sign in to",
+    ),
+    # API and clients
+    Requirement(
+        "AP-001",
+        "One versioned API with one paging, one answer shape, one word per thing",
+        deferred="paths, paging and words differ from product to product",
+    ),
+    Requirement(
+        "AP-002", "Python API and clients, sync and async", deferred="the package exports value types alone"
+    ),
+    Requirement("AP-003", "TypeScript client", deferred="there is none"),
+    Requirement("AP-004", "Adapters for agent frameworks", deferred="there are none"),
+    Requirement("AP-005", "Namespaces in the catalog", deferred="a catalog is one list"),
+    # Identity
+    Requirement(
+        "ID-001",
+        "People sign in by OIDC, machines by named, expiring, revocable tokens",
+        deferred="there is one admin token, and tenants' tokens come from elsewhere",
+    ),
+    Requirement(
+        "ID-002",
+        "A role per route, by namespace and tenant, declared once",
+        deferred="there are scopes of tenants and one administrator",
+    ),
+    Requirement(
+        "ID-003",
+        "Every write and refusal is audited with who did it",
+        deferred="the audit of skills records what the caller says of itself",
+    ),
+    Requirement(
+        "ID-004",
+        "Each process has a database role of its own and TLS to every engine",
+        deferred="only MongoDB has roles for reading and writing",
+    ),
+    # Operations
+    Requirement("OP-001", "Images and chart that were run", deferred="there is a compose file for the engines"),
+    Requirement(
+        "OP-002",
+        "Upgrade and rollback without a failed request",
+        deferred="versions can run side by side on one schema; no upgrade under load was tried",
+    ),
+    Requirement(
+        "OP-003",
+        "Backup and restore of everything, and of one tenant",
+        deferred="a tenant can be exported; the rest is the engines' own tools, without a page or a test",
+    ),
+    Requirement(
+        "OP-004",
+        "Loss of any engine is recovered by the runbook",
+        deferred="a lost index is rebuilt; there is no runbook for the other engines",
+    ),
+    Requirement(
+        "OP-005",
+        "Metrics, traces and tested alerts for every product",
+        deferred="the alerts cover documents alone",
+    ),
+    Requirement(
+        "OP-006",
+        "Load above capacity is shed, goodput stays",
+        deferred="nothing sheds load",
+    ),
+    # Release
+    Requirement(
+        "RE-001", "Reproducible release with SBOM; workflows pinned and linted", deferred="nothing was released"
+    ),
+    Requirement("RE-002", "A docs site whose commands were run", deferred="the docs are pages of the repository"),
+    Requirement("RE-003", "A threat model with a test per row", deferred="there is no page of it"),
 )
