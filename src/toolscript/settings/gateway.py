@@ -9,9 +9,12 @@ from typing import Any
 from toolscript.errors import SetupError
 from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 from toolscript.model.queries import MAX_LIMIT
+from toolscript.settings.unknown import warn_of_unknown
 
 DEVICES = ("auto", "cpu", "gpu")
 LEVELS = ("debug", "info", "warning", "error")
+# Settings of the gateway alone. Others may be the service's, whose names are not loaded here.
+_PREFIXES = ("TOOLSCRIPT_GATEWAY_", "TOOLSCRIPT_SEARCH_")
 
 
 def environment() -> Mapping[str, str]:
@@ -134,6 +137,7 @@ class GatewaySettings:
 def load_gateway_settings(overrides: Mapping[str, object] | None = None) -> GatewaySettings:
     """Flag beats environment beats default. Values stay out of the message."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    warn_of_unknown([one.name for one in fields(GatewaySettings)], prefixes=_PREFIXES)
     for one in fields(GatewaySettings):
         text = os.environ.get(f"TOOLSCRIPT_{one.name.upper()}", "").strip()
         if text and one.name not in given:

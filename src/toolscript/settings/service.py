@@ -1,17 +1,22 @@
 """What an installation of the service decides."""
 
+from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from toolscript.errors import SetupError
+from toolscript.settings.client import ClientSettings
 from toolscript.settings.documents import DocumentSettings
+from toolscript.settings.gateway import GatewaySettings
 from toolscript.settings.knowledge import KnowledgeSettings
+from toolscript.settings.unknown import warn_of_unknown
 
 
 def load_settings() -> "Settings":
     """The settings of the environment, or which of them cannot be used. Values stay out of the message."""
+    warn_of_unknown({*Settings.model_fields, *_names(GatewaySettings), *_names(ClientSettings)})
     try:
         return Settings()
     except ValidationError as error:
@@ -21,6 +26,10 @@ def load_settings() -> "Settings":
             for one in error.errors()
         ]
         raise SetupError("; ".join(problems), hint="docs/settings.md lists what each may be") from None
+
+
+def _names(settings: type[GatewaySettings | ClientSettings]) -> set[str]:
+    return {field.name for field in fields(settings)}
 
 
 def _header_safe(token: SecretStr) -> SecretStr:
