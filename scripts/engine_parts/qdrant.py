@@ -36,11 +36,16 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class QdrantNode:
-    """`number` is None for the single node; `first_peer_port` is None unless this node joins another."""
+    """`number` is None for the single node; `first_peer_port` is None unless this node joins another.
+
+    `service_settings` and `other_settings` are more lines for its config.
+    """
 
     places: Places
     number: int | None = None
     first_peer_port: int | None = None
+    service_settings: tuple[str, ...] = ()
+    other_settings: tuple[str, ...] = ()
     stop_signal: signal.Signals = signal.SIGTERM
     ready_seconds: float = 60
 
@@ -72,7 +77,7 @@ class QdrantNode:
         folder = account.own_folder(self.places.home / self.name)
         binary = self._verified_binary()
         config = self.places.home / f"{self.name}.yaml"
-        config.write_text(_config(folder, port, clustered=self.number is not None))
+        config.write_text("\n".join([*_config(folder, port), *self._more_config(port), ""]))
         argv = [str(binary.path(self.places.downloads)), "--config-path", str(config), "--disable-telemetry"]
         argv += self._cluster_arguments(port)
         return Launch(argv, account, folder, self.places.log(self.name), binary.version)
@@ -97,6 +102,18 @@ class QdrantNode:
             if path:
                 return source
         return _fetch_first_available(self.places)
+
+    def _more_config(self, port: int) -> list[str]:
+        lines = [*(f"  {line}" for line in self.service_settings), *self.other_settings]
+        if self.number is None:
+            return lines
+        cluster = [
+            "cluster:",
+            "  enabled: true",
+            f"  p2p: {{port: {port + 2}}}",
+            "  consensus: {tick_period_ms: 100}",
+        ]
+        return lines + cluster
 
     def _cluster_arguments(self, port: int) -> list[str]:
         if self.number is None:
@@ -141,8 +158,8 @@ def _get(port: int, path: str) -> bytes | None:
         connection.close()
 
 
-def _config(folder: Path, port: int, *, clustered: bool) -> str:
-    lines = [
+def _config(folder: Path, port: int) -> list[str]:
+    return [
         "log_level: INFO",
         "telemetry_disabled: true",
         "storage:",
@@ -155,11 +172,3 @@ def _config(folder: Path, port: int, *, clustered: bool) -> str:
         f"  grpc_port: {port + 1}",
         "  enable_static_content: false",
     ]
-    if clustered:
-        lines += [
-            "cluster:",
-            "  enabled: true",
-            f"  p2p: {{port: {port + 2}}}",
-            "  consensus: {tick_period_ms: 100}",
-        ]
-    return "\n".join(lines) + "\n"

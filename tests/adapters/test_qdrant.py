@@ -59,6 +59,13 @@ def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
     assert TRANSLATIONS[code][0] is meaning
 
 
+def test_a_full_disk_of_the_engine_passes_and_is_named() -> None:
+    text = "Service internal error: No space left on device: WAL buffer size exceeds available disk space"
+    with pytest.raises(IndexUnavailable, match="No space left") as raised, translated():
+        raise rpc_error(StatusCode.INTERNAL, text)
+    assert "disk of Qdrant is full" in raised.value.hint
+
+
 def test_an_error_without_words_is_named_by_its_status() -> None:
     with pytest.raises(IndexRejected, match="INTERNAL"), translated():
         raise rpc_error(StatusCode.INTERNAL, "")

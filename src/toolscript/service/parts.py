@@ -60,6 +60,7 @@ def connect_qdrant(
         settings.qdrant_url,
         settings.qdrant_grpc_port,
         api_key=settings.qdrant_api_key.get_secret_value(),
+        tls=qdrant.Tls(settings.qdrant_ca_file, settings.qdrant_client_certificate, settings.qdrant_client_key),
         timeout_seconds=timeout_seconds,
     )
 

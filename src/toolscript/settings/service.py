@@ -76,7 +76,16 @@ class Settings(DocumentSettings, KnowledgeSettings):
         le=65535,
         description="Qdrant's gRPC port, the one that is used; the same on every node.",
     )
-    qdrant_api_key: SecretStr = Field(default=SecretStr(""), description="Key for Qdrant.")
+    qdrant_api_key: SecretStr = Field(
+        default=SecretStr(""), description="Key for Qdrant; it is only secret with `https://` in the address."
+    )
+    qdrant_ca_file: str = Field(
+        default="", description="PEM file with the CA of Qdrant's certificate; empty: the public ones."
+    )
+    qdrant_client_certificate: str = Field(
+        default="", description="PEM file with the certificate that Qdrant asks of its clients; empty: none."
+    )
+    qdrant_client_key: str = Field(default="", description="PEM file with the key of that certificate.")
     qdrant_alias: str = Field(
         default="mcp_unified_search",
         pattern=r"^[a-z][a-z0-9_]{0,99}$",

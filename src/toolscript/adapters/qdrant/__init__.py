@@ -2,6 +2,7 @@
 
 from toolscript.adapters.qdrant.collections import QdrantIndexes
 from toolscript.adapters.qdrant.connection import TIMEOUT_SECONDS, Qdrant, connect
+from toolscript.adapters.qdrant.credentials import Tls
 from toolscript.adapters.qdrant.documents.collection import QdrantDocuments, live_documents, open_documents
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, declared_fields
 from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
@@ -15,6 +16,7 @@ __all__ = [
     "QdrantDocuments",
     "QdrantIndexes",
     "QdrantPlaces",
+    "Tls",
     "connect",
     "declared_fields",
     "live_documents",

@@ -11,12 +11,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import grpc
 from grpc import StatusCode
 
 from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.credentials import Tls, warn_of_readable_key
 from toolscript.errors import IndexRejected, IndexUnavailable, InvalidRequest, SetupError, ToolscriptError
 
 MAX_MESSAGE = 256 * 1024 * 1024
@@ -25,6 +26,11 @@ TIMEOUT_SECONDS = 30.0
 _DOWN = "is Qdrant running, and are TOOLSCRIPT_QDRANT_URL and TOOLSCRIPT_QDRANT_GRPC_PORT right?"
 _ABSENT = "`toolscript worker` makes the index of items, `toolscript serve` that of documents"
 _KEY = "is TOOLSCRIPT_QDRANT_API_KEY right?"
+_FULL = "the disk of Qdrant is full; free some of it, or add more"
+_TLS = (
+    "is TOOLSCRIPT_QDRANT_CA_FILE the CA of Qdrant's certificate, does Qdrant ask for a "
+    "TOOLSCRIPT_QDRANT_CLIENT_CERTIFICATE, and does the gRPC port speak TLS?"
+)
 
 TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
     StatusCode.UNAVAILABLE: (IndexUnavailable, _DOWN),
@@ -47,6 +53,14 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
     StatusCode.OK: (IndexRejected, ""),
 }
 
+# What the status alone does not say; the first that is found in its text counts.
+TOLD_BY_TEXT: Mapping[StatusCode, Sequence[tuple[re.Pattern[str], type[ToolscriptError], str]]] = {
+    StatusCode.UNAVAILABLE: [
+        (re.compile(r"\bSSL_ERROR|\bT[lL][sS] handshake|Ssl handshake"), IndexUnavailable, _TLS)
+    ],
+    StatusCode.INTERNAL: [(re.compile(r"No space left", re.IGNORECASE), IndexUnavailable, _FULL)],
+}
+
 _ASK_ANOTHER = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
 _PASS_BY = {*_ASK_ANOTHER, StatusCode.DEADLINE_EXCEEDED}
 # A node that begins or ends to hand over a shard does not find it for a moment; and while somebody else makes a
@@ -66,12 +80,21 @@ class Qdrant:
 
 @asynccontextmanager
 async def connect(
-    urls: str, grpc_port: int, *, api_key: str = "", timeout_seconds: float = TIMEOUT_SECONDS
+    urls: str,
+    grpc_port: int,
+    *,
+    api_key: str = "",
+    tls: Tls = Tls(),  # noqa: B008 - frozen
+    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> AsyncIterator[Qdrant]:
     """`urls` are those of one node or of several of a cluster, with commas between them."""
+    addresses = [_address(url.strip()) for url in urls.split(",")]
+    tls.require_https(addresses)
+    if api_key:
+        warn_of_readable_key(addresses)
     async with AsyncExitStack() as stack:
-        channels = [_channel(url.strip(), grpc_port, api_key=api_key) for url in urls.split(",")]
-        nodes = _Nodes([await stack.enter_async_context(channel) for channel in channels])
+        channels = [_channel(address, grpc_port, tls) for address in addresses]
+        nodes = _Nodes([await stack.enter_async_context(channel) for channel in channels], api_key)
         yield Qdrant(
             points=wire.PointsStub(nodes),  # type: ignore[no-untyped-call]
             collections=wire.CollectionsStub(nodes),  # type: ignore[no-untyped-call]
@@ -84,8 +107,13 @@ def translated() -> Iterator[None]:
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        meaning, hint = TRANSLATIONS[error.code()]
+        meaning, hint = _meaning(error.code(), error.details() or "")
         raise meaning(f"Qdrant: {error.details() or error.code().name}", hint=hint) from error
+
+
+def _meaning(code: StatusCode, text: str) -> tuple[type[ToolscriptError], str]:
+    told = (row[1:] for row in TOLD_BY_TEXT.get(code, ()) if row[0].search(text))
+    return next(told, TRANSLATIONS[code])
 
 
 def exists_already(error: ToolscriptError) -> bool:
@@ -97,8 +125,10 @@ def exists_already(error: ToolscriptError) -> bool:
 class _Nodes:
     """What the generated stubs take for a channel. A node that is down is passed by until its turn comes again."""
 
-    def __init__(self, channels: Sequence[grpc.aio.Channel]) -> None:
+    def __init__(self, channels: Sequence[grpc.aio.Channel], api_key: str = "") -> None:
         self._channels = channels
+        # With each call, not by an interceptor: that would cost every call a task of its own.
+        self.metadata = (("api-key", api_key),) if api_key else ()
         self._first = 0
 
     def unary_unary(self, *args: Any, **kwargs: Any) -> "_Call":
@@ -126,7 +156,7 @@ class _Call:
         node = next(nodes)
         while True:
             try:
-                return _readable(await _patiently(self.at[node], request, ends_at))
+                return _readable(await self._patiently(self.at[node], request, ends_at))
             except grpc.aio.AioRpcError as error:
                 if error.code() in _PASS_BY:
                     self.nodes.pass_by(node)
@@ -139,16 +169,18 @@ class _Call:
                 self.nodes.pass_by(node)
                 raise
 
+    async def _patiently(self, call: Any, request: object, ends_at: float) -> Any:
+        for _ in range(HAND_OVER_TRIES):
+            try:
+                return await self._once(call, request, ends_at)
+            except grpc.aio.AioRpcError as error:
+                if not _HANDING_OVER.search(str(error.details())):
+                    raise
+            await asyncio.sleep(HAND_OVER_SECONDS)
+        return await self._once(call, request, ends_at)
 
-async def _patiently(call: Any, request: object, ends_at: float) -> Any:
-    for _ in range(HAND_OVER_TRIES):
-        try:
-            return await call(request, timeout=ends_at - time.monotonic())
-        except grpc.aio.AioRpcError as error:
-            if not _HANDING_OVER.search(str(error.details())):
-                raise
-        await asyncio.sleep(HAND_OVER_SECONDS)
-    return await call(request, timeout=ends_at - time.monotonic())
+    async def _once(self, call: Any, request: object, ends_at: float) -> Any:
+        return await call(request, timeout=ends_at - time.monotonic(), metadata=self.nodes.metadata)
 
 
 def _readable(answer: object) -> object:
@@ -158,10 +190,14 @@ def _readable(answer: object) -> object:
     return answer
 
 
-def _channel(url: str, grpc_port: int, *, api_key: str) -> grpc.aio.Channel:
+def _address(url: str) -> SplitResult:
     address = urlsplit(url)
     if not address.hostname or address.scheme not in {"http", "https"}:
         raise InvalidRequest(f"TOOLSCRIPT_QDRANT_URL must be like http://host:6333, not {url!r}")
+    return address
+
+
+def _channel(address: SplitResult, grpc_port: int, tls: Tls) -> grpc.aio.Channel:
     options = [
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.max_send_message_length", MAX_MESSAGE),
@@ -175,20 +211,6 @@ def _channel(url: str, grpc_port: int, *, api_key: str) -> grpc.aio.Channel:
         ("grpc.max_reconnect_backoff_ms", 2_000),
     ]
     target = f"{address.hostname}:{grpc_port}"
-    key = [_ApiKey(api_key)] if api_key else []
     if address.scheme == "https":
-        return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options, interceptors=key)
-    return grpc.aio.insecure_channel(target, options, interceptors=key)
-
-
-class _ApiKey(grpc.aio.UnaryUnaryClientInterceptor):
-    def __init__(self, api_key: str) -> None:
-        self._api_key = api_key
-
-    async def intercept_unary_unary(
-        self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
-    ) -> Any:
-        metadata = client_call_details.metadata or grpc.aio.Metadata()
-        metadata.add("api-key", self._api_key)
-        client_call_details.metadata = metadata
-        return await continuation(client_call_details, request)
+        return grpc.aio.secure_channel(target, tls.credentials(), options)
+    return grpc.aio.insecure_channel(target, options)
