@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import select
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -67,8 +69,9 @@ def translated() -> Iterator[None]:
 @asynccontextmanager
 async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncIterator[Pool]:
     """A pool that opens at once and connects when asked; an address that cannot be read is refused."""
-    # Its warnings repeat what each caller is told anyway, and can quote the address.
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    # Their warnings repeat what each caller is told anyway, and can quote the address.
+    for noisy in ("psycopg", "psycopg.pool"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
     require_readable(url)
     pool: Pool = AsyncConnectionPool(
         url,
@@ -78,7 +81,10 @@ async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncI
         max_waiting=size * 20,
         reconnect_timeout=0,
         kwargs={"autocommit": True, "connect_timeout": max(2, int(wait_seconds))},
-        check=None,
+        check=_refuse_closed,
+        # Connections are handed back by the pool's own tasks then, and not by the task of a request: one that is
+        # cancelled in that moment would take its connection with it, and the pool would count it for ever.
+        reset=_leave_as_it_is,
         open=False,
     )
     await pool.open(wait=False)
@@ -87,6 +93,22 @@ async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncI
     finally:
         with_deadline = pool.close(timeout=2.0)
         await asyncio.shield(with_deadline)
+
+
+async def _leave_as_it_is(conn: Connection) -> None:
+    """What is handed back is in no transaction, and has no state of a session to be cleared."""
+
+
+async def _refuse_closed(conn: Connection) -> None:
+    """One that the other side has closed while it was idle is replaced, at no cost for one that is well.
+
+    An idle connection is told nothing: whatever can be read is its end, or news that may precede it.
+    """
+    if sys.platform != "win32":
+        looking = select.poll()
+        looking.register(conn.fileno(), select.POLLIN)
+        if looking.poll(0):
+            await conn.execute("")
 
 
 @asynccontextmanager

@@ -1,0 +1,105 @@
+"""The pool of connections: requests are cancelled at any moment, and the database comes and goes."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from toolscript.adapters.postgres import Pool, open_pool
+from toolscript.adapters.postgres.pool import connection, transaction
+from toolscript.errors import CatalogUnavailable
+from toolscript.search.deadline import Deadline
+
+SIZE, CLIENTS, ROUNDS = 4, 40, 60
+
+
+@pytest.fixture
+async def small_pool(postgres_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(postgres_url, size=SIZE, wait_seconds=30) as pool:
+        await _use_all(pool)
+        yield pool
+
+
+async def _ask(pool: Pool) -> None:
+    async with connection(pool) as conn:
+        await conn.execute("SELECT 1")
+
+
+async def _use_all(pool: Pool) -> None:
+    """At the same moment: whoever has a connection keeps it until all have one."""
+    all_of_them = asyncio.Barrier(SIZE)
+
+    async def use() -> None:
+        async with connection(pool) as conn:
+            await conn.execute("SELECT 1")
+            await all_of_them.wait()
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(use() for _ in range(SIZE)))
+
+
+async def _ask_in_transaction(pool: Pool) -> None:
+    async with transaction(pool) as conn:
+        await conn.execute("SELECT 1")
+
+
+def _held(pool: Pool) -> int:
+    """Connections that are neither idle nor with anybody: nobody asks while this is called."""
+    stats = pool.get_stats()
+    return stats["pool_size"] - stats["pool_available"]
+
+
+async def _let_others_go_on(steps: int) -> None:
+    for _ in range(steps):
+        await asyncio.sleep(0)
+
+
+async def _until_all_are_back(pool: Pool) -> None:
+    async with asyncio.timeout(30):
+        while _held(pool):  # noqa: ASYNC110 - the pool tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_no_connection_is_lost_whenever_a_request_is_cancelled(small_pool: Pool) -> None:
+    """In one order after another: who waits for a connection, and in the next moment who hands one over to it."""
+    chance = random.Random(1)
+    for _ in range(ROUNDS):
+        asking = [asyncio.create_task(_ask(small_pool)) for _ in range(CLIENTS)]
+        await _let_others_go_on(chance.randrange(30))
+        for task in chance.sample(asking, CLIENTS):
+            task.cancel()
+            await _let_others_go_on(chance.randrange(4))
+        await asyncio.gather(*asking, return_exceptions=True)
+    await _until_all_are_back(small_pool)
+    await _use_all(small_pool)
+
+
+async def test_no_connection_is_lost_to_deadlines(small_pool: Pool) -> None:
+    chance = random.Random(2)
+
+    async def search() -> None:
+        with suppress(TimeoutError, CatalogUnavailable):
+            await Deadline(chance.uniform(0, 0.05)).spend(1.0, _ask_in_transaction(small_pool))
+
+    for _ in range(10):
+        await asyncio.gather(*(search() for _ in range(CLIENTS * 2)))
+    await _until_all_are_back(small_pool)
+
+
+async def test_connections_that_were_closed_while_nobody_used_them_harm_no_request(
+    small_pool: Pool, postgres_url: str
+) -> None:
+    """As a database that was started again leaves a full pool, or a firewall that ends what is idle."""
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        # Waits for each of them to be gone.
+        ended = other.execute(
+            "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 30000)) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchone()
+    assert ended == (SIZE,)
+    await _use_all(small_pool)
+    await _until_all_are_back(small_pool)
+    assert small_pool.get_stats()["pool_size"] == SIZE
