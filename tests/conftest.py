@@ -6,7 +6,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from pymongo import MongoClient
 
+from tests.pgbouncer import pgbouncer
 from tests.turns import turn
 from toolscript.adapters import postgres, qdrant
 from toolscript.adapters.postgres.migrate import upgrade
@@ -66,7 +67,11 @@ def engines() -> Iterator[Settings]:
             name, _, value = line.removeprefix("export ").partition("=")
             os.environ[name] = value.strip("'\"")
     settings = Settings()
-    yield settings
+    with ExitStack() as stack:
+        if os.environ.get("TOOLSCRIPT_TEST_PGBOUNCER"):
+            _bouncers.append(stack.enter_context(pgbouncer(settings.postgres_url.get_secret_value())))
+        yield settings
+        _bouncers.clear()
     if _libraries:
         _drop_libraries(settings)
 
@@ -84,6 +89,10 @@ def _database(url: str, name: str) -> str:
 def _admin(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(statement.encode())
+
+
+# What stands before PostgreSQL where TOOLSCRIPT_TEST_PGBOUNCER is set: see CONTRIBUTING.md.
+_bouncers: list[str] = []
 
 
 def _drop(url: str, name: str, tries: int = 2) -> None:
@@ -106,12 +115,15 @@ def migrated_database(engines: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def fresh_database(engines: Settings, template: str) -> Iterator[str]:
+def fresh_database(engines: Settings, template: str, bouncer: str = "") -> Iterator[str]:
+    """`bouncer` stands before it, or else what stands before all."""
+    bouncer = bouncer or next(iter(_bouncers), "")
     url = engines.postgres_url.get_secret_value()
     name = f"test_{uuid.uuid4().hex[:12]}"
     _admin(url, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield _database(url, name)
-    _drop(url, name)
+    yield _database(bouncer or url, name)
+    # A bouncer keeps its sessions when nobody asks any more.
+    _drop(url, name, tries=1 if bouncer else 2)
 
 
 @pytest.fixture

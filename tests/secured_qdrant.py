@@ -46,7 +46,7 @@ def secured_qdrant(home: Path, service: Sequence[str], more: Sequence[str] = ())
             # Engines are started to outlive who starts them; here they do not.
             warnings.simplefilter("ignore", ResourceWarning)
             process = spawn(launch)
-        assert wait_until(lambda: _listens(port + 1), 60), launch.log.read_text()
+        assert wait_until(lambda: listens(port + 1), 60), launch.log.read_text()
     try:
         yield port + 1
     finally:
@@ -65,6 +65,6 @@ def _launch(places: "Places", service: Sequence[str], more: Sequence[str]) -> tu
     return node.launch(port), port
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -28,17 +28,17 @@ def downgrade(url: str, revision: str) -> None:
 @contextmanager
 def _config(url: str) -> Iterator[Config]:
     require_readable(url)
-    engine = create_engine(_driver_url(url), poolclass=NullPool)
+    # Nothing of a session, as in pool.py: behind PgBouncer each transaction may have another one.
+    engine = create_engine(_driver_url(url), poolclass=NullPool, connect_args={"prepare_threshold": None})
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
     try:
-        with engine.connect() as conn:
-            # Two processes that migrate at once take turns; the lock ends with the connection.
-            conn.exec_driver_sql("SELECT pg_advisory_lock(7406001)")
-            conn.commit()
+        # One transaction for all of it: whoever is killed leaves the schema as it was, and the next one is let in.
+        with engine.begin() as conn:
+            # Two processes that migrate at once take turns; the lock ends with the transaction.
+            conn.exec_driver_sql("SELECT pg_advisory_xact_lock(7406001)")
             config.attributes["connection"] = conn
             yield config
-            conn.commit()
     except exc.OperationalError as error:
         raise CatalogUnavailable(
             f"PostgreSQL: {str(error.orig).splitlines()[0]}",

@@ -80,7 +80,13 @@ async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncI
         timeout=wait_seconds,
         max_waiting=size * 20,
         reconnect_timeout=0,
-        kwargs={"autocommit": True, "connect_timeout": max(2, int(wait_seconds))},
+        # Statements are not prepared: behind PgBouncer the next one may run in another session, which knows
+        # none of them. It would save 0.03 ms of a query.
+        kwargs={
+            "autocommit": True,
+            "connect_timeout": max(2, int(wait_seconds)),
+            "prepare_threshold": None,
+        },
         check=_refuse_closed,
         # Connections are handed back by the pool's own tasks then, and not by the task of a request: one that is
         # cancelled in that moment would take its connection with it, and the pool would count it for ever.

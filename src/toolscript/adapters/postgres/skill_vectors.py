@@ -92,16 +92,16 @@ FROM locked JOIN unnest(%(skills)s::text[], %(versions)s::bigint[]) AS written (
 WHERE sums.generation = %(generation)s AND sums.skill_id = locked.skill_id
 """
 
-_OWN_RECOUNT = "SELECT pg_advisory_lock(7406005, %s)"
-_END_RECOUNT = "SELECT pg_advisory_unlock(7406005, %s)"
+_OWN_RECOUNT = "SELECT pg_advisory_xact_lock(7406005, %s)"
 
-_ALL_COUNTED = """
-SELECT item_id, text_hash, vector, skill_ids, weights FROM mcp.counted_items
+# One statement sees both sides at one moment. A row is an item that counts, or else the sum of a skill.
+_BOTH_SIDES = """
+SELECT item_id, text_hash, vector, skill_ids, weights, NULL::text AS skill_id, NULL::bigint, NULL::bigint
+FROM mcp.counted_items
 WHERE generation = %(generation)s AND (cardinality(%(skills)s::text[]) = 0 OR skill_ids && %(skills)s::text[])
-"""
-
-_ALL_SUMS = """
-SELECT skill_id, total, weight, members FROM mcp.skill_vectors
+UNION ALL
+SELECT NULL, NULL, total, NULL, NULL, skill_id, weight, members
+FROM mcp.skill_vectors
 WHERE generation = %(generation)s AND (cardinality(%(skills)s::text[]) = 0 OR skill_id = ANY(%(skills)s))
 """
 
@@ -159,35 +159,28 @@ class PostgresSkillVectors:
         self, generation: int, only: Collection[str] = (), on_progress: OnProgress = silent
     ) -> Rebuilt:
         """What both sides say at one moment is compared; what they differ by is then as true as it was."""
-        async with connection(self._pool) as conn:
-            # Two at once would both add what is missing. The lock ends with the connection, whatever happens.
+        async with transaction(self._pool) as conn:
+            # Two at once would both add what is missing. The lock ends with the transaction, whatever happens.
             await conn.execute(_OWN_RECOUNT, (generation,))
-            try:
-                kept, exact, items = await _at_one_moment(conn, generation, list(only), on_progress)
-                differing = differences(kept, exact)
-                async with conn.transaction():
-                    await _move(conn, generation, differing)
-            finally:
-                await conn.execute(_END_RECOUNT, (generation,))
+            kept, exact, items = await _at_one_moment(conn, generation, list(only), on_progress)
+            await _move(conn, generation, differences(kept, exact))
         return rebuilt(kept, exact, items)
 
 
 async def _at_one_moment(
     conn: Connection, generation: int, only: list[str], on_progress: OnProgress
 ) -> tuple[dict[str, SkillSum], dict[str, SkillSum], int]:
+    kept: dict[str, SkillSum] = {}
     exact: dict[str, SkillSum] = {}
     items = 0
-    values = {"generation": generation, "skills": only}
-    async with conn.transaction():
-        await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        async with conn.cursor("counted", binary=True) as cursor:
-            await cursor.execute(_ALL_COUNTED, values)
-            while page := await cursor.fetchmany(PAGE):
-                exact = added_up(map(_counted_item, page), exact)
-                items += len(page)
-                on_progress(Progress("add up", items))
-        rows = await (await conn.execute(_ALL_SUMS, values, binary=True)).fetchall()
-    kept = {str(row[0]): _sum(row[1:]) for row in rows}
+    async with conn.cursor("both_sides", binary=True) as cursor:
+        await cursor.execute(_BOTH_SIDES, {"generation": generation, "skills": only})
+        while page := await cursor.fetchmany(PAGE):
+            counted = [_counted_item(row[:5]) for row in page if row[5] is None]
+            exact = added_up(counted, exact)
+            kept |= {str(row[5]): _sum((row[2], *row[6:])) for row in page if row[5] is not None}
+            items += len(counted)
+            on_progress(Progress("add up", items))
     return kept, {skill: part for skill, part in exact.items() if not only or skill in only}, items
 
 

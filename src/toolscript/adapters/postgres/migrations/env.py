@@ -1,4 +1,4 @@
-"""Alembic's entry point: migrates over the connection it is handed."""
+"""Alembic's entry point: migrates over the connection it is handed, within its transaction (see migrate.py)."""
 
 from alembic import context
 
@@ -6,7 +6,6 @@ context.configure(
     connection=context.config.attributes["connection"],
     version_table="toolscript_schema",
     version_table_schema="public",
-    transaction_per_migration=True,
 )
 with context.begin_transaction():
     context.run_migrations()
