@@ -41,6 +41,11 @@ class Telling:
     total: int | None = None
     chunks: int = 0
 
+    def expect(self, count: int) -> None:
+        """So many more than were counted at first."""
+        if self.total is not None:
+            self.total += count
+
     def tell(self, result: IngestResult) -> None:
         self.report.add(result)
         self.on_result(result)

@@ -41,6 +41,7 @@ class GoneSources:
 
     async def _remove_gone(self, page: Sequence[KnownSource]) -> None:
         gone = await asyncio.to_thread(lambda: [one for one in page if self._is_gone(one.source.path)])
+        self._telling.expect(len(gone))
         for one in gone:
             self._telling.tell(await self._remove(one))
             go_on_unless_cancelled()

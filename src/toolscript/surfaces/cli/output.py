@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolscript.model.progress import OnProgress, Progress
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-LINE_EVERY_SECONDS = 5.0
+# Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
+GOOD_PART = 0.1
 NOT_WORTH_SAYING_SECONDS = 1.0
 
 
@@ -99,7 +102,7 @@ class _Bars:
             self._tasks[at.task] = (bar.add_task(at.task, rate=""), _Pace(self._heard_at))
         self._heard_at = time.monotonic()
         task, pace = self._tasks[at.task]
-        bar.update(task, completed=at.done, total=at.total, rate=f"{pace.per_second(at.done):,.0f}/s")
+        bar.update(task, completed=at.done, total=at.total, rate=rate_text(pace.per_second(at.done)))
 
     def close(self) -> None:
         if self._bar is not None:
@@ -124,25 +127,57 @@ def _started_bar() -> "Bar":
     return bar
 
 
+@dataclass
+class _LineTask:
+    """What was last written of a task, and after how long the next line may follow."""
+
+    pace: _Pace
+    pause: float = SHORTEST_PAUSE_SECONDS
+    share: float = 0.0
+    was_finished: bool = False
+
+
 class _Lines:
     def __init__(self) -> None:
-        self._paces: dict[str, _Pace] = {}
+        self._tasks: dict[str, _LineTask] = {}
         self._began_at = self._said_at = self._heard_at = time.monotonic()
 
     def show(self, at: Progress) -> None:
-        pace = self._paces.setdefault(at.task, _Pace(self._heard_at))
-        self._heard_at = time.monotonic()
-        finished = at.total is not None and at.done >= at.total
-        if time.monotonic() - self._began_at < NOT_WORTH_SAYING_SECONDS:
+        task = self._tasks.setdefault(at.task, _LineTask(_Pace(self._heard_at)))
+        now = self._heard_at = time.monotonic()
+        if now - self._began_at < NOT_WORTH_SAYING_SECONDS or not self._is_due(task, at, now - self._said_at):
             return
-        if not finished and time.monotonic() - self._said_at < LINE_EVERY_SECONDS:
-            return
-        self._said_at = time.monotonic()
-        say(_line(at, pace.per_second(at.done)))
+        self._said_at = now
+        task.pause = min(2 * task.pause, LONGEST_PAUSE_SECONDS)
+        task.share, task.was_finished = _share(at), _share(at) >= 1
+        say(_line(at, task.pace.per_second(at.done)))
+
+    def _is_due(self, task: _LineTask, at: Progress, silent_seconds: float) -> bool:
+        if _share(at) >= 1 and not task.was_finished:
+            return True
+        is_good_part = _share(at) - task.share >= GOOD_PART
+        return silent_seconds >= (SHORTEST_PAUSE_SECONDS if is_good_part else task.pause)
+
+
+def _share(at: Progress) -> float:
+    return 0.0 if not at.total else at.done / at.total
 
 
 def _line(at: Progress, rate: float) -> str:
     if at.total is None:
         return f"{at.task}: {at.done:,}"
-    left = f", {(at.total - at.done) / rate:,.0f} s left" if rate > 0 and at.done < at.total else ""
-    return f"{at.task}: {at.done:,} of {at.total:,}, {rate:,.0f}/s{left}"
+    # More than was expected may come, such as files that were added meanwhile.
+    total = max(at.total, at.done)
+    facts = [f"{at.done:,} of {total:,}"]
+    if at.done:
+        facts.append(rate_text(rate))
+        facts += [f"{(total - at.done) / rate:,.0f} s left"] if at.done < total else []
+    return f"{at.task}: {', '.join(facts)}"
+
+
+def rate_text(rate: float) -> str:
+    """What takes longer than a second is counted by the minute or the hour: `0/s` says nothing."""
+    for seconds, unit in ((1, "/s"), (60, "/min")):
+        if rate * seconds >= 1:
+            return f"{rate * seconds:,.0f}{unit}"
+    return f"{rate * 3600:,.0f}/h"
