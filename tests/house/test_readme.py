@@ -28,7 +28,7 @@ trap 'toolscript gateway stop >/dev/null 2>&1 || true' EXIT
 """
 PRELUDE = """
 trap 'test -z "${SERVER:-}" || kill "$SERVER" 2>/dev/null || true' EXIT
-toolscript migrate --down-to base
+toolscript migrate --down-to base --yes
 """
 
 

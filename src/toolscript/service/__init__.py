@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         move_tenant,
         tenant_token,
     )
-    from toolscript.service.writing import doctor, drain, migrate, reindex, work
+    from toolscript.service.writing import doctor, drain, migrate, reindex, schema_status, work
 
 __all__ = [
     "bench_documents",
@@ -68,6 +68,7 @@ __all__ = [
     "reindex",
     "reindex_library",
     "remove_documents",
+    "schema_status",
     "serve",
     "show_document",
     "sync_file",
@@ -111,6 +112,7 @@ _HOMES = {
     "reindex": "writing",
     "reindex_library": "library_reindexing",
     "remove_documents": "documents_asking",
+    "schema_status": "writing",
     "serve": "serving",
     "show_document": "documents_asking",
     "sync_file": "syncing",

@@ -11,6 +11,7 @@ from toolscript.errors import SetupError
 from toolscript.model.dirty import Generation
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
+from toolscript.model.schema_status import SchemaStatus
 from toolscript.ports import Embedder
 from toolscript.service.classifying import Classifying, open_classifier
 from toolscript.service.parts import Stores, open_embedder, open_stores
@@ -29,16 +30,25 @@ from toolscript.sync.worker import Worker, WorkReport
 logger = logging.getLogger(__name__)
 
 
-def migrate(*, down_to: str | None, skills: bool) -> LoadedSkills | None:
+def migrate(*, down_to: str | None, skills: bool) -> tuple[SchemaStatus, LoadedSkills | None]:
     from toolscript.adapters.postgres.migrate import downgrade, upgrade
 
     settings = load_settings()
     url = settings.postgres_url.get_secret_value()
     if down_to is not None:
-        downgrade(url, down_to)
-        return None
-    upgrade(url)
-    return load_default_skills(settings) if skills else None
+        return downgrade(url, down_to), None
+    status = upgrade(url)
+    return status, load_default_skills(settings) if skills else None
+
+
+def schema_status(*, down_to: str | None = None) -> SchemaStatus:
+    """With `down_to`, a revision that cannot be gone back to is refused."""
+    from toolscript.adapters.postgres import revisions
+
+    status = revisions.schema_status(load_settings().postgres_url.get_secret_value())
+    if down_to is not None:
+        revisions.require_way_down(status, down_to)
+    return status
 
 
 def drain(on_progress: OnProgress) -> WorkReport:

@@ -1,16 +1,40 @@
-"""Tells whether the migrations have been run."""
+"""Tells whether this version of the program can run on the schema that is there.
+
+Revisions are numbers of four digits in the order of their migrations, so a later one is a greater text.
+"""
 
 from toolscript.adapters.postgres.pool import MIGRATE_HINT, Pool, connection
 from toolscript.errors import SetupError
 
 # The last of the migrations.
-REVISION = "0004"
+REVISION = "0005"
+
+FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
+FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"
+UPDATE_HINT = "update toolscript to the version that migrated the database, or a later one"
 
 
 async def require_current_schema(pool: Pool) -> None:
-    """Refuses a database that was not migrated to exactly this version's schema."""
+    """Refuses a database that was not migrated to this version's schema, or to a later one that serves it."""
     async with connection(pool) as conn:
-        row = await (await conn.execute("SELECT version_num FROM public.toolscript_schema")).fetchone()
-    found = row[0] if row else None
-    if found != REVISION:
+        row = await (await conn.execute(FIND_REVISION)).fetchone()
+        found = None if row is None else str(row[0])
+        row = await (await conn.execute(FIND_OLDEST_CODE)).fetchone() if is_newer(found) else None
+    require_usable(found, None if row is None else str(row[0]))
+
+
+def is_newer(found: str | None) -> bool:
+    return found is not None and found > REVISION
+
+
+def require_usable(found: str | None, oldest_code: str | None) -> None:
+    if found is None:
+        raise SetupError("the database has no schema yet", hint=MIGRATE_HINT)
+    if found < REVISION:
         raise SetupError(f"the database schema is at {found}, this version needs {REVISION}", hint=MIGRATE_HINT)
+    if found == REVISION or (oldest_code is not None and oldest_code <= REVISION):
+        return
+    serves = f" and serves programs from {oldest_code} on" if oldest_code else ""
+    raise SetupError(
+        f"the database schema is at {found}{serves}; this version of toolscript is of {REVISION}", hint=UPDATE_HINT
+    )

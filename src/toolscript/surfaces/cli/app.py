@@ -25,6 +25,7 @@ from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir,
 from toolscript.surfaces.cli.gateway_serve import serve_commands
 from toolscript.surfaces.cli.gateway_tables import show_findings
 from toolscript.surfaces.cli.ingest import IngestCommands, add_ingest
+from toolscript.surfaces.cli.migrate import MigrateCommands, add_migrate
 from toolscript.surfaces.cli.output import json_text, progress, say, show
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
@@ -35,7 +36,6 @@ from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 if TYPE_CHECKING:
     from toolscript.sync.doctor import Examination
-    from toolscript.sync.skill_import import LoadedSkills
     from toolscript.sync.worker import WorkReport
 
 
@@ -46,6 +46,7 @@ class ServiceCommands(
     DocumentEvalCommands,
     EvalCommands,
     IngestCommands,
+    MigrateCommands,
     SkillCommands,
     SyncCommands,
     TenantCommands,
@@ -54,7 +55,6 @@ class ServiceCommands(
 ):
     """What the command line asks of the service."""
 
-    def migrate(self, *, down_to: str | None, skills: bool) -> "LoadedSkills | None": ...
     def drain(self, on_progress: OnProgress) -> "WorkReport": ...
     def work(self) -> None: ...
     def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
@@ -76,7 +76,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     serve_commands(app, gateway)
     app.add_typer(config_commands(gateway), name="config")
     _doctor(app, service, gateway)
-    _setup_commands(app, service)
+    add_migrate(app, service)
     add_sync(app, service)
     add_ingest(app, service)
     _write_commands(app, service)
@@ -120,23 +120,6 @@ def _version_option(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave."),
     ] = False,
 ) -> None: ...
-
-
-def _setup_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
-    @app.command()
-    def migrate(
-        down_to: Annotated[
-            str | None, typer.Option(help="Go back to this revision instead (`base`: nothing left).")
-        ] = None,
-        no_skills: Annotated[bool, typer.Option("--no-skills", help="Load no skills.")] = False,
-    ) -> None:
-        """Bring the catalog's database schema to this version; load the skills that ship if there are none."""
-        loaded = service().migrate(down_to=down_to, skills=not no_skills)
-        say("the database schema is up to date" if down_to is None else f"the database schema is at {down_to}")
-        if loaded and loaded.count:
-            say(f"{loaded.count} skills loaded: `toolscript skills list` shows them")
-        if loaded and loaded.count and loaded.items:
-            say("hint: `toolscript skills reclassify` has the items of the catalog put into them")
 
 
 def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:

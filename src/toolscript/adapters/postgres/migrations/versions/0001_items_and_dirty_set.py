@@ -4,6 +4,7 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
+oldest_code = "0001"
 
 UP = """
 CREATE SCHEMA mcp;

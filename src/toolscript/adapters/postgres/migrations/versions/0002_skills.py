@@ -4,6 +4,7 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
+oldest_code = "0002"
 
 UP = """
 CREATE SEQUENCE mcp.skill_revision;

@@ -4,6 +4,7 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
+oldest_code = "0003"
 
 UP = """
 -- `definition` is the whole of what was seen, for as long as it may yet come into force.

@@ -4,6 +4,7 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
+oldest_code = "0004"
 
 UP = """
 CREATE SCHEMA IF NOT EXISTS documents;

@@ -1,0 +1,199 @@
+"""Versions of the program side by side on one database, and `toolscript migrate` as people meet it."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from toolscript.adapters.postgres import Pool, require_current_schema
+from toolscript.adapters.postgres.migrate import downgrade, upgrade
+from toolscript.adapters.postgres.revisions import FOLDER, known_revisions, schema_status
+from toolscript.adapters.postgres.schema import REVISION
+from toolscript.errors import InvalidRequest, SetupError
+
+pytestmark = pytest.mark.requirement("SK-002")
+
+NEXT = f"{int(REVISION) + 1:04}"
+LATER = '''"""Something that a later version needs."""
+
+from alembic import op
+
+revision = "{revision}"
+down_revision = "{before}"
+oldest_code = "{oldest}"
+
+
+def upgrade() -> None:
+    op.execute("CREATE TABLE mcp.later (id bigint)")
+
+
+def downgrade() -> None:
+    op.execute("DROP TABLE mcp.later")
+'''
+
+
+def migrated_by_a_later_version(url: str, folder: Path, oldest: str) -> None:
+    """The migrations there are, and one more that serves programs from `oldest` on."""
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    text = LATER.format(revision=NEXT, before=REVISION, oldest=oldest)
+    (folder / "versions" / f"{NEXT}_later.py").write_text(text, "utf-8")
+    upgrade(url, folder=folder)
+
+
+def toolscript(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "toolscript", *arguments],
+        env={**os.environ, "TOOLSCRIPT_POSTGRES_URL": url},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def at_a_terminal(url: str, answer: str, *arguments: str) -> tuple[int, str]:
+    """The exit code, and what is asked and said."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "toolscript", *arguments],
+        env={**os.environ, "TOOLSCRIPT_POSTGRES_URL": url},
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        os.write(ours, f"{answer}\n".encode())
+        said, _ = process.communicate()
+    os.close(ours)
+    os.close(theirs)
+    return process.returncode, said
+
+
+def count_items(url: str) -> int | None:
+    """None where there is no such table any more."""
+    with psycopg.connect(url) as conn:
+        if conn.execute("SELECT to_regclass('mcp.items')").fetchone() == (None,):
+            return None
+        row = conn.execute("SELECT count(*) FROM mcp.items").fetchone()
+    return None if row is None else int(row[0])
+
+
+def fill(url: str, folder: Path) -> None:
+    items = [{"server": "fs", "name": name, "description": "Works with files."} for name in ("read", "write")]
+    file = folder / "items.jsonl"
+    file.write_text("\n".join(map(json.dumps, items)), "utf-8")
+    assert toolscript(url, "sync", str(file)).returncode == 0
+
+
+async def test_a_program_runs_on_a_later_schema_that_serves_it(
+    postgres_url: str, pool: Pool, tmp_path: Path
+) -> None:
+    migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=REVISION)
+    await require_current_schema(pool)
+    fill(postgres_url, tmp_path)
+    assert count_items(postgres_url) == 2
+
+
+def test_migrate_leaves_a_later_schema_that_serves_it_as_it_is(postgres_url: str, tmp_path: Path) -> None:
+    migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=REVISION)
+    done = toolscript(postgres_url, "migrate", "--no-skills")
+    assert done.returncode == 0, done.stderr
+    assert f"at {NEXT}, later than {REVISION}, and serves this version" in done.stderr
+    assert schema_status(postgres_url).current == NEXT
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["changes", "list"], ["worker", "--drain"], ["serve"]])
+def test_a_later_schema_that_does_not_serve_it_is_refused_in_one_line_with_the_right_advice(
+    command: list[str], postgres_url: str, tmp_path: Path
+) -> None:
+    migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=NEXT)
+    refused = toolscript(postgres_url, *command)
+    assert refused.returncode == 2
+    error, hint = [line for line in refused.stderr.splitlines() if line.startswith(("error", "hint"))]
+    assert f"schema is at {NEXT} and serves programs from {NEXT} on" in error
+    assert "update toolscript" in hint
+    assert "toolscript migrate" not in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+async def test_an_older_schema_wants_to_be_migrated(postgres_url: str, pool: Pool) -> None:
+    downgrade(postgres_url, "0003")
+    with pytest.raises(SetupError, match="at 0003") as refused:
+        await require_current_schema(pool)
+    assert refused.value.hint == "run `toolscript migrate`"
+
+
+async def test_a_database_without_a_schema_wants_to_be_migrated(postgres_url: str, pool: Pool) -> None:
+    downgrade(postgres_url, "base")
+    with pytest.raises(SetupError, match="no schema yet"):
+        await require_current_schema(pool)
+
+
+def test_going_up_and_down_always_says_which_programs_the_schema_serves(postgres_url: str) -> None:
+    *_, before, last = known_revisions()
+    assert schema_status(postgres_url).oldest_code == last.oldest_code
+    assert downgrade(postgres_url, before.id).oldest_code in (before.oldest_code, None)
+    assert upgrade(postgres_url).oldest_code == last.oldest_code
+
+
+def test_a_later_schema_is_not_undone_by_who_does_not_know_it(postgres_url: str, tmp_path: Path) -> None:
+    migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=REVISION)
+    with pytest.raises(SetupError, match="cannot undo"):
+        downgrade(postgres_url, "base")
+
+
+def test_the_revisions_are_shown_with_what_is_applied(postgres_url: str) -> None:
+    downgrade(postgres_url, "0003")
+    shown = toolscript(postgres_url, "migrate", "--show")
+    assert shown.returncode == 0
+    assert "database: 0003" in shown.stdout
+    assert ["applied" in line for line in shown.stdout.splitlines() if line.startswith(("0003", "0004"))] == [
+        True,
+        False,
+    ]
+    data = json.loads(toolscript(postgres_url, "migrate", "--show", "--json").stdout)
+    assert (data["current"], data["needed"], data["is_newer"]) == ("0003", REVISION, False)
+    assert [one["id"] for one in data["revisions"]] == [one.id for one in known_revisions()]
+
+
+def test_without_a_terminal_nothing_is_deleted_unless_it_is_said(postgres_url: str, tmp_path: Path) -> None:
+    fill(postgres_url, tmp_path)
+    refused = toolscript(postgres_url, "migrate", "--down-to", "base")
+    assert (refused.returncode, count_items(postgres_url)) == (2, 2)
+    assert "add --yes" in refused.stderr
+    assert toolscript(postgres_url, "migrate", "--down-to", "base", "--yes").returncode == 0
+    assert count_items(postgres_url) is None
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", 2), ("y", None)])
+def test_at_a_terminal_it_asks_and_names_what_is_undone(
+    answer: str, left: int | None, postgres_url: str, tmp_path: Path
+) -> None:
+    fill(postgres_url, tmp_path)
+    code, said = at_a_terminal(postgres_url, answer, "migrate", "--down-to", "base")
+    assert "undoes 0001: Items, index generations and the dirty set" in said
+    assert "delete what these hold for good?" in said
+    assert (code == 0, count_items(postgres_url)) == (left is None, left)
+
+
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [("nonsense", "there is no revision 'nonsense'"), ("0004", "which is before 0004")],
+)
+def test_what_nobody_can_go_back_to_is_refused_in_one_line_with_a_hint(
+    revision: str, said: str, postgres_url: str
+) -> None:
+    downgrade(postgres_url, "0003")
+    refused = toolscript(postgres_url, "migrate", "--down-to", revision, "--yes")
+    error, hint = refused.stderr.splitlines()
+    assert refused.returncode == 2
+    assert said in error
+    assert "toolscript migrate" in hint
+    with pytest.raises(InvalidRequest):
+        downgrade(postgres_url, revision)
