@@ -31,7 +31,7 @@ async def run(script: str, environment: dict[str, str], output: Path, cwd: Path 
             start_new_session=True,
         )
     try:
-        return await asyncio.wait_for(shell.wait(), 180)
+        return await asyncio.wait_for(shell.wait(), 480)
     except TimeoutError:
         os.killpg(shell.pid, signal.SIGTERM)
         raise

@@ -27,7 +27,7 @@ SAID = {
     "documents": {
         "Start": ["skills loaded", "0 left"],
         "Tokens": ["keys/signing-key.json", "keys/jwks.json"],
-        "Put and search": ["2 added", "Skills", "Thirty days a year.", "documents:write"],
+        "Put and search": ["2 created", "Skills", "Thirty days a year.", "documents:write"],
         "In your agents": ["glossary", "authorization_servers"],
         "When a tenant leaves": ["acme", "1 documents written to other.jsonl", "nothing is left"],
     },
@@ -39,8 +39,8 @@ SAID = {
         "When a tool changes": [
             "0 added, 0 changed, 43 unchanged, 1 held",
             "calendar__create_event",
-            "- Schedule a meeting: title",
-            "+ Schedule a meeting and tell everybody: title",
+            "-Schedule a meeting: title",
+            "+Schedule a meeting and tell everybody: title",
             "is approved",
             "1 items followed",
             "44 items, 44 points: 0 missing",

@@ -80,3 +80,11 @@ class IngestResult:
     chunks: int = 0
     extractions: int = 0
     problem: str = ""
+
+
+@dataclass(frozen=True)
+class LibraryPlace:
+    """A file or a folder as the library knows it, and how many sources it has there."""
+
+    name: str
+    sources: int

@@ -24,12 +24,13 @@ from toolscript.ports.documents import (
 )
 from toolscript.ports.library import LibraryReader, LibraryWriter, SourceFiles
 from toolscript.ports.skills import Assignments, Classifier, SkillsBehind, SkillVectors, Suggestions, Taxonomy
-from toolscript.ports.sources import ItemChanges, SyncJobs
+from toolscript.ports.sources import CatalogContents, ItemChanges, SyncJobs
 
 __all__ = [
     "Assignments",
     "Callers",
     "Catalog",
+    "CatalogContents",
     "Classifier",
     "DirtySet",
     "DocumentIndex",

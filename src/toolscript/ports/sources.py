@@ -3,9 +3,33 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from toolscript.model.catalog_contents import CatalogItem, ItemFilter, ItemSource
 from toolscript.model.changes import ChangeDetails, ChangeState, ItemChange
 from toolscript.model.items import JsonObject
 from toolscript.model.jobs import JobProgress, JobState, SyncJob
+
+
+class CatalogContents(Protocol):
+    """What the catalog holds, a page at a time, and how it leaves. `Catalog` writes it."""
+
+    async def sources(self, after: str, limit: int) -> Sequence[ItemSource]:
+        """The next sources in order of name; fewer than `limit` only at the end."""
+
+    async def source(self, name: str) -> ItemSource | None: ...
+    async def remove_source(self, name: str, limit: int) -> int:
+        """Removes at most `limit` items of a source; answers how many. Fewer: the source is now gone.
+
+        They leave as `Catalog.remove` has it: what people decided about them still holds if they come back.
+        """
+
+    async def page(self, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
+        """The next items in order of id, without schemas; fewer than `limit` only at the end."""
+
+    async def find(self, item_id: int) -> CatalogItem:
+        """Refused with NotFound when there is none, or none any more."""
+
+    async def remove(self, item_id: int) -> bool:
+        """False when it had left before. Refused with NotFound when it never was there."""
 
 
 class ItemChanges(Protocol):

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from toolscript.service.bench_knowledge import bench_knowledge
     from toolscript.service.bench_load import bench_load, bench_sustained
     from toolscript.service.bench_search import bench_search
+    from toolscript.service.catalog_contents import (
+        find_item,
+        find_item_source,
+        list_item_sources,
+        list_items,
+        remove_item_source,
+        remove_items,
+    )
     from toolscript.service.changing import decide_change, find_change, list_changes
     from toolscript.service.documents_asking import (
         find_documents,
@@ -21,6 +29,11 @@ if TYPE_CHECKING:
     from toolscript.service.evaluating import evaluate
     from toolscript.service.evaluating_documents import evaluate_documents
     from toolscript.service.ingesting import ingest, watch_ingest
+    from toolscript.service.library_contents import (
+        find_in_library,
+        list_library,
+        remove_from_library,
+    )
     from toolscript.service.library_reindexing import reindex_library
     from toolscript.service.serving import serve
     from toolscript.service.skills import export_skills, import_skills, open_skills, rebuild_skills, reclassify
@@ -52,11 +65,17 @@ __all__ = [
     "export_tenant",
     "find_change",
     "find_documents",
+    "find_in_library",
+    "find_item",
+    "find_item_source",
     "find_skills",
     "find_tools",
     "import_skills",
     "ingest",
     "list_changes",
+    "list_item_sources",
+    "list_items",
+    "list_library",
     "list_tenants",
     "make_tenant_keys",
     "migrate",
@@ -68,6 +87,9 @@ __all__ = [
     "reindex",
     "reindex_library",
     "remove_documents",
+    "remove_from_library",
+    "remove_item_source",
+    "remove_items",
     "schema_status",
     "serve",
     "show_document",
@@ -80,6 +102,15 @@ __all__ = [
 ]
 
 _HOMES = {
+    "find_item": "catalog_contents",
+    "find_item_source": "catalog_contents",
+    "list_item_sources": "catalog_contents",
+    "list_items": "catalog_contents",
+    "remove_item_source": "catalog_contents",
+    "remove_items": "catalog_contents",
+    "find_in_library": "library_contents",
+    "list_library": "library_contents",
+    "remove_from_library": "library_contents",
     "bench_documents": "bench_documents",
     "bench_knowledge": "bench_knowledge",
     "bench_index": "bench_index",

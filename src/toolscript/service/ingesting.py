@@ -116,7 +116,11 @@ class _Ingesting:
         telling.total = await asyncio.to_thread(self.names.count)
         await self._take(self.names.found(), telling)
         if prune:
-            await self._gone(telling).prune(await asyncio.to_thread(lambda: self.names.folders))
+            gone = self._gone(telling)
+            await gone.prune(await asyncio.to_thread(lambda: self.names.folders))
+            for folder in await asyncio.to_thread(lambda: self.names.away):
+                if count := await gone.count(folder):
+                    telling.report.kept[folder] = count
 
     async def changed(self, paths: Sequence[str], telling: Telling) -> None:
         """Files that are there now, and those that are not any more. No paths: it may be anything."""

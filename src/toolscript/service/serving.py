@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from toolscript.adapters.embedding_cache import CachedEmbedder
-from toolscript.adapters.postgres import PostgresItemChanges, PostgresSyncJobs
+from toolscript.adapters.postgres import PostgresCatalogContents, PostgresItemChanges, PostgresSyncJobs
 from toolscript.errors import Unavailable
 from toolscript.model.models import IndexCard
 from toolscript.model.tenancy import Scope
@@ -103,7 +103,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 search,
                 skill_management(stores, _given(embedder)),
                 PostgresItemChanges(stores.pool),
-                SyncDesk(stores.catalog, jobs, runner, settings.sync_config),
+                SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
                 Remembered(HealthChecks(stores, embedder, opened.items, knowledge).check).check,
                 admin_token=settings.admin_token.get_secret_value(),
                 documents=documents,

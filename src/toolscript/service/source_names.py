@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from shlex import quote
 
 from toolscript.adapters.source_files import known_endings, list_files
 from toolscript.errors import InvalidRequest, NotFound
@@ -27,6 +28,11 @@ class SourceNames:
         The base itself has none: in a library that is filled from several places, others have names like its own.
         """
         return [name for name in self._folders.values() if name]
+
+    @property
+    def away(self) -> list[str]:
+        """The names of those folders of which nothing is called gone, because there is nothing in them at all."""
+        return [name for root, name in self._folders.items() if name and _is_away(root)]
 
     def require_prunable(self) -> None:
         if "" in self._folders.values():
@@ -123,7 +129,9 @@ def _resolved(path: str) -> str:
         return Path(path).expanduser().resolve(strict=True).as_posix()
     except (OSError, RuntimeError, ValueError) as error:
         raise NotFound(
-            f"there is no {path}", hint="name files and folders; --prune on the folder removes what it has lost"
+            f"there is no {path}",
+            hint="name files and folders that are there; "
+            f"`toolscript library remove {quote(path)}` removes what the library still has of it",
         ) from error
 
 

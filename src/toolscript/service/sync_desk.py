@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from urllib.parse import quote
 
 from toolscript.errors import SetupError
 from toolscript.model.items import Item, RefusedItem
 from toolscript.model.jobs import SyncJob
 from toolscript.model.progress import OnProgress
 from toolscript.model.servers import without_own_words
-from toolscript.ports import Catalog, SyncJobs
+from toolscript.ports import Catalog, CatalogContents, SyncJobs
 from toolscript.service.syncing import choose_servers, open_servers
 from toolscript.sync.import_items import GENTLE_BATCH, import_items
 from toolscript.sync.job_runner import JobRunner, Outcome
 from toolscript.sync.server_items import ServerReport, ServerSync, own_source, source_of
+from toolscript.sync.source_items_removal import remove_source
 
 WAIT_SECONDS = 30.0
 MOST_SOURCE = 500
@@ -27,6 +29,7 @@ class SyncDesk:
     jobs: SyncJobs
     runner: JobRunner
     config_file: str
+    contents: CatalogContents
 
     def require_room(self) -> None:
         self.runner.require_room()
@@ -43,6 +46,7 @@ class SyncDesk:
                 source,
                 read,
                 prune=prune,
+                empty_hint=f"DELETE /api/v1/catalog/sources/{quote(source)} removes it; or leave `prune` out",
                 batch_size=GENTLE_BATCH,
                 total=len(read),
                 on_progress=on_progress,
@@ -69,6 +73,15 @@ class SyncDesk:
 
         asked = [*(spec.name for spec in chosen.specs), *(one.server for one in chosen.left_out)]
         return await self.runner.submit(", ".join(map(source_of, sorted(asked)))[:MOST_SOURCE], work)
+
+    async def remove_source(self, name: str) -> SyncJob:
+        """A server's own, too: until it is asked again."""
+
+        async def work(on_progress: OnProgress) -> Outcome:
+            removed = await remove_source(self.contents, name, batch_size=GENTLE_BATCH, on_progress=on_progress)
+            return Outcome({"removed": removed})
+
+        return await self.runner.submit(name, work)
 
     async def find(self, job_id: int) -> SyncJob:
         return await self.jobs.find(job_id)

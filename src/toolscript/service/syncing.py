@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from toolscript.adapters.config_files.here import files_here, left_out, read_and_warn
 from toolscript.adapters.jsonl_items import count_lines, read_items
@@ -31,6 +32,7 @@ def sync_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) 
                 own_source(source),
                 read_items(path),
                 prune=prune,
+                empty_hint=f"`toolscript sources remove {quote(source)}` removes all of it; or leave --prune out",
                 total=count_lines(path),
                 on_progress=on_progress,
             )

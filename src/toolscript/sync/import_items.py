@@ -31,13 +31,15 @@ async def import_items(
     *,
     prune: bool = False,
     may_be_empty: bool = False,
+    empty_hint: str = "",
     batch_size: int = BATCH,
     total: int | None = None,
     on_progress: OnProgress = silent,
 ) -> ImportReport:
     """With `prune`, items of the source that are absent are removed, unless any entry could not be read.
 
-    A source without any item is taken for a mistake when pruning, unless it `may_be_empty`.
+    A source without any item is taken for a mistake when pruning, unless it `may_be_empty`; `empty_hint` tells
+    whoever asked what to do instead.
     """
     stored, refused, keys, done = StoreReport(), list[RefusedItem](), list[str](), 0
     for batch in in_batches(entries, batch_size):
@@ -50,7 +52,7 @@ async def import_items(
     if prune and not keys and not may_be_empty:
         raise InvalidRequest(
             f"no item could be read, and nothing of source {source!r} was removed",
-            hint="pruning with an empty file would remove everything; leave --prune out if that is a mistake",
+            hint=empty_hint,
         )
     pruned = prune and not refused
     removed = await catalog.keep_only(source, keys) if pruned else 0

@@ -17,6 +17,7 @@ class IngestReport:
     """Of the files that were skipped the first are named, and why.
 
     `unextracted` are chunks that a language model gave no usable answer for, `problem` why it is asked no more.
+    `kept` are folders that are empty, with how many sources the library still has of each.
     """
 
     outcomes: Counter[IngestOutcome] = field(default_factory=Counter)
@@ -27,6 +28,7 @@ class IngestReport:
     problem: str = ""
     text_usage: TextUsage | None = None
     was_stopped: bool = False
+    kept: dict[str, int] = field(default_factory=dict)
 
     def add(self, result: IngestResult) -> None:
         self.outcomes[result.outcome] += 1
@@ -44,6 +46,7 @@ class IngestReport:
         return {
             **{outcome.value: self.outcomes[outcome] for outcome in IngestOutcome},
             "stopped": self.was_stopped,
+            "kept": dict(self.kept),
             "chunks": self.chunks,
             "extractions": self.extractions,
             "unextracted": self.unextracted,

@@ -33,6 +33,9 @@ class GoneSources:
             async for page in self._pages(folder):
                 await self._remove_gone(page)
 
+    async def count(self, folder: str) -> int:
+        return sum([len(page) async for page in self._pages(folder)])
+
     async def remove(self, paths: Sequence[str]) -> None:
         """Those of the paths that are gone, and whatever lies in those of them that were folders."""
         known = await self._writer.known(paths)

@@ -3,6 +3,7 @@
 from toolscript.testing.assignments import MemoryAssignments
 from toolscript.testing.callers import MemoryCallers
 from toolscript.testing.catalog import MemoryCatalog
+from toolscript.testing.catalog_contents import MemoryCatalogContents
 from toolscript.testing.changes import MemoryItemChanges
 from toolscript.testing.dirty_set import MemoryDirtySet
 from toolscript.testing.documents import MemoryDocuments
@@ -25,6 +26,7 @@ __all__ = [
     "MemoryAssignments",
     "MemoryCallers",
     "MemoryCatalog",
+    "MemoryCatalogContents",
     "MemoryDirtySet",
     "MemoryDocuments",
     "MemoryIndexes",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 
 from toolscript.model.changes import ChangeState, difference
@@ -20,15 +21,19 @@ class MemoryCatalog:
         self._ids = count(1)
         self._by_key: dict[tuple[str, str], StoredItem] = {}
         self.by_hand: set[int] = set()
+        self.synced_at: dict[str, datetime] = {}
         dirty.catalog_page = self._page
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
         report = StoreReport()
+        if items:
+            self.synced_at[source] = datetime.now(UTC)
         for item in items:
             report += self._store(source, item)
         return report
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
+        self.synced_at[source] = datetime.now(UTC)
         others = {key for where, key in self._by_key if where == source} - set(keys)
         return await self.remove(source, sorted(others))
 
@@ -40,6 +45,10 @@ class MemoryCatalog:
             self.forget_asks(one.id)
             self.put_anew(replace(one, is_active=False))
         return len(leaving)
+
+    def entries(self) -> list[tuple[str, StoredItem]]:
+        """All that were ever there with their sources, in order of id."""
+        return sorted(((source, one) for (source, _), one in self._by_key.items()), key=lambda entry: entry[1].id)
 
     def stored(self, item_id: int) -> StoredItem | None:
         found = self._known(item_id)

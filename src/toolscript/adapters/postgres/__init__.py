@@ -2,6 +2,7 @@
 
 from toolscript.adapters.postgres.assignments import PostgresAssignments
 from toolscript.adapters.postgres.catalog import PostgresCatalog
+from toolscript.adapters.postgres.catalog_contents import PostgresCatalogContents
 from toolscript.adapters.postgres.changes import PostgresItemChanges
 from toolscript.adapters.postgres.dirty_set import PostgresDirtySet
 from toolscript.adapters.postgres.jobs import PostgresSyncJobs
@@ -18,6 +19,7 @@ __all__ = [
     "Pool",
     "PostgresAssignments",
     "PostgresCatalog",
+    "PostgresCatalogContents",
     "PostgresDirtySet",
     "PostgresItemChanges",
     "PostgresRequestBudget",

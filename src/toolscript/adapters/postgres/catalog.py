@@ -8,6 +8,7 @@ from psycopg.rows import class_row, dict_row
 
 from toolscript.adapters.postgres.change_log import Changed, hold, own_source, record, withdraw_outdated
 from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.adapters.postgres.source_counts import add_to_source, taken_from_source
 from toolscript.adapters.postgres.sql import ASSIGNED, SHARE_GENERATIONS, assignments_of, mark_changed
 from toolscript.adapters.postgres.writing import forget_all_asks
 from toolscript.model.changes import ChangeState
@@ -61,7 +62,7 @@ WHERE id = %(id)s RETURNING id, version
 
 # What leaves is kept for a while, out of the index: one that comes back with another definition has changed, and
 # what people decided about it still holds.
-_RETIRE = """
+RETIRE = """
 UPDATE mcp.items SET is_active = false, version = nextval('mcp.item_version'), updated_at = now()
 FROM gone WHERE items.id = gone.id RETURNING items.id, items.version
 """
@@ -81,14 +82,14 @@ WITH gone AS (
     WHERE source = %s AND is_active AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
     ORDER BY source, key FOR NO KEY UPDATE
 )
-{_RETIRE}"""  # noqa: S608 - built from constants only
+{RETIRE}"""  # noqa: S608 - built from constants only
 
 _REMOVE = f"""
 WITH gone AS (
     SELECT id FROM mcp.items WHERE source = %s AND is_active AND key = ANY(%s)
     ORDER BY source, key FOR NO KEY UPDATE
 )
-{_RETIRE}"""  # noqa: S608 - built from constants only
+{RETIRE}"""  # noqa: S608 - built from constants only
 
 _ITEMS = f"""
 SELECT id, version, is_active, key, kind, server, name, description, server_description,
@@ -120,7 +121,8 @@ class PostgresCatalog:
             rows = await _store(conn, source, stored)
             await forget_all_asks(conn, [one.item_id for one in changed if one.item_id not in kept_back])
             await mark_changed(conn, rows)
-        added = len({row[0] for row in rows} - {one.item_id for one in changed if one.was_there})
+            added = len({row[0] for row in rows} - {one.item_id for one in changed if one.was_there})
+            await taken_from_source(conn, source, added)
         return StoreReport(added, len(rows) - added, len(items) - len(rows) - held, held)
 
     async def _write_down(
@@ -152,7 +154,8 @@ class PostgresCatalog:
                     await copy.write_row((key,))
             await conn.execute("ANALYZE kept")
             rows = await (await conn.execute(_REMOVE_OTHERS, (source,))).fetchall()
-            await _retired(conn, rows)
+            await retired(conn, rows)
+            await taken_from_source(conn, source, -len(rows))
             await conn.execute(_FORGET_LONG_GONE, (source,))
         return len(rows)
 
@@ -161,7 +164,8 @@ class PostgresCatalog:
             await conn.execute(SHARE_GENERATIONS)
             await own_source(conn, source)
             rows = await (await conn.execute(_REMOVE, (source, list(keys)))).fetchall()
-            await _retired(conn, rows)
+            await retired(conn, rows)
+            await add_to_source(conn, source, -len(rows))
         return len(rows)
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
@@ -186,7 +190,7 @@ class PostgresCatalog:
         return int(str(row[0])) if row else 0
 
 
-async def _retired(conn: Connection, rows: Sequence[Sequence[object]]) -> None:
+async def retired(conn: Connection, rows: Sequence[Sequence[object]]) -> None:
     """What nobody offers any more asks for no skill, and cannot come into force."""
     ids = [int(str(row[0])) for row in rows]
     await withdraw_outdated(conn, dict.fromkeys(ids, ""))
@@ -224,7 +228,8 @@ async def _hold_differing(
         await cursor.execute(_HOLD, (source, list(differing)))
         rows = await cursor.fetchall()
     return [
-        Changed(row["id"], row["fingerprint"], _item(row), differing[row["key"]], row["is_active"]) for row in rows
+        Changed(row["id"], row["fingerprint"], item_of_row(row), differing[row["key"]], row["is_active"])
+        for row in rows
     ]
 
 
@@ -260,7 +265,7 @@ def _object(value: object) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def _item(row: dict[str, Any]) -> Item:
+def item_of_row(row: dict[str, Any]) -> Item:
     return Item(
         key=row["key"],
         kind=ItemKind(row["kind"]),
@@ -276,4 +281,4 @@ def _item(row: dict[str, Any]) -> Item:
 
 def _stored(row: dict[str, Any]) -> StoredItem:
     assigned = assignments_of(row["assigned"])
-    return StoredItem(row["id"], row["version"], _item(row), row["is_active"], assigned, row["needs_skills"])
+    return StoredItem(row["id"], row["version"], item_of_row(row), row["is_active"], assigned, row["needs_skills"])

@@ -9,6 +9,7 @@ from toolscript.adapters.postgres.audit import write_audit
 from toolscript.adapters.postgres.catalog import replace_definition
 from toolscript.adapters.postgres.change_log import own_source
 from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.adapters.postgres.source_counts import add_to_source
 from toolscript.adapters.postgres.sql import SHARE_GENERATIONS, mark_changed
 from toolscript.model.changes import (
     ChangeDetails,
@@ -40,7 +41,7 @@ WHERE changes.id = %s
 """  # noqa: S608 - built from constants only
 
 # The item before its changes, as everybody locks them.
-_HOLD_ITEM = "SELECT fingerprint FROM mcp.items WHERE id = %s FOR NO KEY UPDATE"
+_HOLD_ITEM = "SELECT fingerprint, is_active FROM mcp.items WHERE id = %s FOR NO KEY UPDATE"
 _HOLD = f"""
 SELECT {_COLUMNS}, definition FROM mcp.item_changes changes JOIN mcp.items ON items.id = item_id
 WHERE changes.id = %s FOR UPDATE OF changes
@@ -69,12 +70,13 @@ class PostgresItemChanges:
     async def approve(self, change_id: int, by: str) -> ItemChange:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
-            held, in_force, definition = await _hold(conn, change_id)
+            held, (in_force, was_there), definition = await _hold(conn, change_id)
             if in_force != held.old_fingerprint:
                 raise outdated_change(held)
             changed = await replace_definition(conn, held.item_id, item_of(held.key, definition))
             await _decide(conn, held, ChangeState.APPROVED, actor)
             await mark_changed(conn, [changed])
+            await add_to_source(conn, held.source, 0 if was_there else 1)
             return _change(await _row(conn, _FIND, change_id))
 
     async def reject(self, change_id: int, by: str) -> ItemChange:
@@ -85,8 +87,8 @@ class PostgresItemChanges:
             return _change(await _row(conn, _FIND, change_id))
 
 
-async def _hold(conn: Connection, change_id: int) -> tuple[ItemChange, object, dict[str, object]]:
-    """The held change, the fingerprint in force, and the definition that waits.
+async def _hold(conn: Connection, change_id: int) -> tuple[ItemChange, tuple[object, ...], dict[str, object]]:
+    """The held change, the fingerprint in force and whether the item is there, and the definition that waits.
 
     Until the transaction ends nobody else decides about the change or stores anything of its source.
     """
@@ -99,7 +101,7 @@ async def _hold(conn: Connection, change_id: int) -> tuple[ItemChange, object, d
     if held.state is not ChangeState.HELD:
         raise not_held(held)
     # With the item gone its changes are gone, and we are not here.
-    return held, rows[0][0], row["definition"]
+    return held, rows[0], row["definition"]
 
 
 async def _decide(conn: Connection, held: ItemChange, state: ChangeState, actor: str) -> None:

@@ -25,10 +25,12 @@ from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir,
 from toolscript.surfaces.cli.gateway_serve import serve_commands
 from toolscript.surfaces.cli.gateway_tables import show_findings
 from toolscript.surfaces.cli.ingest import IngestCommands, add_ingest
+from toolscript.surfaces.cli.library import LibraryCommands, library_commands
 from toolscript.surfaces.cli.migrate import MigrateCommands, add_migrate
 from toolscript.surfaces.cli.output import json_text, progress, say, show
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
+from toolscript.surfaces.cli.sources import source_commands
 from toolscript.surfaces.cli.sync import SyncCommands, add_sync
 from toolscript.surfaces.cli.tenants import TenantCommands, tenant_commands
 from toolscript.surfaces.cli.tools import ToolCommands, tool_commands
@@ -46,6 +48,7 @@ class ServiceCommands(
     DocumentEvalCommands,
     EvalCommands,
     IngestCommands,
+    LibraryCommands,
     MigrateCommands,
     SkillCommands,
     SyncCommands,
@@ -81,6 +84,8 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     add_ingest(app, service)
     _write_commands(app, service)
     _read_commands(app, service)
+    app.add_typer(source_commands(service), name="sources")
+    app.add_typer(library_commands(service), name="library")
     app.add_typer(change_commands(service), name="changes")
     app.add_typer(skill_commands(service), name="skills")
     app.add_typer(tool_commands(service), name="tools")

@@ -11,7 +11,7 @@ from toolscript.model.ingest import IngestOutcome, IngestResult
 from toolscript.model.ingest_order import IngestOrder
 from toolscript.model.progress import OnProgress, silent
 from toolscript.surfaces.cli.gateway_options import AsJson
-from toolscript.surfaces.cli.ingest_text import closing_text, json_line, say_skipped, told
+from toolscript.surfaces.cli.ingest_text import closing_text, json_line, say_kept, say_skipped, told
 from toolscript.surfaces.cli.output import progress, say, show
 
 if TYPE_CHECKING:
@@ -46,7 +46,14 @@ Paths = Annotated[
 Watch = Annotated[
     bool, typer.Option("--watch", help="Stay, and follow files that are added, changed and removed.")
 ]
-Prune = Annotated[bool, typer.Option("--prune", help="Remove sources in these folders whose files are gone.")]
+Prune = Annotated[
+    bool,
+    typer.Option(
+        "--prune",
+        help="Remove sources in these folders whose files are gone; none of a folder that is empty, for its disk "
+        "may be away.",
+    ),
+]
 Type = Annotated[
     str | None,
     typer.Option("--type", metavar="T", help="What they are: book, paper, note ... Default: as they say."),
@@ -109,7 +116,7 @@ def add_ingest(app: typer.Typer, service: Callable[[], IngestCommands]) -> None:
         drop_previous: DropPrevious = False,
         as_json: AsJson = False,
     ) -> None:
-        """Take files into the library; the unchanged cost nothing. Exit code 2: some were skipped.
+        """Take files into the library; the unchanged cost nothing. Exit code 2: some were skipped, or not pruned.
 
         Stopped or killed at any time, the same command goes on where it ended. A file that cannot be read keeps
         what the library has of it. --type, --topic and --author are remembered with each file: whoever leaves them
@@ -148,7 +155,8 @@ def _ingest(service: IngestCommands, order: IngestOrder, *, as_json: bool) -> No
     show(report.as_json(), closing_text(report, dry=order.dry), as_json=as_json)
     if report.was_stopped:
         say("stopped: the same command goes on where it ended")
-    if report.outcomes[IngestOutcome.SKIPPED] or report.was_stopped:
+    say_kept(report)
+    if report.outcomes[IngestOutcome.SKIPPED] or report.was_stopped or report.kept:
         raise typer.Exit(SOME_SKIPPED)
 
 

@@ -1,5 +1,6 @@
 """What `toolscript ingest` says of files, and at its end."""
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from toolscript.model.ingest import IngestOutcome, IngestResult
@@ -32,6 +33,13 @@ def say_skipped(report: "IngestReport") -> None:
     unsaid = report.outcomes[IngestOutcome.SKIPPED] - len(report.skipped[:MOST_SAID])
     if unsaid:
         say(f"and {unsaid:,} more; --json names them all")
+
+
+def say_kept(report: "IngestReport") -> None:
+    for folder, count in report.kept.items():
+        say(f"{printable(folder)} is empty, maybe because its disk is away: nothing of it was removed")
+        remove = f"toolscript library remove {printable(quote(folder))}"
+        say(f"hint: `{remove}` removes the {_many(count, 'file')} that the library has of it")
 
 
 def closing_text(report: "IngestReport", *, dry: bool = False) -> str:

@@ -10,7 +10,9 @@ from toolscript.model.queries import Strategy
 from toolscript.surfaces.cli import tools_options as option
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import json_text, say
+from toolscript.surfaces.cli.sources import CatalogCommands
 from toolscript.surfaces.cli.tools_absence import absence_text
+from toolscript.surfaces.cli.tools_catalog import add_catalog
 from toolscript.surfaces.cli.tools_text import (
     degraded_lines,
     doubt_lines,
@@ -30,7 +32,7 @@ NOTHING_FOUND = 1
 NOTHING_SEARCHED = 2
 
 
-class ToolCommands(Protocol):
+class ToolCommands(CatalogCommands, Protocol):
     """What is asked has the names of the API; an answer comes with the JSON it was."""
 
     def find_tools(
@@ -45,9 +47,14 @@ Service = Callable[[], ToolCommands]
 
 
 def tool_commands(service: Service) -> typer.Typer:
-    group = typer.Typer(help="Search the tools of a running service.", no_args_is_help=True, rich_markup_mode=None)
+    group = typer.Typer(
+        help="Tools of the service: search them in one that runs; list, show and remove them in its database.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
     _search(group, service)
     _skills(group, service)
+    add_catalog(group, service)
     return group
 
 

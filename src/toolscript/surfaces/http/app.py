@@ -6,6 +6,7 @@ from fastapi.telemetry import TelemetryConfig
 from toolscript import __version__
 from toolscript.ports import ItemChanges
 from toolscript.search.tools import ToolSearch
+from toolscript.surfaces.http.catalog_contents import catalog_routes
 from toolscript.surfaces.http.changes import change_routes
 from toolscript.surfaces.http.documents import (
     LARGER_REQUESTS,
@@ -61,6 +62,7 @@ def create_app(
         app.include_router(routes(skills), dependencies=guard)
     app.include_router(change_routes(changes), dependencies=guard)
     app.include_router(sync_routes(sync), dependencies=guard)
+    app.include_router(catalog_routes(sync), dependencies=guard)
     app.include_router(search_health_routes(documents))
     app.include_router(document_routes(documents))
     app.include_router(knowledge_routes(knowledge))

@@ -1,0 +1,96 @@
+"""library: which files it has, and how they are taken out again. It is written by whoever ingests alone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from toolscript.model.ingest import IngestResult, KnownSource, LibraryPlace
+from toolscript.model.library import Source
+from toolscript.model.progress import OnProgress, Progress
+from toolscript.ports import LibraryWriter
+from toolscript.service.library import open_both
+from toolscript.service.library_shelves import open_library_parts
+from toolscript.settings import load_settings
+from toolscript.sync.cancelling import go_on_unless_cancelled
+from toolscript.sync.source_removal import Remove, removing
+
+PAGE = 256
+
+
+def list_library(*, folder: str, after: str, limit: int) -> Sequence[Source]:
+    """In order of path; of a folder as the library knows it, or all."""
+
+    async def run() -> Sequence[Source]:
+        async with _open_writer() as writer:
+            name = (await _place(writer, folder)).name if folder else ""
+            found = await writer.known_under(name, after, limit)
+            return [one.source for one in found]
+
+    return asyncio.run(run())
+
+
+def find_in_library(paths: Sequence[str]) -> Sequence[LibraryPlace]:
+    async def run() -> Sequence[LibraryPlace]:
+        async with _open_writer() as writer:
+            return [await _place(writer, path) for path in paths]
+
+    return asyncio.run(run())
+
+
+def remove_from_library(names: Sequence[str], on_progress: OnProgress) -> Sequence[IngestResult]:
+    """What became of each source. Interrupted, the same command goes on with the rest."""
+
+    async def run() -> Sequence[IngestResult]:
+        settings = load_settings()
+        async with open_library_parts(settings) as parts:
+            remove = removing(await parts.shelves(), settings.lease_seconds, lambda _: True)
+            return await _remove(parts.writer, remove, names, on_progress)
+
+    return asyncio.run(run())
+
+
+async def _remove(
+    writer: LibraryWriter, remove: Remove, names: Sequence[str], on_progress: OnProgress
+) -> list[IngestResult]:
+    results: list[IngestResult] = []
+    for name in names:
+        after = ""
+        while page := await _there(writer, name, after):
+            for one in page:
+                results.append(await remove(one))
+                on_progress(Progress("files", len(results)))
+                go_on_unless_cancelled()
+            after = page[-1].source.path
+    return results
+
+
+async def _there(writer: LibraryWriter, name: str, after: str) -> Sequence[KnownSource]:
+    """The next page of what is there: the source itself, and those in it."""
+    itself = [] if after else list((await writer.known([name])).values())
+    return itself or await writer.known_under(name, max(after, name), PAGE)
+
+
+async def _place(writer: LibraryWriter, path: str) -> LibraryPlace:
+    """By its name in the library, or where it lies on this machine, whether it is still there or not."""
+    names = dict.fromkeys((path.rstrip("/") or path, await asyncio.to_thread(_full_path, path)))
+    counts = [LibraryPlace(name, await _count(writer, name)) for name in names]
+    return next((place for place in counts if place.sources), counts[-1])
+
+
+async def _count(writer: LibraryWriter, name: str) -> int:
+    count, after = 0, ""
+    while page := await _there(writer, name, after):
+        count += len(page)
+        after = page[-1].source.path
+    return count
+
+
+def _full_path(path: str) -> str:
+    return Path(path).expanduser().resolve().as_posix()
+
+
+@asynccontextmanager
+async def _open_writer() -> AsyncIterator[LibraryWriter]:
+    async with open_both(load_settings()) as (_, writer):
+        yield writer
