@@ -8,6 +8,7 @@ from typing import cast
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.server_names import why_misleading
 from toolscript.model.text import readable
 
 MAX_NAME = 512
@@ -19,6 +20,8 @@ def item_from_json(data: object) -> Item:
     if not isinstance(data, Mapping):
         raise InvalidRequest("an item must be a JSON object")
     server = _text(data, "server", MAX_NAME, required=True)
+    if why := why_misleading(server):
+        raise InvalidRequest(f"server {why}", hint="give the server another name")
     kind = _kind(data)
     name = _text(data, "name", MAX_NAME, required=True)
     return Item(
