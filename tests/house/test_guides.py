@@ -45,6 +45,7 @@ SAID = {
             "1 items followed",
             "44 items, 44 points: 0 missing",
         ],
+        "When a source goes": ["44 added", "trial", "44 tools of source trial removed"],
     },
     "many-tools": {
         "Take over what you have": ["filesystem", "memory"],

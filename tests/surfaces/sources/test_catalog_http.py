@@ -92,9 +92,7 @@ async def test_what_a_person_said_of_a_tool_holds_again_when_it_comes_back(servi
     await service.synced(body)
     (only,) = (await service.items("returning")).values()
     skills = f"{TOOLS}/{only.id}/skills"
-    await service.ask(
-        "POST", "/api/v1/skills", 201, {"id": "returning_things", "name": "Returning", "reviewer": "ann"}
-    )
+    await service.ask("POST", "/api/v1/skills", 201, {"id": "returning_things", "name": "Returning"})
     said = {"skill_ids": ["returning_things"], "reviewer": "ann"}
     await service.ask("PUT", skills, json=said)
     await removed(service, "returning")
