@@ -56,6 +56,7 @@ def test_the_doubles_are_exactly_these() -> None:
         "MemoryAssignments",
         "MemoryCallers",
         "MemoryCatalog",
+        "MemoryCatalogContents",
         "MemoryDirtySet",
         "MemoryDocuments",
         "MemoryIndexes",

@@ -3,7 +3,7 @@
 import pytest
 
 from toolscript.errors import InvalidRequest
-from toolscript.model.item_json import item_from_json
+from toolscript.model.item_json import catalog_item_from_json
 
 pytestmark = pytest.mark.requirement("SK-010")
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.requirement("SK-010")
 )
 def test_a_name_that_misleads_is_refused_with_the_reason(name: str, why: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        item_from_json({"server": name, "name": "tool"})
+        catalog_item_from_json({"server": name, "name": "tool"})
     assert why in refused.value.message
     assert refused.value.hint
 
@@ -40,8 +40,8 @@ def test_a_name_that_misleads_is_refused_with_the_reason(name: str, why: str) ->
     ],
 )
 def test_a_name_in_any_one_script_is_taken(name: str) -> None:
-    assert item_from_json({"server": name, "name": "tool"}).server == name
+    assert catalog_item_from_json({"server": name, "name": "tool"}).server == name
 
 
 def test_a_tools_own_name_may_have_what_a_servers_may_not() -> None:
-    assert item_from_json({"server": "a", "name": "b__c"}).name == "b__c"
+    assert catalog_item_from_json({"server": "a", "name": "b__c"}).name == "b__c"

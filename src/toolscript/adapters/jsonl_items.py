@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.item_json import item_from_json
+from toolscript.model.item_json import catalog_item_from_json
 from toolscript.model.items import Item, RefusedItem
 
 MAX_LINE = 1024 * 1024
@@ -38,7 +38,7 @@ def read_items(path: Path) -> Iterator[Item | RefusedItem]:
 
 def _parse(number: int, line: bytes) -> Item | RefusedItem:
     try:
-        return item_from_json(json.loads(line))
+        return catalog_item_from_json(json.loads(line))
     except InvalidRequest as error:
         return RefusedItem(f"line {number}", error.message)
     except (ValueError, RecursionError) as error:

@@ -111,3 +111,11 @@ async def test_pruning_with_nothing_is_refused_with_the_request_that_removes_a_s
 async def test_only_writers_remove(path: str, service: Service) -> None:
     answer = await service.client.delete(path, headers={"Host": "elsewhere.example"})
     assert answer.status_code == 403
+
+
+async def test_a_server_whose_name_passes_for_anothers_is_refused(service: Service) -> None:
+    look_alike = {"server": "g\u0456thub", "name": "create_issue"}
+    ambiguous = {"server": "a__b", "name": "c"}
+    job = await service.synced(catalog("names", described("a"), look_alike, ambiguous))
+    assert [one["where"] for one in job["report"]["refused"]] == ["item 2", "item 3"]
+    assert (await service.items("names")).keys() == {"a"}

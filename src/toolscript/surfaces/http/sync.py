@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from toolscript.errors import InvalidRequest
-from toolscript.model.item_json import item_from_json
+from toolscript.model.item_json import catalog_item_from_json
 from toolscript.model.items import LARGEST_ID, Item, RefusedItem
 from toolscript.model.jobs import JobState, SyncJob
 from toolscript.model.text import readable
@@ -162,7 +162,7 @@ def _read(body: bytes) -> ItemsRequest | ServersRequest:
 
 def _entry(number: int, data: object) -> Item | RefusedItem:
     try:
-        item = item_from_json(data)
+        item = catalog_item_from_json(data)
     except InvalidRequest as error:
         return RefusedItem(f"item {number}", error.message)
     # Worked out here, on a thread.
