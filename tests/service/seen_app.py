@@ -19,6 +19,7 @@ from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.callers import callers_of
 from toolscript.surfaces.http.document_parts import DocumentRoutes
 from toolscript.surfaces.http.health import Health, PartHealth
+from toolscript.surfaces.http.write_guard import AdminAccess
 from toolscript.sync.documents import DocumentDesk
 from toolscript.testing import HashEmbedder, MemoryDocuments
 from toolscript.testing.callers import MemoryCallers
@@ -30,13 +31,19 @@ TOKEN = "token-of-ann"
 FEW = "token-of-few"
 CALLERS = {TOKEN: Caller(Tenant("ann")), FEW: Caller(Tenant("few"), Plan("few", requests_per_minute=1))}
 ADMIN = "admins-own-token"
+HERE = AdminAccess(development=True)
 
 
 def settings_of(values: Mapping[str, object]) -> Settings:
     return Settings.model_validate(dict(values))
 
 
-def watched_app(seeing: Seeing, embedder: Embedder | None = None, index: DocumentIndex | None = None) -> FastAPI:
+def watched_app(
+    seeing: Seeing,
+    embedder: Embedder | None = None,
+    index: DocumentIndex | None = None,
+    admin: AdminAccess = HERE,
+) -> FastAPI:
     """Wired as the service is."""
     embeds = seeing.embedder(embedder or HashEmbedder())
     documents = seeing.index(index or MemoryDocuments(DocumentCard(embeds.model)))
@@ -65,7 +72,7 @@ def watched_app(seeing: Seeing, embedder: Embedder | None = None, index: Documen
         ),
         telemetry=seeing.telemetry,
     )
-    seeing.install(app, ADMIN)
+    seeing.install(app, admin)
     return app
 
 

@@ -11,6 +11,7 @@ from tests.service.seen_app import ADMIN, FEW, client_of, put_two, settings_of, 
 from toolscript.errors import EmbedderUnavailable
 from toolscript.model.models import Matrix, ModelCard, Vector
 from toolscript.service.seeing import open_seeing
+from toolscript.surfaces.http.write_guard import AdminAccess
 from toolscript.testing import HashEmbedder
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
@@ -122,23 +123,26 @@ async def test_paths_ids_and_tenants_add_no_series() -> None:
     assert {dict(labels)["route"] for _, labels in after - before} == {"/metrics"}
 
 
+@pytest.mark.requirement("TR-004")
 @pytest.mark.parametrize(
-    ("address", "host", "token", "status"),
+    ("admin", "address", "token", "status"),
     [
-        ("127.0.0.1", "127.0.0.1", "", 200),
-        ("::1", "localhost", "", 200),
-        ("10.0.0.7", "tools.example", "", 401),
-        ("10.0.0.7", "tools.example", "wrong", 401),
-        ("10.0.0.7", "tools.example", ADMIN, 200),
-        ("127.0.0.1", "evil.example", "", 401),
+        (AdminAccess(ADMIN), "10.0.0.7", "", 401),
+        (AdminAccess(ADMIN), "10.0.0.7", "wrong", 401),
+        (AdminAccess(ADMIN), "10.0.0.7", ADMIN, 200),
+        (AdminAccess(ADMIN), "127.0.0.1", "", 401),
+        (AdminAccess(ADMIN, development=True), "127.0.0.1", "", 401),
+        (AdminAccess(), "127.0.0.1", "", 403),
+        (AdminAccess(development=True), "127.0.0.1", "", 200),
+        (AdminAccess(development=True), "10.0.0.7", "", 403),
     ],
 )
-async def test_this_machine_and_whoever_shows_the_token_may_read(
-    address: str, host: str, token: str, status: int
+async def test_whoever_shows_the_token_may_read_and_this_machine_in_development(
+    admin: AdminAccess, address: str, token: str, status: int
 ) -> None:
     async with (
         open_seeing(settings_of(FIGURES), None) as seeing,  # type: ignore[arg-type]
-        client_of(watched_app(seeing), address, host) as client,
+        client_of(watched_app(seeing, admin=admin), address) as client,
     ):
         answer = await client.get("/metrics", headers={"authorization": f"Bearer {token}" if token else ""})
     assert answer.status_code == status
@@ -146,12 +150,9 @@ async def test_this_machine_and_whoever_shows_the_token_may_read(
         assert "toolscript_" not in answer.text
 
 
-async def test_behind_a_proxy_the_token_is_needed() -> None:
+async def test_behind_a_proxy_the_token_is_needed_in_development_too() -> None:
     async with watched(FIGURES) as client:
-        handed_on = {"x-forwarded-for": "10.0.0.7"}
-        assert (await client.get("/metrics", headers=handed_on)).status_code == 401
-        shown_token = {**handed_on, "authorization": f"Bearer {ADMIN}"}
-        assert (await client.get("/metrics", headers=shown_token)).status_code == 200
+        assert (await client.get("/metrics", headers={"x-forwarded-for": "127.0.0.1"})).status_code == 403
 
 
 async def test_where_figures_are_off_there_are_none() -> None:

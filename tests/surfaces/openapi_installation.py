@@ -48,6 +48,7 @@ def furnished_service(engines: Settings, database: str, model: str) -> Iterator[
         more = {
             "TOOLSCRIPT_SYNC_CONFIG": servers,
             "TOOLSCRIPT_HOLD_CHANGES": "true",
+            "TOOLSCRIPT_ENVIRONMENT": "development",
             "TOOLSCRIPT_JWT_KEYS": str(issuer.write(Path(folder) / "keys.json")),
             "TOOLSCRIPT_JWT_ISSUER": issuer.name,
         }

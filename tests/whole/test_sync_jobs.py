@@ -26,7 +26,8 @@ def test_a_service_that_is_stopped_says_that_its_syncs_are_interrupted_and_ends_
     # Named by the file, so that its process can be found.
     hanging = mcp_server("faulty", "hangs_at_start", str(file))
     config = write_config(tmp_path / "servers.json", {"hanging": hanging})
-    with serving({**mine, "TOOLSCRIPT_SYNC_CONFIG": config}) as url:
+    here = {**mine, "TOOLSCRIPT_SYNC_CONFIG": config, "TOOLSCRIPT_ENVIRONMENT": "development"}
+    with serving(here) as url:
         accepted = httpx.post(f"{url}/api/v1/sync", json={}, trust_env=False, verify=False).json()
         pid = until(lambda: server_pid(file), "the process of the server")
         assert _job(url, accepted)["state"] == "running"

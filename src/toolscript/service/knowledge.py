@@ -12,12 +12,10 @@ from toolscript.ports import Embedder, Index
 from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.library import open_reader
-from toolscript.service.mcp import known_hosts
 from toolscript.service.seeing import Seeing
 from toolscript.service.tenancy import Tenancy
 from toolscript.settings import Settings
 from toolscript.surfaces.http.visitors import VisitorOf, visitors_of
-from toolscript.surfaces.loopback import is_loopback_host
 from toolscript.sync.library_indexes import LibraryIndexes, require_live
 
 
@@ -29,8 +27,6 @@ def visitors(settings: Settings, tenancy: Tenancy, seeing: Seeing) -> VisitorOf:
         public_requests_per_minute=settings.public_requests_per_minute,
         default_plan=tenancy.default_plan,
         debug_bypass=tenancy.debug_bypass,
-        # Elsewhere than on this machine, whoever reaches it needs no page of others to do so.
-        hosts=known_hosts(settings) if is_loopback_host(settings.host) else None,
     )
 
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from toolscript import __version__
 from toolscript.errors import SetupError
 from toolscript.settings import Settings
+from toolscript.settings.access import listed
 from toolscript.surfaces.http.protected_resource import MCP_PATH, ProtectedResource
 from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.mcp.loaded_later import LoadedLater
@@ -61,7 +62,7 @@ def known_hosts(settings: Settings) -> list[str]:
     """Names by which others may ask: whatever else leads here was made to, by a page that rebinds its own name."""
     bound = [] if settings.host in EVERY_ADDRESS else [settings.host]
     public = [_host(settings.public_url)] if settings.public_url else []
-    return [f"[{host}]" if ":" in host else host for host in (*bound, *public)]
+    return [f"[{host}]" if ":" in host else host for host in (*bound, *public, *listed(settings.allowed_hosts))]
 
 
 def _host(url: str) -> str:

@@ -26,6 +26,7 @@ from toolscript.ports import Callers, DocumentIndex, Embedder, QueryLog, Request
 from toolscript.settings import Settings
 from toolscript.settings.shared_figures import share_figures_in
 from toolscript.surfaces.http.metrics import METRICS_PATH, MeasuredRequests, metrics_routes
+from toolscript.surfaces.http.write_guard import AdminAccess
 from toolscript.surfaces.logs import no_trace
 from toolscript.sync.query_log import QueuedQueryLog, noted
 
@@ -68,10 +69,10 @@ class Seeing:
         """What requests to others carry, so that their spans are of the same trace."""
         return no_trace if self.traces is None else trace_headers
 
-    def install(self, app: FastAPI, admin_token: str) -> None:
+    def install(self, app: FastAPI, admin: AdminAccess) -> None:
         """After all other middleware, so that it is around it."""
         if self.figures is not None:
-            app.include_router(metrics_routes(self.figures.page, admin_token))
+            app.include_router(metrics_routes(self.figures.page, admin))
             app.add_middleware(MeasuredRequests, observe=self.figures.request)
 
     def embedder(self, embedder: Embedder) -> Embedder:

@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,13 +18,14 @@ from toolscript.model.models import IndexCard
 from toolscript.model.tenancy import Scope
 from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
+from toolscript.service.access import admin_access, answered_hosts, believed_headers, full_path, sockets_of
 from toolscript.service.documents import cursor_secret, open_routes
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
 from toolscript.service.knowledge import open_knowledge, public_scopes, visitors
 from toolscript.service.mcp import open_mcp
 from toolscript.service.parts import Stores, open_embedder, open_stores
-from toolscript.service.processes import bound, in_processes
+from toolscript.service.processes import in_processes
 from toolscript.service.seeing import figures_folder, ids_for_logs, open_seeing
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
@@ -40,19 +41,22 @@ from toolscript.sync.job_runner import JobRunner
 logger = logging.getLogger(__name__)
 
 
-def serve(*, host: str | None, port: int | None) -> None:
+def serve(*, host: str | None, port: int | None, socket_file: str | None = None) -> None:
     settings = load_settings()
     configure_logs(settings.log_level, settings.log_format, ids_for_logs(settings))
     # Also for those who ask by which name it may be called.
-    listening = {"host": host or settings.host, "port": settings.port if port is None else port}
+    listening = {
+        "host": host or settings.host,
+        "port": settings.port if port is None else port,
+        "socket": full_path(socket_file or settings.socket),
+    }
     settings = settings.model_copy(update=listening)
-    with figures_folder(settings) as figures:
+    with figures_folder(settings) as figures, sockets_of(settings) as shared:
         common = Common(figures, cursor_secret(settings))
         if settings.processes == 1:
-            run(_answer(settings, common))
+            run(_answer(settings, common, shared))
             return
-        with bound(settings.host, settings.port) as shared:
-            in_processes(settings.processes, lambda: run(_answer(settings, common, shared)))
+        in_processes(settings.processes, lambda: run(_answer(settings, common, shared)))
 
 
 @dataclass(frozen=True)
@@ -63,15 +67,17 @@ class Common:
     cursor_secret: bytes
 
 
-async def _answer(settings: Settings, common: Common, shared: socket.socket | None = None) -> None:
+async def _answer(settings: Settings, common: Common, shared: Sequence[socket.socket]) -> None:
     async with open_app(settings, common) as app:
-        config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
+        config = uvicorn.Config(
+            app, host=settings.host, port=settings.port, log_config=None, **believed_headers(settings)
+        )
         # It raises the signal that stopped it once more when it has stopped, which would end this process
         # before its syncs are interrupted and the servers they started are ended.
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda *_: None)
         collect_seldom()
-        await uvicorn.Server(config).serve(sockets=None if shared is None else [shared])
+        await uvicorn.Server(config).serve(sockets=list(shared))
 
 
 @asynccontextmanager
@@ -105,14 +111,16 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
                 Remembered(HealthChecks(stores, embedder, opened.items, knowledge).check).check,
-                admin_token=settings.admin_token.get_secret_value(),
+                admin=admin_access(settings),
+                hosts=answered_hosts(settings),
+                docs=settings.docs,
                 documents=documents,
                 knowledge=KnowledgeRoutes(knowledge, visitor),
                 catalog_readers=None if Scope.TOOLS_READ in public_scopes(settings) else visitor,
                 telemetry=seeing.telemetry,
             )
             app.router.routes.extend(mcp_routes)
-            seeing.install(app, settings.admin_token.get_secret_value())
+            seeing.install(app, admin_access(settings))
             yield app
 
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from toolscript.errors import SetupError
+from toolscript.settings.access import AccessSettings
 from toolscript.settings.client import ClientSettings
 from toolscript.settings.documents import DocumentSettings
 from toolscript.settings.gateway import GatewaySettings
@@ -40,7 +41,7 @@ def _header_safe(token: SecretStr) -> SecretStr:
     return token
 
 
-class Settings(DocumentSettings, KnowledgeSettings):
+class Settings(DocumentSettings, KnowledgeSettings, AccessSettings):
     """What an installation decides. docs/settings.md is generated from this class."""
 
     model_config = SettingsConfigDict(env_prefix="TOOLSCRIPT_", frozen=True, extra="ignore")
@@ -113,8 +114,8 @@ class Settings(DocumentSettings, KnowledgeSettings):
     )
     admin_token: Annotated[SecretStr, AfterValidator(_header_safe)] = Field(
         default=SecretStr(""),
-        description="What writes over HTTP must carry as a bearer token; empty: only this machine may write. "
-        "Behind a proxy, set it.",
+        description="What writes over HTTP, and reads that are for administrators, must carry as a bearer token; "
+        "empty: nobody may do either but over TOOLSCRIPT_SOCKET, and in development from this machine.",
     )
     hold_changes: bool = Field(default=False, description="Changed definitions wait for a person's approval.")
     sync_config: str = Field(

@@ -10,8 +10,13 @@ _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>.+)")
 
 def is_loopback_host(host: str) -> bool:
     """Of a Host header, with a port or without."""
+    return host_name(host) in NAMES
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port and brackets; empty where it is none."""
     found = _HOST.fullmatch(host)
-    return found is not None and (found["six"] or found["name"]).lower() in NAMES
+    return "" if found is None else (found["six"] or found["name"]).lower()
 
 
 def is_loopback_origin(origin: str) -> bool:

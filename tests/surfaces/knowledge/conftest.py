@@ -36,11 +36,13 @@ def app_of(
 ) -> FastAPI:
     callers = MemoryCallers({"narrow": NARROW, "reader": READER})
     budget = MemoryRequestBudget(lambda: 30.0)
-    visitor = visitors_of(callers, budget, public_scopes=public, public_requests_per_minute=a_minute, hosts=hosts)
+    visitor = visitors_of(callers, budget, public_scopes=public, public_requests_per_minute=a_minute)
     nothing = cast("Any", None)
     routes = KnowledgeRoutes(shelf.search if shelf else None, visitor)
     readers = None if Scope.TOOLS_READ in public else visitor
-    return create_app(nothing, nothing, nothing, nothing, nothing, knowledge=routes, catalog_readers=readers)
+    return create_app(
+        *(nothing, nothing, nothing, nothing, nothing), knowledge=routes, catalog_readers=readers, hosts=hosts
+    )
 
 
 @pytest.fixture

@@ -163,11 +163,11 @@ async def test_a_service_of_this_machine_is_not_asked_by_another_name(memory_she
             assert "TOOLSCRIPT_PUBLIC_URL" in (await api.ask("GET", "/sources", 403, host=host)).text
 
 
-async def test_a_catalog_that_is_not_public_is_for_tokens_with_the_scope_and_for_this_machine(
+async def test_a_catalog_that_is_not_public_is_for_tokens_with_the_scope(
     memory_shelf: Shelf,
 ) -> None:
     app = app_of(memory_shelf, public=frozenset({Scope.KNOWLEDGE_READ}))
     async with client_of(app, "") as api:
-        for path in ("/api/v1/search/tools?query=a", "/api/v1/skills", "/api/v1/changes"):
+        for path in ("/api/v1/search/tools?query=a", "/api/v1/skills"):
             await api.ask("GET", path, 401)
             await api.ask("GET", path, 403, authorization="Bearer narrow")

@@ -39,6 +39,7 @@ async def managed(installed: Installation) -> AsyncIterator[Managed]:
             **installed.environment,
             "TOOLSCRIPT_POSTGRES_URL": database.geturl().replace(f":{database.port}/", f":{to_postgres.port}/"),
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(to_qdrant.port),
+            "TOOLSCRIPT_ENVIRONMENT": "development",
         }
         stores = await stack.enter_async_context(open_stores(settings))
         app = await stack.enter_async_context(open_app(Installation(behind).settings))

@@ -68,7 +68,8 @@ class Service:
 
 @asynccontextmanager
 async def serving(installation: Installation, **more: str) -> AsyncIterator[Service]:
-    environment = {**installation.environment, **more}
+    # Without a token, who asks from this machine may write in development alone.
+    environment = {**installation.environment, "TOOLSCRIPT_ENVIRONMENT": "development", **more}
     settings = Installation(environment).settings
     async with open_stores(settings) as stores, open_app(settings) as app:
         transport = httpx2.ASGITransport(app)

@@ -62,7 +62,7 @@ class ServiceCommands(
     def work(self) -> None: ...
     def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
     def doctor(self, *, repair: bool, on_progress: OnProgress) -> "Examination": ...
-    def serve(self, *, host: str | None, port: int | None) -> None: ...
+    def serve(self, *, host: str | None, port: int | None, socket_file: str | None) -> None: ...
 
 
 def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], GatewayCommands]) -> typer.Typer:
@@ -162,9 +162,17 @@ def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> 
     def serve(
         host: Annotated[str | None, typer.Option(help="Address to listen on (default: TOOLSCRIPT_HOST).")] = None,
         port: Annotated[int | None, typer.Option(help="Port to listen on (default: TOOLSCRIPT_PORT).")] = None,
+        socket: Annotated[
+            str | None,
+            typer.Option(
+                metavar="PATH",
+                help="Unix socket to listen on as well; whoever can open it is an administrator "
+                "(default: TOOLSCRIPT_SOCKET).",
+            ),
+        ] = None,
     ) -> None:
         """Answer searches over HTTP."""
-        service().serve(host=host, port=port)
+        service().serve(host=host, port=port, socket_file=socket)
 
 
 def _doctor(

@@ -54,7 +54,10 @@ def change_routes(changes: ItemChanges) -> APIRouter:
 
 def _read(router: APIRouter, changes: ItemChanges) -> None:
     @router.get(
-        "", response_model=ChangePage, responses=documented(422, 503), summary="List changes, the latest first"
+        "",
+        response_model=ChangePage,
+        responses=documented(401, 403, 422, 503),
+        summary="List changes, the latest first",
     )
     async def list_changes(
         state: Annotated[ChangeState | None, Query(description="Only those in this state.")] = None,
@@ -68,7 +71,7 @@ def _read(router: APIRouter, changes: ItemChanges) -> None:
     @router.get(
         "/{change_id}",
         response_model=ChangeCompared,
-        responses=documented(404, 422, 503),
+        responses=documented(401, 403, 404, 422, 503),
         summary="One change with what was and what is said to be",
     )
     async def get_change(change_id: NumberInPath) -> Json:

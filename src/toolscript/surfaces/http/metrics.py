@@ -6,8 +6,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolscript.errors import Forbidden, Unauthorized
-from toolscript.surfaces.http.write_guard import TOKEN_HINT, is_admin_or_here
+from toolscript.surfaces.http.write_guard import AdminAccess
 
 METRICS_PATH = "/metrics"
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
@@ -16,16 +15,16 @@ TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 ObserveRequest = Callable[[str, str, int, float], None]
 
 
-def metrics_routes(page: Callable[[], bytes], admin_token: str) -> APIRouter:
+def metrics_routes(page: Callable[[], bytes], admin: AdminAccess) -> APIRouter:
     """Figures tell how much an installation is used: for whoever runs it."""
     router = APIRouter()
 
     # Not async: making the page takes a while, on a thread that no search waits for.
     @router.get(METRICS_PATH, include_in_schema=False)
     def metrics(request: Request) -> Response:
-        if not is_admin_or_here(request, admin_token):
-            kind = Unauthorized if admin_token else Forbidden
-            raise kind("figures are for this machine, and for whoever shows the token", hint=TOKEN_HINT)
+        refused = admin.refusal(request)
+        if refused is not None:
+            raise refused
         return Response(page(), headers={"content-type": TEXT_FORMAT})
 
     return router

@@ -34,7 +34,9 @@ def suggestion_routes(skills: SkillManagement) -> APIRouter:
 
 
 def _read(router: APIRouter, skills: SkillManagement) -> None:
-    @router.get("", response_model=SuggestionPage, responses=documented(422, 503), summary="List suggestions")
+    @router.get(
+        "", response_model=SuggestionPage, responses=documented(401, 403, 422, 503), summary="List suggestions"
+    )
     async def list_suggestions(
         status: Annotated[StatusAsked, Query(description="Only those in this state.")] = "pending",
         after: AfterNumber = 0,
@@ -48,7 +50,7 @@ def _read(router: APIRouter, skills: SkillManagement) -> None:
     @router.get(
         "/{suggestion_id}",
         response_model=SuggestionEvidence,
-        responses=documented(404, 422, 503),
+        responses=documented(401, 403, 404, 422, 503),
         summary="One suggestion with the evidence: who asks for it, and which skills are nearest",
     )
     async def get_suggestion(

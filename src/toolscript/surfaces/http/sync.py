@@ -113,12 +113,17 @@ def sync_routes(sync: SyncRequests) -> APIRouter:
         return {"job_id": job.id, "status_url": url}
 
     @router.get(
-        "/{job_id}", response_model=JobShown, responses=documented(404, 422, 503), summary="How far a sync is"
+        "/{job_id}",
+        response_model=JobShown,
+        responses=documented(401, 403, 404, 422, 503),
+        summary="How far a sync is",
     )
     async def get_job(job_id: NumberInPath) -> Json:
         return _shown(await sync.find(job_id))
 
-    @router.get("", response_model=JobPage, responses=documented(422, 503), summary="Syncs, the latest first")
+    @router.get(
+        "", response_model=JobPage, responses=documented(401, 403, 422, 503), summary="Syncs, the latest first"
+    )
     async def list_jobs(
         before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="`next` of the page before.")] = None,
         limit: Limit = USUAL,

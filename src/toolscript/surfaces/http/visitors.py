@@ -4,18 +4,15 @@ A token that is wrong is refused here as well. Whoever shows one wants more than
 that it does not get it.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address, ip_network
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from toolscript.errors import Forbidden
 from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Scope, Stranger, Visitor
 from toolscript.ports import Callers, RequestBudget
 from toolscript.surfaces.http.callers import Entrance
-from toolscript.surfaces.loopback import is_loopback_host
 
 PUBLIC = "public"
 # What one customer of a network has: within it, addresses can be had for nothing.
@@ -33,18 +30,12 @@ def visitors_of(
     public_requests_per_minute: int = 0,
     default_plan: Plan = UNLIMITED,
     debug_bypass: bool = False,
-    hosts: Collection[str] | None = None,
 ) -> VisitorOf:
-    """Where the public may do nothing, everybody has to show a token. 0 requests a minute: as many as one likes.
-
-    `hosts` are the names it may be asked by, None means any: a web page can have its own name lead here.
-    """
+    """Where the public may do nothing, everybody has to show a token. No requests a minute: no limit."""
     entrance = Entrance(callers, budget, default_plan, debug_bypass)
     public_plan = Plan(PUBLIC, requests_per_minute=public_requests_per_minute or None)
 
     async def visitor_of(request: Request, response: Response) -> Visitor:
-        if hosts is not None:
-            _require_known(request, hosts)
         if not public_scopes or entrance.is_told(request.headers):
             caller = await entrance.admit(request, response)
             return Visitor(public_scopes | _granted(caller), caller)
@@ -52,16 +43,6 @@ def visitors_of(
         return Visitor(public_scopes)
 
     return visitor_of
-
-
-def _require_known(request: Request, hosts: Collection[str]) -> None:
-    named = request.headers.getlist("host")
-    if len(named) != 1 or not (is_loopback_host(named[0]) or urlsplit(f"//{named[0]}").hostname in hosts):
-        raise Forbidden(
-            "this service is not known by the name it was asked by",
-            hint="TOOLSCRIPT_PUBLIC_URL says by which address clients know the service",
-            details={"header": "Host"},
-        )
 
 
 def address_of(request: Request) -> str:

@@ -1,7 +1,8 @@
-"""Who may write: whoever shows the token; where none is set, this machine and nobody else."""
+"""Who is an administrator. Where a request comes from is no credential: it may have come through a proxy."""
 
 import hmac
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from fastapi import Request, Response
 from starlette.datastructures import Headers
@@ -13,38 +14,74 @@ from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.loopback import is_loopback_address, is_loopback_host, is_loopback_origin
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-TOKEN_HINT = "set TOOLSCRIPT_ADMIN_TOKEN, and send it as Authorization: Bearer <token>"  # noqa: S105 - no secret
+WAYS = (
+    "set TOOLSCRIPT_ADMIN_TOKEN, and send it as Authorization: Bearer <token>; or ask over the socket of "
+    "`toolscript serve --socket PATH`; to try things out on this machine, set TOOLSCRIPT_ENVIRONMENT=development"
+)
 # A request that carries one of these was handed on: who sent it is somewhere else.
 HANDED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
+Check = Callable[[Request], Awaitable[None]]
 
-def writers_only(token: str) -> Callable[[Request], Awaitable[None]]:
-    """A dependency for whole routers: what only reads passes."""
 
-    async def require_writer(request: Request) -> None:
-        if request.method in READING:
-            return
-        refused = _without_token(request) if not token else _with_token(request.headers, token)
+@dataclass(frozen=True)
+class AdminAccess:
+    """The ways to be one: the token; the Unix socket, whose file admits nobody else; this machine in development.
+
+    `development` counts only where no token is set. `socket` is the path of the file, empty: there is none.
+    """
+
+    token: str = field(default="", repr=False)
+    development: bool = False
+    socket: str = ""
+
+    def admits(self, request: Request) -> bool:
+        return self.refusal(request) is None
+
+    def refusal(self, request: Request) -> ToolscriptError | None:
+        if self._came_over_the_socket(request):
+            return _handed_on(request)
+        if self.token:
+            return _with_token(request.headers, self.token)
+        if not self.development:
+            return Forbidden("no admin token is set here, so nobody may do this over the network", hint=WAYS)
+        return _in_development(request)
+
+    def _came_over_the_socket(self, request: Request) -> bool:
+        """Told by the address it came to. That a client has none proves nothing: one that has left has none."""
+        return bool(self.socket) and tuple(request.scope.get("server") or ()) == (self.socket, None)
+
+
+def admins_only(admin: AdminAccess) -> Check:
+    """A dependency for whole routers."""
+
+    async def require_admin(request: Request) -> None:
+        refused = admin.refusal(request)
         if refused is not None:
             raise refused
+
+    return require_admin
+
+
+def writers_only(admin: AdminAccess) -> Check:
+    """The same, but what only reads passes."""
+    require_admin = admins_only(admin)
+
+    async def require_writer(request: Request) -> None:
+        if request.method not in READING:
+            await require_admin(request)
 
     return require_writer
 
 
-def readers_only(visitor_of: VisitorOf, token: str) -> Callable[[Request, Response], Awaitable[None]]:
-    """For a catalog that is not public: whoever shows the token, this machine, and tokens that have the scope."""
+def readers_only(visitor_of: VisitorOf, admin: AdminAccess) -> Callable[[Request, Response], Awaitable[None]]:
+    """For a catalog that is not public: administrators, and tokens that have the scope."""
 
     async def require_reader(request: Request, response: Response) -> None:
-        if not is_admin_or_here(request, token):
+        if not admin.admits(request):
             require_scope(await visitor_of(request, response), Scope.TOOLS_READ)
 
     return require_reader
-
-
-def is_admin_or_here(request: Request, token: str) -> bool:
-    """Whether the token is shown, or this machine asks by itself."""
-    shown = bool(token) and _with_token(request.headers, token) is None
-    return shown or _without_token(request) is None
 
 
 def _with_token(headers: Headers, token: str) -> ToolscriptError | None:
@@ -52,22 +89,29 @@ def _with_token(headers: Headers, token: str) -> ToolscriptError | None:
     same = hmac.compare_digest(shown.strip().encode(), token.encode())
     if kind.lower() == "bearer" and same:
         return None
-    return Unauthorized("writing wants the token", hint="send Authorization: Bearer <TOOLSCRIPT_ADMIN_TOKEN>")
+    return Unauthorized(
+        "this wants the admin token",
+        hint="send Authorization: Bearer <TOOLSCRIPT_ADMIN_TOKEN>, or ask over the socket of `serve --socket`",
+    )
 
 
-def _without_token(request: Request) -> ToolscriptError | None:
+def _in_development(request: Request) -> ToolscriptError | None:
     """A web page can be made to call this machine from within; the names it calls by and from give it away."""
     hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
     if request.client is None or not is_loopback_address(request.client.host):
-        return Forbidden("without a token only this machine may write", hint=TOKEN_HINT)
-    if any(name in request.headers for name in HANDED_ON):
-        return Forbidden("without a token nothing may be written through a proxy", hint=TOKEN_HINT)
+        return Forbidden("without an admin token only this machine may do this", hint=WAYS)
     if len(hosts) != 1 or not is_loopback_host(hosts[0]):
-        details = {"header": "Host"}
         return Forbidden(
-            "without a token writes are for 127.0.0.1 and localhost", hint=TOKEN_HINT, details=details
+            "without an admin token this is for 127.0.0.1 and localhost",
+            hint=WAYS,
+            details={"header": "Host"},
         )
     if not all(is_loopback_origin(origin) for origin in origins):
-        details = {"header": "Origin"}
-        return Forbidden("web pages of other machines may not write", hint=TOKEN_HINT, details=details)
+        return Forbidden("web pages of other machines may not do this", hint=WAYS, details={"header": "Origin"})
+    return _handed_on(request)
+
+
+def _handed_on(request: Request) -> ToolscriptError | None:
+    if any(name in request.headers for name in HANDED_ON):
+        return Forbidden("through a proxy this needs the admin token", hint=WAYS)
     return None

@@ -1,0 +1,130 @@
+"""One operation of an API as a part of a page: what it takes, a command to try it, and what it answers."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+Json = dict[str, Any]
+
+DEEPEST = 8
+SAMPLES: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "null": None}
+
+
+def operation_html(api: Json, method: str, path: str, operation: Json) -> str:
+    body = _content(operation.get("requestBody", {}))
+    sample = None if body is None else sample_of(api, body)
+    shown = [
+        f"<p>{escape(operation['description'])}</p>" if operation.get("description") else "",
+        _parameters(api, operation.get("parameters", [])),
+        "" if body is None else f"<h3>Body</h3>{_schema(api, body)}",
+        f"<h3>Try it</h3><pre>{escape(command_of(method, path, sample, operation))}</pre>",
+        "<h3>Answers</h3>",
+        *(_answer(api, status, answer) for status, answer in operation.get("responses", {}).items()),
+    ]
+    return (
+        f'<details><summary><span class="method {escape(method)}">{escape(method.upper())}</span>'
+        f'<code>{escape(path)}</code><span class="what">{escape(operation.get("summary", ""))}</span></summary>'
+        f"<div>{''.join(shown)}</div></details>\n"
+    )
+
+
+def command_of(method: str, path: str, sample: object, operation: Json) -> str:
+    """`$URL` and `$TOKEN` are the reader's to set."""
+    required = [one for one in operation.get("parameters", []) if one.get("required") and one["in"] == "query"]
+    query = "&".join(f"{one['name']}=text" for one in required)
+    words = ["curl", *([] if method == "get" else ["-X", method.upper()])]
+    words.append(f'"$URL{path}{"?" + query if query else ""}"')
+    if {"401", "403"} & operation.get("responses", {}).keys():
+        words += ["-H", '"Authorization: Bearer $TOKEN"']
+    if sample is not None:
+        words += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(json.dumps(sample))]
+    return " ".join(words)
+
+
+def sample_of(api: Json, schema: Json, depth: int = 0) -> Any:
+    """A value of this shape, with what has to be there."""
+    schema = _resolved(api, schema)
+    for name in ("example", "default", "const"):
+        if name in schema:
+            return schema[name]
+    if schema.get("examples") or schema.get("enum"):
+        return (schema.get("examples") or schema["enum"])[0]
+    for name in ("anyOf", "oneOf", "allOf"):
+        if schema.get(name):
+            return sample_of(api, schema[name][0], depth + 1)
+    return _plain_sample(api, schema, depth)
+
+
+def _plain_sample(api: Json, schema: Json, depth: int) -> Any:
+    kind = schema.get("type")
+    if kind == "array":
+        return [sample_of(api, schema.get("items", {}), depth + 1)] if depth < DEEPEST else []
+    if kind == "object" or "properties" in schema:
+        fields, required = schema.get("properties", {}), schema.get("required", [])
+        return {name: sample_of(api, fields[name], depth + 1) for name in required if name in fields}
+    return SAMPLES.get(str(kind), {})
+
+
+def _parameters(api: Json, parameters: list[Json]) -> str:
+    if not parameters:
+        return ""
+    rows = "".join(
+        f"<tr><td><code>{escape(one['name'])}</code></td>"
+        f"<td>{escape(one['in'])}{', required' if one.get('required') else ''}</td>"
+        f"<td>{escape(_kind(api, one.get('schema', {})))}</td><td>{escape(one.get('description', ''))}</td></tr>"
+        for one in parameters
+    )
+    return f"<h3>Parameters</h3><table><tr><th>Name</th><th>In</th><th>Kind</th><th></th></tr>{rows}</table>"
+
+
+def _answer(api: Json, status: str, answer: Json) -> str:
+    said = f"<code>{escape(status)}</code> {escape(answer.get('description', ''))}"
+    schema = _content(answer)
+    if schema is None:
+        return f"<p>{said}</p>"
+    return f"<details><summary>{said}</summary><div>{_schema(api, schema)}</div></details>"
+
+
+def _schema(api: Json, schema: Json) -> str:
+    return f"<pre>{escape(json.dumps(_unfolded(api, schema), indent=2, ensure_ascii=False))}</pre>"
+
+
+def _unfolded(api: Json, value: Any, within: tuple[str, ...] = ()) -> Any:
+    """With what it refers to in its place, but for what refers to itself."""
+    if isinstance(value, list):
+        return [_unfolded(api, one, within) for one in value]
+    if not isinstance(value, dict):
+        return value
+    name = str(value.get("$ref", ""))
+    if name and name not in within and len(within) < DEEPEST:
+        return _unfolded(api, _resolved(api, value), (*within, name))
+    return {key: _unfolded(api, one, within) for key, one in value.items()}
+
+
+def _resolved(api: Json, schema: Json) -> Json:
+    name = str(schema.get("$ref", ""))
+    if not name:
+        return schema
+    found: Json = api.get("components", {}).get("schemas", {}).get(name.rpartition("/")[2], {})
+    return found
+
+
+def _kind(api: Json, schema: Json) -> str:
+    schema = _resolved(api, schema)
+    if "anyOf" in schema:
+        return " or ".join(_kind(api, one) for one in schema["anyOf"])
+    kind = " | ".join(map(str, schema["enum"])) if "enum" in schema else str(schema.get("type", "any"))
+    limits = [
+        f"{word} {schema[name]}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in schema
+    ]
+    given = [f"default {schema['default']}"] if schema.get("default") not in (None, "") else []
+    return ", ".join([" ".join([kind, *limits]), *given])
+
+
+def _content(part: Json) -> Json | None:
+    """Of a body or an answer in JSON, or in whatever else it can be."""
+    content: Json = part.get("content", {})
+    kinds: list[Json] = [content.get("application/json", {}), *content.values()]
+    return next((kind["schema"] for kind in kinds if "schema" in kind), None)
