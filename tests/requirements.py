@@ -140,7 +140,6 @@ ALL = (
     Requirement(
         "TR-004",
         "Loopback is no identity: every write and every private read needs a credential",
-        deferred="without a token, loopback may write",
     ),
     # The gateway beyond its source document
     Requirement(

@@ -8,14 +8,19 @@ from toolscript.model.results import SkillAnswer, ToolAnswer
 from toolscript.settings import load_client_settings
 
 
-def find_tools(asked: Mapping[str, object], *, url: str | None, seconds: float) -> tuple[ToolAnswer, Any]:
+def find_tools(
+    asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
+) -> tuple[ToolAnswer, Any]:
     """The answer, and the JSON it came as."""
-    return _client(url, seconds).search(asked)
+    return _client(url, token, seconds).search(asked)
 
 
-def find_skills(asked: Mapping[str, object], *, url: str | None, seconds: float) -> tuple[SkillAnswer, Any]:
-    return _client(url, seconds).skills(asked)
+def find_skills(
+    asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
+) -> tuple[SkillAnswer, Any]:
+    return _client(url, token, seconds).skills(asked)
 
 
-def _client(url: str | None, seconds: float) -> ServiceClient:
-    return ServiceClient(load_client_settings({"service_url": url}).address, seconds=seconds)
+def _client(url: str | None, token: str | None, seconds: float) -> ServiceClient:
+    settings = load_client_settings({"service_url": url, "token": token})
+    return ServiceClient(settings.address, token=settings.token, seconds=seconds)

@@ -15,8 +15,8 @@ class ClientSettings:
         default="",
         metadata={
             "accepts": "text",
-            "description": "Address of a running service; empty: where `serve` listens on this machine, "
-            "by `TOOLSCRIPT_HOST` and `TOOLSCRIPT_PORT`.",
+            "description": "Address of a running service, `unix:/path/of.sock` for a socket; empty: where "
+            "`serve` listens on this machine, by `TOOLSCRIPT_SOCKET`, or `TOOLSCRIPT_HOST` and `TOOLSCRIPT_PORT`.",
         },
     )
     token: str = field(
@@ -24,7 +24,7 @@ class ClientSettings:
         repr=False,
         metadata={
             "accepts": "secret text",
-            "description": "What a service is shown by commands that ask for documents: a token of their tenant.",
+            "description": "What a service is shown by commands that ask it: a token of a tenant, or its admin's.",
         },
     )
 
@@ -48,6 +48,8 @@ def load_client_settings(overrides: Mapping[str, str | None] | None = None) -> C
 
 
 def _where_serve_listens() -> str:
+    if socket := os.environ.get("TOOLSCRIPT_SOCKET", "").strip():
+        return f"unix:{socket}"
     host, port = os.environ.get("TOOLSCRIPT_HOST", "").strip(), os.environ.get("TOOLSCRIPT_PORT", "").strip()
     if port and not (port.isascii() and port.isdigit() and len(port) < 6):
         raise SetupError("TOOLSCRIPT_PORT cannot be used: expected whole number from 0 to 65535")

@@ -2,8 +2,10 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +32,7 @@ REFUSALS: Mapping[int, type[ToolscriptError]] = {
 }
 REQUEST_ID_HEADER = "x-request-id"
 JSON = "application/json"
+UNIX = "unix:"
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,23 @@ class Refusal:
     details: Mapping[str, object] = field(default_factory=dict)
 
 
+class _SocketConnection(http.client.HTTPConnection):
+    """To a Unix socket; its path stands for the host."""
+
+    def __init__(self, path: str, *, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
 def address_of(url: str, peer: Peer) -> Address:
+    if url.startswith(UNIX) and url != UNIX:
+        path = str(Path(url.removeprefix(UNIX)).expanduser())
+        return Address("unix", path, None, "", path)
     try:
         split = urlsplit(url)
         host, port = split.hostname, split.port
@@ -96,8 +115,7 @@ def exchange(
     if token:
         headers["Authorization"] = f"Bearer {token}"
     sent = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-    kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
-    connection = kind(to.host, to.port, timeout=seconds)
+    connection = _connection(to, seconds)
     try:
         connection.request(method, to.path + path, sent, headers)
         response = connection.getresponse()
@@ -107,6 +125,13 @@ def exchange(
         raise Unavailable(f"the {peer.name} at {to.place} does not answer: {error}", hint=peer.hint) from error
     finally:
         connection.close()
+
+
+def _connection(to: Address, seconds: float) -> http.client.HTTPConnection:
+    if to.scheme == "unix":
+        return _SocketConnection(to.host, timeout=seconds)
+    kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
+    return kind(to.host, to.port, timeout=seconds)
 
 
 def refusal_in(answer: Answer) -> Refusal:

@@ -24,8 +24,9 @@ DEGRADED_HEADER = "x-toolscript-degraded"
 class ServiceClient:
     """What is asked has the API's names. Answers come read, and as the JSON they were read from."""
 
-    def __init__(self, url: str, *, seconds: float = 30.0) -> None:
+    def __init__(self, url: str, *, token: str = "", seconds: float = 30.0) -> None:
         self._address = address_of(url, SERVICE)
+        self._token = token
         self._seconds = seconds
 
     def search(self, asked: Mapping[str, object]) -> tuple[ToolAnswer, Any]:
@@ -36,7 +37,7 @@ class ServiceClient:
         return self._read(answer, lambda data, degraded: SkillAnswer(skills_from_json(data), degraded))
 
     def _ask(self, method: str, path: str, body: object = None) -> Answer:
-        return granted(SERVICE, self._address, method, path, body, seconds=self._seconds)
+        return granted(SERVICE, self._address, method, path, body, token=self._token, seconds=self._seconds)
 
     def _read(self, answer: Answer, read: Callable[[Any, tuple[str, ...]], T]) -> tuple[T, Any]:
         degraded = tuple(part for part in answer.headers.get(DEGRADED_HEADER, "").split(",") if part)

@@ -36,10 +36,10 @@ class ToolCommands(CatalogCommands, Protocol):
     """What is asked has the names of the API; an answer comes with the JSON it was."""
 
     def find_tools(
-        self, asked: Mapping[str, object], *, url: str | None, seconds: float
+        self, asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
     ) -> "tuple[ToolAnswer, Any]": ...
     def find_skills(
-        self, asked: Mapping[str, object], *, url: str | None, seconds: float
+        self, asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
     ) -> "tuple[SkillAnswer, Any]": ...
 
 
@@ -74,6 +74,7 @@ def _search(group: typer.Typer, service: Service) -> None:
         explain: option.Explain = False,
         why_not: option.WhyNot = None,
         url: option.Url = None,
+        token: option.Token = None,
         timeout: option.Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
@@ -92,7 +93,7 @@ def _search(group: typer.Typer, service: Service) -> None:
             explain=explain,
             why_not=why_not,
         )
-        answer, data = service().find_tools(asked, url=url, seconds=timeout)
+        answer, data = service().find_tools(asked, url=url, token=token, seconds=timeout)
         _print_json(data) if as_json else _show(answer, asked)
         if not answer.hits:
             raise typer.Exit(NOTHING_SEARCHED if answer.search_type_used == "none" else NOTHING_FOUND)
@@ -105,12 +106,13 @@ def _skills(group: typer.Typer, service: Service) -> None:
         limit: option.SkillsShown = None,
         threshold: option.LeastSkillScore = None,
         url: option.Url = None,
+        token: option.Token = None,
         timeout: option.Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
         """Run the skill stage alone: at most `limit` skills, by vector first. Exit code 1: none matches."""
         asked = _given(query=query, limit=limit, threshold=threshold)
-        answer, data = service().find_skills(asked, url=url, seconds=timeout)
+        answer, data = service().find_skills(asked, url=url, token=token, seconds=timeout)
         if as_json:
             _print_json(data)
         elif answer.skills:

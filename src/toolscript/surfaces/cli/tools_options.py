@@ -30,4 +30,7 @@ LeastSkillScore = Annotated[
     float | None, typer.Option(min=0, max=1, help="Least score of a skill matched by vector. [0.4]")
 ]
 Url = Annotated[str | None, typer.Option(help="Address of the service (TOOLSCRIPT_SERVICE_URL).")]
+Token = Annotated[
+    str | None, typer.Option(help="Token, where the catalog is not public; better in TOOLSCRIPT_TOKEN, unseen.")
+]
 Timeout = Annotated[float, typer.Option(min=0.1, max=600, help="Seconds to wait for the service.")]
