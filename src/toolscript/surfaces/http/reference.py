@@ -12,6 +12,7 @@ from toolscript.surfaces.http.security_headers import NOTHING_LOADED
 
 STYLE = Path(__file__).with_name("reference.css")
 DOCS_PATH, STYLE_PATH = "/docs", "/docs/reference.css"
+ERRORS = '{"error": {"code", "message", "details"}}'
 ONLY_OUR_STYLE = f"{NOTHING_LOADED}; style-src 'self'"
 
 
@@ -37,7 +38,7 @@ def reference_html(api: Json) -> str:
         for method, operation in operations.items():
             tag = (operation.get("tags") or ["other"])[0]
             groups.setdefault(tag, []).append(operation_html(api, method, path, operation))
-    links = "".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in groups)
+    links = " ".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in groups)
     parts = "".join(
         f'<h2 id="{escape(tag)}">{escape(tag)}</h2>\n{"".join(shown)}' for tag, shown in groups.items()
     )
@@ -48,5 +49,5 @@ def reference_html(api: Json) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="stylesheet" href="{STYLE_PATH}"></head>\n<body><h1>{title}</h1>'
         f"<p>{escape(info.get('summary', ''))} For programs: "
-        f'<a href="/openapi.json">/openapi.json</a>.</p>\n<nav>{links}</nav>\n{parts}</body></html>\n'
+        f'<a href="/openapi.json">/openapi.json</a>. Every error is {escape(ERRORS)}.</p>\n<nav>{links}</nav>\n{parts}</body></html>\n'
     )

@@ -80,8 +80,9 @@ def _parameters(api: Json, parameters: list[Json]) -> str:
 
 
 def _answer(api: Json, status: str, answer: Json) -> str:
+    """Errors all have one shape, and the page says it once."""
     said = f"<code>{escape(status)}</code> {escape(answer.get('description', ''))}"
-    schema = _content(answer)
+    schema = None if status.startswith(("4", "5")) else _content(answer)
     if schema is None:
         return f"<p>{said}</p>"
     return f"<details><summary>{said}</summary><div>{_schema(api, schema)}</div></details>"
