@@ -49,5 +49,6 @@ def reference_html(api: Json) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="stylesheet" href="{STYLE_PATH}"></head>\n<body><h1>{title}</h1>'
         f"<p>{escape(info.get('summary', ''))} For programs: "
-        f'<a href="/openapi.json">/openapi.json</a>. Every error is {escape(ERRORS)}.</p>\n<nav>{links}</nav>\n{parts}</body></html>\n'
+        f'<a href="/openapi.json">/openapi.json</a>. Every error is {escape(ERRORS)}.</p>\n'
+        f"<nav>{links}</nav>\n{parts}</body></html>\n"
     )
