@@ -69,7 +69,7 @@ def test_where_none_can_be_made_is_said_with_what_to_do(path: Path, name: str) -
 
 
 def test_it_is_known_by_its_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/of-somebody")
-    assert full_path("~/admin.sock") == "/home/of-somebody/admin.sock"
+    monkeypatch.setenv("HOME", "/people/ann")
+    assert full_path("~/admin.sock") == "/people/ann/admin.sock"
     assert full_path("admin.sock") == str(Path.cwd() / "admin.sock")
     assert full_path("") == ""

@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.app import ApiAccess
 from toolscript.surfaces.http.health import Health
 from toolscript.surfaces.http.reference import reference_html
 
@@ -17,12 +18,12 @@ pytestmark = pytest.mark.requirement("API-003")
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(1)>"
 
 
-def app_of(**options: Any) -> FastAPI:
+def app_of(access: ApiAccess | None = None) -> FastAPI:
     async def healthy() -> Health:
         return Health({})
 
     nothing = cast("Any", None)
-    return create_app(nothing, nothing, nothing, nothing, healthy, **options)
+    return create_app(nothing, nothing, nothing, nothing, healthy, access=access or ApiAccess())
 
 
 def client_of(app: FastAPI) -> httpx2.AsyncClient:
@@ -64,7 +65,7 @@ async def test_the_page_has_every_operation_and_loads_nothing_but_its_own_style(
 async def test_there_is_no_page_that_loads_scripts_of_others_and_none_at_all_where_it_is_turned_off() -> None:
     async with client_of(app_of()) as client:
         assert (await client.get("/redoc")).status_code == 404
-    async with client_of(app_of(docs=False)) as client:
+    async with client_of(app_of(ApiAccess(docs=False))) as client:
         for path in ("/docs", "/docs/reference.css", "/redoc", "/openapi.json"):
             assert (await client.get(path)).status_code == 404
         assert (await client.put("/livez")).headers["allow"] == "GET"
@@ -109,7 +110,7 @@ def test_what_an_api_says_of_itself_cannot_break_out_of_the_page() -> None:
 async def test_every_answer_tells_browsers_not_to_guess_frame_or_keep_it(
     method: str, path: str, status: int
 ) -> None:
-    async with client_of(app_of(hosts=())) as client:
+    async with client_of(app_of(ApiAccess(hosts=()))) as client:
         answers = [await client.request(method, path)]
         assert answers[0].status_code == status
         answers.append(await client.request(method, path, headers={"Host": "evil.example"}))

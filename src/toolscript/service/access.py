@@ -11,6 +11,7 @@ from toolscript.service.processes import bound
 from toolscript.service.socket_file import bound_file
 from toolscript.settings import Settings
 from toolscript.settings.access import listed
+from toolscript.surfaces.http.app import ApiAccess
 from toolscript.surfaces.http.write_guard import AdminAccess
 from toolscript.surfaces.loopback import is_loopback_host
 
@@ -19,6 +20,10 @@ def admin_access(settings: Settings) -> AdminAccess:
     return AdminAccess(
         settings.admin_token.get_secret_value(), settings.environment == "development", settings.socket
     )
+
+
+def api_access(settings: Settings) -> ApiAccess:
+    return ApiAccess(admin_access(settings), answered_hosts(settings), settings.docs)
 
 
 def answered_hosts(settings: Settings) -> list[str] | None:

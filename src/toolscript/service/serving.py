@@ -18,7 +18,7 @@ from toolscript.model.models import IndexCard
 from toolscript.model.tenancy import Scope
 from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
-from toolscript.service.access import admin_access, answered_hosts, believed_headers, full_path, sockets_of
+from toolscript.service.access import admin_access, api_access, believed_headers, full_path, sockets_of
 from toolscript.service.documents import cursor_secret, open_routes
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
@@ -111,9 +111,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
                 Remembered(HealthChecks(stores, embedder, opened.items, knowledge).check).check,
-                admin=admin_access(settings),
-                hosts=answered_hosts(settings),
-                docs=settings.docs,
+                access=api_access(settings),
                 documents=documents,
                 knowledge=KnowledgeRoutes(knowledge, visitor),
                 catalog_readers=None if Scope.TOOLS_READ in public_scopes(settings) else visitor,

@@ -11,6 +11,7 @@ from tests.search.knowledge.scenes import Shelf, open_shelf
 from tests.surfaces.documents.scenes import Client, client_of
 from toolscript.model.tenancy import Caller, Scope, Tenant
 from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.app import ApiAccess
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
 from toolscript.surfaces.http.visitors import visitors_of
 from toolscript.testing import MemoryIndexes
@@ -40,8 +41,9 @@ def app_of(
     nothing = cast("Any", None)
     routes = KnowledgeRoutes(shelf.search if shelf else None, visitor)
     readers = None if Scope.TOOLS_READ in public else visitor
+    access = ApiAccess(hosts=hosts)
     return create_app(
-        *(nothing, nothing, nothing, nothing, nothing), knowledge=routes, catalog_readers=readers, hosts=hosts
+        *(nothing, nothing, nothing, nothing, nothing), knowledge=routes, catalog_readers=readers, access=access
     )
 
 

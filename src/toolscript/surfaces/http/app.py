@@ -1,8 +1,10 @@
 """Assembles the HTTP API."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from fastapi import Depends, FastAPI
+from fastapi.params import Depends as DependsOn
 from fastapi.telemetry import TelemetryConfig
 
 from toolscript import __version__
@@ -33,7 +35,19 @@ from toolscript.surfaces.http.write_guard import AdminAccess, admins_only, reade
 from toolscript.surfaces.request_context import RequestContext
 from toolscript.sync.skill_management import SkillManagement
 
-NO_ADMIN = AdminAccess()
+Depended = list[DependsOn]
+
+
+@dataclass(frozen=True)
+class ApiAccess:
+    """`hosts`: the names it may be asked by, None: any. `docs`: whether the API describes itself."""
+
+    admin: AdminAccess = field(default_factory=AdminAccess)
+    hosts: Collection[str] | None = None
+    docs: bool = True
+
+
+NO_ADMIN = ApiAccess()
 
 
 def create_app(
@@ -43,9 +57,7 @@ def create_app(
     sync: SyncRequests,
     check_health: CheckHealth,
     *,
-    admin: AdminAccess = NO_ADMIN,
-    hosts: Collection[str] | None = None,
-    docs: bool = True,
+    access: ApiAccess = NO_ADMIN,
     documents: DocumentRoutes | None = None,
     knowledge: KnowledgeRoutes | None = None,
     catalog_readers: VisitorOf | None = None,
@@ -54,39 +66,53 @@ def create_app(
     """Routes that write, and those that tell who decided what, are for administrators; those of documents know
     their callers by themselves.
 
-    `catalog_readers`: who they are, where the catalog is not for everybody. `hosts`: the names it may be asked by,
-    None: any.
+    `catalog_readers`: who they are, where the catalog is not for everybody.
     """
     app = DescribedApi(
         title="Toolscript",
         version=__version__,
         summary="Finds the right tool for a request in plain words.",
         redirect_slashes=False,
-        openapi_url="/openapi.json" if docs else None,
+        openapi_url="/openapi.json" if access.docs else None,
         docs_url=None,
         redoc_url=None,
         telemetry=telemetry,
     )
-    reading = [Depends(readers_only(catalog_readers, admin))] if catalog_readers else []
+    reading = [Depends(readers_only(catalog_readers, access.admin))] if catalog_readers else []
     app.include_router(tool_search_routes(search), dependencies=reading)
     app.include_router(health_routes(check_health))
-    admins, writers = [Depends(admins_only(admin))], [Depends(writers_only(admin)), *reading]
-    # In this order: `suggestions` and `audit` would be taken for ids of skills.
-    app.include_router(suggestion_routes(skills), dependencies=admins)
-    app.include_router(audit_routes(skills), dependencies=admins)
-    app.include_router(skill_routes(skills), dependencies=writers)
-    app.include_router(item_skill_routes(skills), dependencies=writers)
-    app.include_router(change_routes(changes), dependencies=admins)
-    app.include_router(sync_routes(sync), dependencies=admins)
-    app.include_router(catalog_routes(sync), dependencies=writers)
+    _include_managing(app, (skills, changes, sync), access.admin, reading)
     app.include_router(search_health_routes(documents))
     app.include_router(document_routes(documents))
     app.include_router(knowledge_routes(knowledge))
-    if docs:
+    if access.docs:
         app.include_router(reference_routes(app.openapi))
     install_error_handlers(app)
+    _surround(app, access.hosts)
+    return app
+
+
+def _include_managing(
+    app: FastAPI, managed: tuple[SkillManagement, ItemChanges, SyncRequests], admin: AdminAccess, reading: Depended
+) -> None:
+    skills, changes, sync = managed
+    admins, writers = [Depends(admins_only(admin))], [Depends(writers_only(admin)), *reading]
+    # In this order: `suggestions` and `audit` would be taken for ids of skills.
+    for routes, who in (
+        (suggestion_routes(skills), admins),
+        (audit_routes(skills), admins),
+        (skill_routes(skills), writers),
+        (item_skill_routes(skills), writers),
+        (change_routes(changes), admins),
+        (sync_routes(sync), admins),
+        (catalog_routes(sync), writers),
+    ):
+        app.include_router(routes, dependencies=who)
+
+
+def _surround(app: FastAPI, hosts: Collection[str] | None) -> None:
+    """With what holds for every request; the last is the outermost."""
     if hosts is not None:
         app.add_middleware(KnownHosts, hosts=hosts)
     app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MOST_SYNC_BYTES, **LARGER_REQUESTS})
     app.add_middleware(SecurityHeaders)
-    return app
