@@ -122,7 +122,9 @@ def _in_postgres(pool: Pool) -> Record:
     async def let_pass(seconds: float) -> None:
         async with pool.connection() as conn:
             await conn.execute(
-                "UPDATE mcp.dirty_items SET free_at = free_at - make_interval(secs => %s)", (seconds,)
+                "UPDATE mcp.dirty_items SET free_at = free_at - make_interval(secs => %(passed)s),"
+                " marked_at = marked_at - make_interval(secs => %(passed)s)",
+                {"passed": seconds},
             )
 
     return Record(

@@ -207,3 +207,17 @@ async def test_what_is_to_be_looked_at_again_stays_dirty_and_is_free_after_a_whi
     again = await record.dirty.claim(FIRST, 10, 60)
     assert again.versions == {one: claim.versions[one]}
     assert again.taken_over == frozenset()
+
+
+async def test_how_long_the_oldest_has_waited_is_known(record: Record) -> None:
+    await record.catalog.store("file", tools(1))
+    await record.let_pass(100)
+    await record.catalog.store("file", tools(2))
+    assert 100 <= (await pending(record)).oldest_seconds < 160
+    # What is marked again still waits for what it was marked for first.
+    await record.dirty.mark(FIRST, list((await claim(record)).versions))
+    assert (await pending(record)).oldest_seconds >= 100
+
+
+async def test_where_nothing_waits_nothing_is_old(record: Record) -> None:
+    assert (await pending(record)).oldest_seconds == 0.0

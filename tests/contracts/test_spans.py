@@ -49,7 +49,7 @@ def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
         provider.shutdown()
         return
     memory = MemorySpans()
-    spans = memory if request.param == "memory" else MeasuredSpans(memory, Figures())
+    spans = memory if request.param == "memory" else MeasuredSpans(memory, Figures(), "documents")
     yield Watched(spans, lambda: _remembered(memory))
 
 

@@ -48,7 +48,9 @@ def watched_app(
     embeds = seeing.embedder(embedder or HashEmbedder())
     documents = seeing.index(index or MemoryDocuments(DocumentCard(embeds.model)))
     rerankers = {Rerank.CROSS_ENCODER: WordReranker()}
-    search = DocumentSearch(embeds, documents, spans=seeing.spans, cursor_secret=b"secret", rerankers=rerankers)
+    search = DocumentSearch(
+        embeds, documents, spans=seeing.spans_of("documents"), cursor_secret=b"secret", rerankers=rerankers
+    )
 
     async def check() -> Health:
         return Health({"index": PartHealth(ok=True, needed=True)})

@@ -31,13 +31,14 @@ async def test_a_search_is_counted_with_its_stages_its_embedding_and_its_engine(
         await put_two(client)
         await client.post("/search", json={"query": "where are the keys", "fusion": "rrf"})
         shown_now = await page(client)
-    labels = {"search_type": "hybrid", "fusion": "rrf", "outcome": "answered"}
+    labels = {"search_type": "hybrid", "fusion": "rrf", "outcome": "ok", "product": "documents"}
     assert value(shown_now, "toolscript_searches_total", **labels) == 1
     assert value(shown_now, "toolscript_searches_total") == 1
-    for stage in ("execute", "embed", "statistics", "retrieve", "fuse", "enrich"):
+    assert value(shown_now, "toolscript_search_seconds_count", product="documents") == 1
+    for stage in ("embed", "statistics", "retrieve", "fuse", "enrich"):
         assert value(shown_now, "toolscript_search_stage_seconds_count", stage=stage) == 1, stage
     assert value(shown_now, "toolscript_embedding_seconds_count", kind="query") == 1
-    assert value(shown_now, "toolscript_engine_seconds_count", operation="search", outcome="answered") == 1
+    assert value(shown_now, "toolscript_engine_seconds_count", operation="search", outcome="ok") == 1
     assert value(shown_now, "toolscript_engine_seconds_count", operation="put") == 1
     assert value(shown_now, "toolscript_documents_put_total", outcome="created") == 2
     assert value(shown_now, "toolscript_passages_indexed_total") == 2
@@ -55,8 +56,10 @@ async def test_what_is_refused_is_counted_as_refused() -> None:
         shown_now = await page(client)
     assert value(shown_now, "toolscript_tokens_refused_total") == 1
     assert value(shown_now, "toolscript_rate_limited_total") == 2
+    assert value(shown_now, "toolscript_refusals_total", product="documents", reason="rate_limit") == 2
+    assert value(shown_now, "toolscript_refusals_total") == 2
     assert value(shown_now, "toolscript_searches_total", outcome="refused") == 1
-    assert value(shown_now, "toolscript_searches_total", outcome="failed") == 0
+    assert value(shown_now, "toolscript_searches_total", outcome="error") == 0
 
 
 class Away:
@@ -76,7 +79,7 @@ async def test_a_search_without_a_part_is_counted_as_degraded_by_that_part() -> 
         shown_now = await page(client)
     assert value(shown_now, "toolscript_searches_total", outcome="degraded") == 1
     assert value(shown_now, "toolscript_searches_degraded_total", part="embedding") == 1
-    assert value(shown_now, "toolscript_embedding_seconds_count", kind="query", outcome="failed") == 1
+    assert value(shown_now, "toolscript_embedding_seconds_count", kind="query", outcome="error") == 1
 
 
 async def test_requests_are_timed_by_the_template_of_their_route() -> None:

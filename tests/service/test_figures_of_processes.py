@@ -88,7 +88,7 @@ def test_every_process_shows_what_all_of_them_have_done() -> None:
         assert len({file.stem.rpartition("_")[2] for file in folder.glob("*.db")}) == 2
         pages = [asked(url, "GET", "/metrics")[0] for _ in range(20)]
         for page in pages:
-            assert value(page, "toolscript_searches_total", outcome="answered") == searches
-            assert value(page, "toolscript_search_stage_seconds_count", stage="execute") == searches
+            assert value(page, "toolscript_searches_total", outcome="empty") == searches
+            assert value(page, "toolscript_search_seconds_count", product="documents") == searches
         assert not any("pid" in dict(labels) for _, labels in shown(pages[0]))
     assert not folder.exists()

@@ -36,7 +36,7 @@ async def test_a_search_is_a_span_with_a_child_for_each_stage_in_the_callers_tra
     request, search = spans["POST /search"], spans["search.execute"]
     assert request.parent_id == PARENT
     assert search.parent_id == request.span_id
-    assert search.facts == {"search_type": "hybrid", "tenant": "ann"}
+    assert search.facts == {"product": "documents", "search_type": "hybrid", "tenant": "ann"}
     assert {name for name, one in spans.items() if one.parent_id == search.span_id} == STAGES
     assert request.facts["http.route"] == "/search"
     assert request.facts["http.response.status_code"] == 200

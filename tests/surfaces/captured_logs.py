@@ -16,7 +16,7 @@ def logged(
 ) -> Iterator[StringIO]:
     """Puts all loggers back as they were."""
     root = logging.getLogger()
-    names = ("toolscript", "uvicorn.access", "httpx", "httpx2", "alembic")
+    names = ("toolscript", "uvicorn.access", "httpx", "httpx2", "alembic", "mcp")
     before = root.handlers[:], root.level, [logging.getLogger(name).level for name in names]
     output = StringIO()
     try:

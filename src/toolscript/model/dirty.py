@@ -1,6 +1,6 @@
 """The dirty set: which items an index has yet to follow."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -22,10 +22,12 @@ FAILING_AFTER = 3
 
 @dataclass(frozen=True)
 class Pending:
-    """How many items are dirty, and how many of those have failed again and again."""
+    """How many items are dirty, how many of those have failed again and again, and how long the oldest waits."""
 
     total: int
     failing: int
+    # The clock goes on while two are compared.
+    oldest_seconds: float = field(default=0.0, compare=False)
 
 
 class GenerationState(StrEnum):

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from toolscript.model.queries import ToolQuery
+from toolscript.ports import Spans
 from toolscript.search.deadline import Deadline
 from toolscript.search.fallbacks import Attempt
+from toolscript.search.no_spans import NO_SPANS
 from toolscript.search.ranking import Request, read_request
 from toolscript.search.stages import Stages
 
@@ -21,14 +23,15 @@ class Asked:
     request: Request
     attempt: Attempt
     stages: Stages
+    spans: Spans = NO_SPANS
 
     @classmethod
-    def now(cls, query: ToolQuery, deadline_seconds: float) -> "Asked":
+    def now(cls, query: ToolQuery, deadline_seconds: float, spans: Spans = NO_SPANS) -> "Asked":
         stages = Stages()
         attempt = Attempt(Deadline(deadline_seconds))
         request = read_request(query.text)
         stages.end("ranking")
-        return cls(query, request, attempt, stages)
+        return cls(query, request, attempt, stages, spans)
 
 
 @contextmanager

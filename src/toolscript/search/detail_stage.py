@@ -23,10 +23,11 @@ class DetailStage:
         if not best:
             return []
         ids = [one.id for one in best]
-        read, loaded = await asyncio.gather(
-            self._memory.read_or_known(asked.attempt, {id_: revisions[id_] for id_ in ids}),
-            self._schemas(asked, ids if schemas else ()),
-        )
+        with asked.spans.span("search.enrich"):
+            read, loaded = await asyncio.gather(
+                self._memory.read_or_known(asked.attempt, {id_: revisions[id_] for id_ in ids}),
+                self._schemas(asked, ids if schemas else ()),
+            )
         # An item that was removed a moment ago has no fields any more.
         found = [one for one in best if one.id in read]
         return [_hit(one, read[one.id], loaded.get(one.id, Schemas())) for one in found]

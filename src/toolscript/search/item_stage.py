@@ -122,13 +122,18 @@ class ItemStage:
             )
             for at, part in enumerate(parts)
         ]
-        return await asked.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
+        with asked.spans.span("search.retrieve", limit=CANDIDATES_PER_ARM):
+            return await asked.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
 
     async def rank(self, asked: Asked, retrieved: Retrieved) -> Verdict:
         if not retrieved.anything:
             return Verdict()
-        if asked.query.search_type is not SearchType.HYBRID:
-            return Verdict(_by_one_arm(retrieved))
+        with asked.spans.span("search.rank"):
+            if asked.query.search_type is not SearchType.HYBRID:
+                return Verdict(_by_one_arm(retrieved))
+            return await self._ranked(asked, retrieved)
+
+    async def _ranked(self, asked: Asked, retrieved: Retrieved) -> Verdict:
         look = self._look(retrieved)
         asked.stages.end("ranking")
         revisions = retrieved.revisions

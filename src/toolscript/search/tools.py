@@ -10,13 +10,14 @@ from toolscript.model.index import Candidates
 from toolscript.model.models import Vector
 from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery
 from toolscript.model.results import MatchedSkill, SkillAnswer, Timings, ToolAnswer
-from toolscript.ports import Catalog, Embedder, Index
+from toolscript.ports import Catalog, Embedder, Index, Spans
 from toolscript.search.absences import Absences
 from toolscript.search.asked import Asked, begun
 from toolscript.search.detail_stage import DetailStage
 from toolscript.search.explaining import Outcome
 from toolscript.search.fallbacks import Part
 from toolscript.search.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
+from toolscript.search.no_spans import NO_SPANS
 from toolscript.search.point_memory import PointMemory
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.skill_matching import SkillMatching, SkillsOfItems
@@ -39,8 +40,10 @@ class ToolSearch:
         *,
         deadline_seconds: float = 10.0,
         recipe: Recipe = DEFAULT_RECIPE,
+        spans: Spans = NO_SPANS,
     ) -> None:
         self._embedder = embedder
+        self._spans = spans
         self._index = index
         memory = PointMemory(index)
         self._matching = SkillMatching(skills, index, memory)
@@ -50,7 +53,12 @@ class ToolSearch:
         self._deadline_seconds = deadline_seconds
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        asked = Asked.now(query, self._deadline_seconds)
+        facts = {"search_type": query.search_type.value, "strategy": query.strategy.value}
+        with self._spans.span("search.execute", product="tools", **facts):
+            return await self._searched(query)
+
+    async def _searched(self, query: ToolQuery) -> ToolAnswer:
+        asked = Asked.now(query, self._deadline_seconds, self._spans)
         with begun(self._skills_by_words(asked)) as worded:
             vectors = await self._embed(asked)
             asked.stages.end("embedding")
@@ -62,7 +70,9 @@ class ToolSearch:
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
         """The skill stage alone."""
-        asked = Asked.now(ToolQuery(query.text, search_type=SearchType.SEMANTIC), self._deadline_seconds)
+        asked = Asked.now(
+            ToolQuery(query.text, search_type=SearchType.SEMANTIC), self._deadline_seconds, self._spans
+        )
         with begun(self._skills_by_words(asked)) as worded:
             vectors = await self._embed(asked)
             matched = await self._match(asked, vectors, await worded, query.limit, query.threshold)
@@ -75,7 +85,8 @@ class ToolSearch:
             return None
         texts = request.texts if search_type is SearchType.HYBRID else (request.text,)
         work = _gathered(self._embedder, texts)
-        embedded = await asked.attempt.or_else(Part.EMBEDDING, work, None)
+        with asked.spans.span("search.embed"):
+            embedded = await asked.attempt.or_else(Part.EMBEDDING, work, None)
         if embedded is None or search_type is SearchType.SEMANTIC:
             return embedded
         return request.vectors(np.array(embedded))
@@ -115,13 +126,15 @@ class ToolSearch:
         if asked.query.skill_ids or asked.query.strategy is Strategy.DIRECT:
             return ()
         work = self._matching.by_words(asked.request, where_of(asked.query.kind))
-        return await asked.attempt.or_else(Part.SKILLS, work, ())
+        with asked.spans.span("search.skills", by="words"):
+            return await asked.attempt.or_else(Part.SKILLS, work, ())
 
     async def _match(
         self, asked: Asked, vectors: Vectors, worded: SkillsOfItems, limit: int, threshold: float
     ) -> tuple[MatchedSkill, ...]:
         work = self._matching.match(vectors[0] if vectors else None, worded, limit, threshold)
-        return await asked.attempt.or_else(Part.SKILLS, work, ())
+        with asked.spans.span("search.skills", by="vector"):
+            return await asked.attempt.or_else(Part.SKILLS, work, ())
 
     async def _answer(
         self, asked: Asked, vectors: Vectors, searched: Searched, verdict: Verdict, best: Sequence[Scored]

@@ -47,7 +47,7 @@ async def open_routes(
         search = DocumentSearch(
             embedder,
             index,
-            spans=seeing.spans,
+            spans=seeing.spans_of("documents"),
             cursor_secret=secret,
             rerankers=rerankers,
             deadline_seconds=settings.deadline_seconds,

@@ -12,11 +12,13 @@ from toolscript.ports import Embedder, Index
 from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.library import open_reader
-from toolscript.service.seeing import Seeing
+from toolscript.service.seeing import UNSEEN, Seeing
 from toolscript.service.tenancy import Tenancy
 from toolscript.settings import Settings
 from toolscript.surfaces.http.visitors import VisitorOf, visitors_of
 from toolscript.sync.library_indexes import LibraryIndexes, require_live
+
+PRODUCT = "knowledge"
 
 
 def visitors(settings: Settings, tenancy: Tenancy, seeing: Seeing) -> VisitorOf:
@@ -41,15 +43,23 @@ def public_scopes(settings: Settings) -> frozenset[Scope]:
 
 @asynccontextmanager
 async def open_knowledge(
-    settings: Settings, engine: qdrant.Qdrant, embedder: Embedder
+    settings: Settings, engine: qdrant.Qdrant, embedder: Embedder, seeing: Seeing = UNSEEN
 ) -> AsyncIterator[KnowledgeSearch | None]:
     """None where no library is named. One that is empty is asked again by every search until it is not."""
     if not settings.mongo_url.get_secret_value():
         yield None
         return
-    live = LiveIndexes(LibraryIndexes(*knowledge_indexes(engine, settings)), knowledge_card(embedder.model))
+    indexes = LibraryIndexes(*knowledge_indexes(engine, settings))
+    live = LiveIndexes(indexes, knowledge_card(embedder.model), seeing)
     async with open_reader(settings) as library:
-        yield KnowledgeSearch(embedder, live.open, library, deadline_seconds=settings.deadline_seconds)
+        yield KnowledgeSearch(
+            embedder,
+            live.open,
+            seeing.library(library),
+            deadline_seconds=settings.deadline_seconds,
+            spans=seeing.spans_of(PRODUCT),
+            log_queries=settings.log_queries,
+        )
 
 
 @dataclass
@@ -58,6 +68,7 @@ class LiveIndexes:
 
     indexes: LibraryIndexes
     card: IndexCard
+    seeing: Seeing
     opened: tuple[Index, Index] | None = None
 
     async def open(self) -> tuple[Index, Index]:
@@ -65,5 +76,8 @@ class LiveIndexes:
         if await self.indexes.live() is None:
             raise SetupError("the library is empty", hint="`toolscript ingest PATH...` fills it")
         await require_live(self.indexes, self.card)
-        self.opened = self.opened or await self.indexes.open(self.card)
+        if self.opened is None:
+            chunks, extractions = await self.indexes.open(self.card)
+            see = self.seeing.item_index
+            self.opened = see(chunks, PRODUCT), see(extractions, PRODUCT)
         return self.opened

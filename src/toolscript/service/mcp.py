@@ -1,11 +1,11 @@
 """`/mcp` of the service: what is wired to what. Its SDK is loaded while other requests are answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from toolscript import __version__
@@ -13,9 +13,10 @@ from toolscript.errors import SetupError
 from toolscript.settings import Settings
 from toolscript.settings.access import listed
 from toolscript.surfaces.http.protected_resource import MCP_PATH, ProtectedResource
+from toolscript.surfaces.http.templated_route import TemplatedRoute
 from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.mcp.loaded_later import LoadedLater
-from toolscript.surfaces.mcp_service.parts import ServiceParts
+from toolscript.surfaces.mcp_service.parts import ObserveMcp, ServiceParts
 from toolscript.surfaces.mcp_service.tools import ServiceTools
 from toolscript.surfaces.request_context import MOST_BYTES
 
@@ -25,17 +26,24 @@ QUIET_SECONDS = 5.0
 EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
 OWN = "own"
 
+# From the names of all tools to whoever is told of requests.
+Observed = Callable[[Iterable[str]], ObserveMcp | None]
+
+
+def unobserved(_: Iterable[str]) -> None:
+    """For an endpoint that nobody watches."""
+
 
 @asynccontextmanager
 async def open_mcp(
-    settings: Settings, parts: ServiceParts, visitor_of: VisitorOf
+    settings: Settings, parts: ServiceParts, visitor_of: VisitorOf, observed: Observed = unobserved
 ) -> AsyncIterator[tuple[BaseRoute, ...]]:
     """Its routes: `/mcp`, and what tells clients about tokens, where tokens are known."""
     tools = ServiceTools(parts)
     resource = (
         ProtectedResource(settings.public_url, settings.jwt_issuer, tools.scopes) if settings.jwt_keys else None
     )
-    hosts = known_hosts(settings)
+    hosts, observe = known_hosts(settings), observed(tools.names)
 
     @asynccontextmanager
     async def open_apps() -> AsyncIterator[Mapping[str, ASGIApp]]:
@@ -48,14 +56,14 @@ async def open_mcp(
             create_service_server(tools, __version__),
             security,
             MOST_BYTES,
-            lambda inner: Guard(inner, tools, visitor_of, security, resource),
+            lambda inner: Guard(inner, tools, visitor_of, security, resource, observe),
         )
         async with living:
             yield {OWN: app}
 
     later = LoadedLater(MODULES, open_apps, lambda: asyncio.sleep(QUIET_SECONDS))
     async with later.open():
-        yield (Route(MCP_PATH, later.app(OWN)), *(resource.routes() if resource else ()))
+        yield (TemplatedRoute(MCP_PATH, later.app(OWN)), *(resource.routes() if resource else ()))
 
 
 def known_hosts(settings: Settings) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from toolscript.adapters import postgres, qdrant
 from toolscript.errors import CatalogUnavailable
 from toolscript.model.models import ModelCard
-from toolscript.ports import Embedder
+from toolscript.ports import DirtySet, Embedder
 from toolscript.settings import Settings
 from toolscript.sync.generations import IndexPair
 
@@ -21,7 +21,7 @@ class Stores:
     """The engines, opened."""
 
     catalog: postgres.PostgresCatalog
-    dirty: postgres.PostgresDirtySet
+    dirty: DirtySet
     taxonomy: postgres.PostgresTaxonomy
     assignments: postgres.PostgresAssignments
     suggestions: postgres.PostgresSuggestions

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,18 +16,33 @@ from fastapi.telemetry import TelemetryConfig
 from toolscript.adapters import postgres
 from toolscript.adapters.telemetry.no_spans import NoSpans
 from toolscript.adapters.telemetry.trace_context import trace_headers, trace_ids
-from toolscript.errors import Rejected, SetupError, ToolscriptError, Unavailable
-from toolscript.model.document_queries import DocumentQuery
+from toolscript.model.document_queries import DocumentQuery, Fusion
 from toolscript.model.document_results import DocumentAnswer
 from toolscript.model.documents import PutResult
+from toolscript.model.queries import SearchType
 from toolscript.model.query_log import Noted
 from toolscript.model.tenancy import Caller
-from toolscript.ports import Callers, DocumentIndex, Embedder, QueryLog, RequestBudget, Spans
+from toolscript.ports import (
+    Callers,
+    DocumentIndex,
+    Embedder,
+    Index,
+    LibraryReader,
+    QueryLog,
+    RequestBudget,
+    Spans,
+)
+from toolscript.search.knowledge.search import KnowledgeSearch
+from toolscript.search.tools import ToolSearch
+from toolscript.service.parts import Stores
+from toolscript.service.store_watch import StoreWatch
 from toolscript.settings import Settings
 from toolscript.settings.shared_figures import share_figures_in
 from toolscript.surfaces.http.metrics import METRICS_PATH, MeasuredRequests, metrics_routes
+from toolscript.surfaces.http.tool_search import AsksCatalog
 from toolscript.surfaces.http.write_guard import AdminAccess
 from toolscript.surfaces.logs import no_trace
+from toolscript.surfaces.mcp_service.parts import AsksLibrary, ObserveMcp
 from toolscript.sync.query_log import QueuedQueryLog, noted
 
 if TYPE_CHECKING:
@@ -38,7 +53,6 @@ if TYPE_CHECKING:
 
 POSTGRES = "postgres"
 UNTRACED = frozenset({METRICS_PATH, "/livez", "/readyz", "/search/health"})
-OUR_FAULT = (Unavailable, Rejected, SetupError)
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,59 @@ class Seeing:
             app.include_router(metrics_routes(self.figures.page, admin))
             app.add_middleware(MeasuredRequests, observe=self.figures.request)
 
+    def spans_of(self, product: str) -> Spans:
+        """For one product, whose stages are timed apart."""
+        if self.figures is None:
+            return self.spans
+        from toolscript.adapters.telemetry.measured import MeasuredSpans
+
+        return MeasuredSpans(self.spans, self.figures, product)
+
+    def tool_search(self, search: ToolSearch) -> AsksCatalog:
+        if self.figures is None:
+            return search
+        from toolscript.adapters.telemetry.measured_searches import CountedToolSearch
+
+        return CountedToolSearch(search, self.figures)
+
+    def knowledge_search(self, search: KnowledgeSearch | None) -> AsksLibrary | None:
+        if self.figures is None or search is None:
+            return search
+        from toolscript.adapters.telemetry.measured_searches import CountedKnowledgeSearch
+
+        return CountedKnowledgeSearch(search, self.figures)
+
+    def item_index(self, index: Index, product: str) -> Index:
+        """One of the indexes that a product searches."""
+        if self.figures is None:
+            return index
+        from toolscript.adapters.telemetry.measured_stores import MeasuredIndex
+
+        return MeasuredIndex(index, self.figures.engine(product))
+
+    def library(self, library: LibraryReader) -> LibraryReader:
+        if self.figures is None:
+            return library
+        from toolscript.adapters.telemetry.measured_stores import MeasuredLibrary
+
+        return MeasuredLibrary(library, self.figures.library)
+
+    def mcp(self, tools: Iterable[str]) -> ObserveMcp | None:
+        """To be told of every request, where somebody counts; `tools` are all there are."""
+        if self.figures is None:
+            return None
+        self.figures.mcp_tools(tools)
+        return self.figures.mcp
+
+    @asynccontextmanager
+    async def watching(self, stores: Stores, index: Index) -> AsyncIterator[None]:
+        """Pools, backlog and counts, looked at now and then."""
+        if self.figures is None:
+            yield
+            return
+        async with StoreWatch(stores, index, self.figures.stores).running(self.figures.before_page):
+            yield
+
     def embedder(self, embedder: Embedder) -> Embedder:
         if self.figures is None:
             return embedder
@@ -107,7 +174,9 @@ class Seeing:
         self, caller: Caller, query: DocumentQuery, answer: DocumentAnswer, /, *, query_id: str, took_ms: float
     ) -> None:
         if self.figures is not None:
-            self.figures.searched(query, answer)
+            from toolscript.adapters.telemetry.measured_searches import outcome_of
+
+            self._count(query, outcome_of(answer.hits, answer.degraded), answer.degraded)
         if self.query_log is not None:
             at = datetime.now(UTC).isoformat()
             self.query_log.record(
@@ -115,19 +184,31 @@ class Seeing:
             )
 
     def search_failed(self, query: DocumentQuery, error: BaseException) -> None:
-        if self.figures is None:
-            return
-        refused = isinstance(error, ToolscriptError) and not isinstance(error, OUR_FAULT)
-        (self.figures.search_refused if refused else self.figures.search_failed)(query)
+        if self.figures is not None:
+            from toolscript.adapters.telemetry.measured_searches import outcome_of_error
+
+            self._count(query, outcome_of_error(error))
+
+    def _count(self, query: DocumentQuery, outcome: str, degraded: Sequence[str] = ()) -> None:
+        assert self.figures is not None  # noqa: S101
+        is_hybrid = query.search_type is SearchType.HYBRID
+        fusion = (query.fusion or Fusion.BEST).value if is_hybrid else "none"
+        self.figures.searched("documents", query.search_type.value, outcome, degraded, fusion)
 
     def written(self, _: Caller, results: Sequence[PutResult]) -> None:
         if self.figures is not None:
             self.figures.put(results)
 
     def put_failed(self, error: BaseException) -> None:
-        refused = isinstance(error, ToolscriptError) and not isinstance(error, OUR_FAULT)
-        if self.figures is not None and not refused:
-            self.figures.put_stopped()
+        if self.figures is not None:
+            from toolscript.adapters.telemetry.measured_searches import is_refusal
+
+            if not is_refusal(error):
+                self.figures.put_stopped()
+
+
+# For what is opened where nobody watches.
+UNSEEN = Seeing(NoSpans())
 
 
 @contextmanager
@@ -165,10 +246,6 @@ async def open_seeing(settings: Settings, pool: postgres.Pool, folder: str = "")
 
             traces = await stack.enter_async_context(open_tracing(settings.otlp_endpoint, settings.trace_share))
             spans = spans_of(traces)
-        if figures is not None:
-            from toolscript.adapters.telemetry.measured import MeasuredSpans
-
-            spans = MeasuredSpans(spans, figures)
         log = _query_log(settings, pool, figures, stack) if settings.query_log else None
         yield Seeing(spans, figures, traces, log, Noted(settings.query_log_keeps))
 

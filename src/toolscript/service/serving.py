@@ -26,7 +26,7 @@ from toolscript.service.knowledge import open_knowledge, public_scopes, visitors
 from toolscript.service.mcp import open_mcp
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.processes import in_processes
-from toolscript.service.seeing import figures_folder, ids_for_logs, open_seeing
+from toolscript.service.seeing import Seeing, figures_folder, ids_for_logs, open_seeing
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
@@ -96,13 +96,19 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         cached = CachedEmbedder(measured, settings.embedding_cache_size)
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
         await _warm_up(embedder)
-        search = _tool_search(settings, cached, opened, stores)
+        search = seeing.tool_search(_tool_search(settings, cached, opened, stores, seeing))
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (
             open_routes(settings, stores, tenancy, measured, seeing, common.cursor_secret) as documents,
-            open_knowledge(settings, stores.qdrant, cached) as knowledge,
-            open_mcp(settings, ServiceParts(knowledge, catalog, documents), visitor) as mcp_routes,
+            open_knowledge(settings, stores.qdrant, cached, seeing) as library,
+            open_mcp(
+                settings,
+                ServiceParts(knowledge := seeing.knowledge_search(library), catalog, documents),
+                visitor,
+                seeing.mcp,
+            ) as mcp_routes,
+            seeing.watching(stores, opened.items),
             JobRunner(jobs).running() as runner,
         ):
             app = create_app(
@@ -110,7 +116,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 skill_management(stores, _given(embedder)),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
-                Remembered(HealthChecks(stores, embedder, opened.items, knowledge).check).check,
+                Remembered(HealthChecks(stores, embedder, opened.items, library).check).check,
                 access=api_access(settings),
                 documents=documents,
                 knowledge=KnowledgeRoutes(knowledge, visitor),
@@ -122,9 +128,17 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
             yield app
 
 
-def _tool_search(settings: Settings, embedder: Embedder, opened: Readable, stores: Stores) -> ToolSearch:
-    seconds = settings.deadline_seconds
-    return ToolSearch(embedder, opened.items, opened.skills, stores.catalog, deadline_seconds=seconds)
+def _tool_search(
+    settings: Settings, embedder: Embedder, opened: Readable, stores: Stores, seeing: Seeing
+) -> ToolSearch:
+    return ToolSearch(
+        embedder,
+        seeing.item_index(opened.items, "tools"),
+        seeing.item_index(opened.skills, "tools"),
+        stores.catalog,
+        deadline_seconds=settings.deadline_seconds,
+        spans=seeing.spans_of("tools"),
+    )
 
 
 def _given(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:

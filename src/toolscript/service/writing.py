@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from toolscript.errors import SetupError
 from toolscript.model.dirty import Generation
@@ -16,6 +17,8 @@ from toolscript.ports import Embedder
 from toolscript.service.classifying import Classifying, open_classifier
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.skills import load_default_skills
+from toolscript.service.store_watch import StoreWatch
+from toolscript.service.worker_metrics import measured, metrics_served, worker_figures
 from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.logs import configure_logs
 from toolscript.sync import generations
@@ -26,6 +29,9 @@ from toolscript.sync.item_skills import ItemSkills
 from toolscript.sync.skill_import import LoadedSkills
 from toolscript.sync.skill_points import SkillPoints
 from toolscript.sync.worker import Worker, WorkReport
+
+if TYPE_CHECKING:
+    from toolscript.adapters.telemetry.worker_figures import WorkerFigures
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +74,11 @@ def work() -> None:
         logger.info("progress", extra={"task": at.task, "done": at.done, "total": at.total})
 
     async def run() -> None:
-        async with open_writer(settings) as writer:
+        figures = worker_figures(settings)
+        async with (
+            open_writer(settings, figures) as writer,
+            metrics_served(settings, figures, writer.watch(figures)),
+        ):
             working = asyncio.ensure_future(writer.worker(log).run_forever())
             for sign in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(sign, working.cancel)
@@ -133,6 +143,9 @@ class Writer:
     classifying: Classifying
     opened: Opened
 
+    def watch(self, figures: "WorkerFigures | None") -> StoreWatch | None:
+        return None if figures is None else StoreWatch(self.stores, self.opened.index, figures.stores)
+
     def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
         stores, generation = self.stores, self.opened.generation.id
         indexer = Indexer(
@@ -152,8 +165,9 @@ class Writer:
 
 
 @asynccontextmanager
-async def open_writer(settings: Settings) -> AsyncIterator[Writer]:
-    async with open_stores(settings) as stores, open_embedder(settings) as embedder:
+async def open_writer(settings: Settings, figures: "WorkerFigures | None" = None) -> AsyncIterator[Writer]:
+    async with open_stores(settings) as plain, open_embedder(settings) as plain_embedder:
+        stores, embedder = measured(plain, plain_embedder, figures)
         card = IndexCard(embedder.model)
         opened = await generations.open_for_writing(stores.indexes, stores.dirty, card)
         async with _writer(settings, stores, embedder, opened) as writer:

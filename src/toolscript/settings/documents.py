@@ -63,6 +63,16 @@ class DocumentSettings(BaseSettings):
     )
     trace_share: float = Field(default=1.0, ge=0, le=1, description="Share of requests that are traced.")
     metrics: bool = Field(default=False, description="Whether `GET /metrics` shows figures for Prometheus.")
+    worker_metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port on which `worker` shows its metrics at `GET /metrics`; 0: none.",
+    )
+    worker_metrics_host: str = Field(
+        default="127.0.0.1",
+        description="Address of that port; from other machines TOOLSCRIPT_ADMIN_TOKEN is asked for.",
+    )
     query_log: str = Field(
         default="",
         description="Where searches for documents are noted: `postgres`, or the path of a file; empty: nowhere.",

@@ -150,4 +150,7 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings):
         default=60.0, gt=0, le=3600, description="How long a worker's batch is its own before others may take it."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="What is logged.")
+    log_queries: bool = Field(
+        default=False, description="Whether the log has what the library is asked; else only that it is asked."
+    )
     log_format: Literal["json", "text"] = Field(default="json", description="How `serve` and `worker` log.")

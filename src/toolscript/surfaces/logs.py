@@ -35,6 +35,12 @@ _FACTS = structlog.stdlib.ExtraAdder(
         "file",
         "label",
         "server",
+        "tenant",
+        "client",
+        "response_bytes",
+        "query",
+        "result_count",
+        "latency_ms",
     )
 )
 
@@ -81,7 +87,7 @@ def _set_levels(root: logging.Logger, level: int) -> None:
     """To developers libraries print whole requests, with whatever people sent in them."""
     root.setLevel(max(level, logging.INFO))
     logging.getLogger(OURS).setLevel(level)
-    for noisy in ("uvicorn.access", "httpx", "httpx2", "alembic"):
+    for noisy in ("uvicorn.access", "httpx", "httpx2", "alembic", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

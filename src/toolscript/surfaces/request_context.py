@@ -41,6 +41,8 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(scope)
+        # Made here, so that whoever copies the scope has the same: what is told of a request comes back by it.
+        scope.setdefault("state", {})
         before = current_request_id.set(request_id)
         try:
             most_bytes = self._larger.get(f"{scope['method']} {scope['path']}", self._most_bytes)
@@ -53,7 +55,7 @@ class RequestContext:
         try:
             await self._app(scope, body.receive, response.send)
         except _TooLarge:
-            told = scope.get("state", {}).get("rate_headers", {})
+            told = scope["state"].get("rate_headers", {})
             said = f"a request is at most {body.most_bytes >> 10} KiB"
             await response.fail(413, "VALIDATION_ERROR", said, told)
         except Exception:
@@ -65,7 +67,11 @@ class RequestContext:
             "path": _logged_path(scope),
             "status": response.status,
             "took_ms": took_ms,
+            "client": _client(scope),
+            "response_bytes": response.sent,
         }
+        if tenant := scope["state"].get("tenant"):
+            facts["tenant"] = tenant
         logger.info("request", extra=facts)
 
 
@@ -96,12 +102,14 @@ class _Response:
         self._send = send
         self._request_id = request_id
         self.status: int | None = None
+        self.sent = 0
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", []), (HEADER, self._request_id.encode())]
         await self._send(message)
+        self.sent += len(message.get("body", b""))
 
     async def fail(self, status: int, code: str, message: str, told: Mapping[str, str] | None = None) -> None:
         """`told` are headers that every answer to this caller has."""
@@ -125,6 +133,12 @@ def _logged_path(scope: Scope) -> str:
         return str(template)
     first, *more = str(scope["path"]).lstrip("/").split("/", 1)
     return f"/{first if _HARMLESS.fullmatch(first) else UNSAID}{f'/{UNSAID}' if more else ''}"
+
+
+def _client(scope: Scope) -> str:
+    """The address it came from; behind a proxy, what the server believes of its headers."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _request_id(scope: Scope) -> str:

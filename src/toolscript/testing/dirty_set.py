@@ -16,6 +16,7 @@ LONG_AGO = float("-inf")
 @dataclass
 class _Dirty:
     version: int
+    since: float
     free_at: float = LONG_AGO
     held_by: str | None = None
     attempts: int = 0
@@ -68,7 +69,7 @@ class MemoryDirtySet:
     async def fill(self, generation: int, limit: int) -> int:
         page = self.catalog_page(self._filled[generation], limit)
         for seen in page:
-            self._dirty[generation].setdefault(seen.id, _Dirty(seen.version))
+            self._dirty[generation].setdefault(seen.id, _Dirty(seen.version, self._now()))
             self._filled[generation] = seen.id
         return len(page)
 
@@ -131,7 +132,8 @@ class MemoryDirtySet:
 
     async def pending(self, generation: int) -> Pending:
         rows = self._dirty[generation].values()
-        return Pending(len(rows), sum(row.attempts >= FAILING_AFTER for row in rows))
+        oldest = max((self._now() - row.since for row in rows), default=0.0)
+        return Pending(len(rows), sum(row.attempts >= FAILING_AFTER for row in rows), oldest)
 
     async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
         return set(ids) & self._dirty[generation].keys()
@@ -144,9 +146,8 @@ class MemoryDirtySet:
         rows = self._dirty[generation]
         return {id_: rows[id_] for id_ in claim.versions if id_ in rows and rows[id_].held_by == claim.token}
 
-    @staticmethod
-    def _mark(rows: dict[int, _Dirty], id_: int, version: int) -> None:
-        row = rows.setdefault(id_, _Dirty(version))
+    def _mark(self, rows: dict[int, _Dirty], id_: int, version: int) -> None:
+        row = rows.setdefault(id_, _Dirty(version, self._now()))
         row.version, row.attempts, row.last_error = version, 0, None
         if row.held_by is None:
             row.free_at = LONG_AGO

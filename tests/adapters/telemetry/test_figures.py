@@ -8,10 +8,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.adapters.telemetry.shown_figures import shown, value
 from toolscript.adapters import jwt_tokens
 from toolscript.adapters.telemetry.figures import Figures
+from toolscript.adapters.telemetry.labels import (
+    DOCUMENTS,
+    FAILURES,
+    KNOWLEDGE,
+    MCP_METHODS,
+    MCP_OUTCOMES,
+    OUTCOMES,
+    PARTS,
+    REFUSAL_REASONS,
+    REFUSED_PRODUCTS,
+    STAGES,
+    TOOLS,
+)
 from toolscript.adapters.telemetry.measured import (
     CountedBudget,
     CountedCallers,
@@ -20,19 +34,48 @@ from toolscript.adapters.telemetry.measured import (
 )
 from toolscript.adapters.telemetry.no_spans import NoSpans
 from toolscript.adapters.telemetry.refusals import REASONS, reason_of
-from toolscript.adapters.telemetry.words import MOST_WORDS, OTHER, FewWords
-from toolscript.errors import EmbedderUnavailable, IndexUnavailable, Unauthorized
+from toolscript.adapters.telemetry.words import OTHER, FewWords
+from toolscript.errors import EmbedderUnavailable, IndexUnavailable, InvalidRequest, Unauthorized
 from toolscript.model.document_queries import DocumentQuery, Fusion
-from toolscript.model.document_results import DocumentAnswer, Total
+from toolscript.model.document_results import DocumentAnswer, DocumentHit, Total
 from toolscript.model.documents import PutOutcome, PutResult
 from toolscript.model.models import Matrix, ModelCard, Vector
 from toolscript.model.queries import SearchType
 from toolscript.model.tenancy import Budget, Caller, Plan, Stranger, Tenant
+from toolscript.service.seeing import Seeing
 from toolscript.testing import HashEmbedder
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
 ANSWER = DocumentAnswer((), Total(0))
+
+# In the alphabetical order of the labels.
+KNOWN_LABELS = (
+    (
+        "toolscript_searches_total",
+        [("none", outcome, product, "hybrid") for product in (TOOLS, KNOWLEDGE) for outcome in OUTCOMES]
+        + [("best", outcome, DOCUMENTS, "hybrid") for outcome in OUTCOMES],
+    ),
+    (
+        "toolscript_search_stage_failures_total",
+        [
+            (error, product, stage)
+            for product, stages in STAGES.items()
+            for stage in ("execute", *stages)
+            for error in FAILURES
+        ],
+    ),
+    ("toolscript_searches_degraded_total", [(part, product) for product in PARTS for part in PARTS[product]]),
+    ("toolscript_search_seconds_count", [(product,) for product in (TOOLS, DOCUMENTS, KNOWLEDGE)]),
+    (
+        "toolscript_refusals_total",
+        [(product, reason) for product in REFUSED_PRODUCTS for reason in REFUSAL_REASONS],
+    ),
+    ("toolscript_mcp_requests_total", [("tools/list", "ok", "none"), ("initialize", "refused", "none")]),
+    ("toolscript_library_seconds_count", [("chunks", "ok"), ("chunks", "error")]),
+    ("toolscript_postgres_pool_errors_total", [()]),
+    ("toolscript_rate_limited_total", [()]),
+)
 
 
 @pytest.fixture
@@ -40,13 +83,22 @@ def figures() -> Figures:
     return Figures()
 
 
-def test_searches_are_counted_by_type_fusion_and_outcome(figures: Figures) -> None:
-    figures.searched(DocumentQuery("a"), ANSWER)
-    figures.searched(DocumentQuery("a", fusion=Fusion.RRF), ANSWER)
-    figures.searched(DocumentQuery("a", search_type=SearchType.KEYWORD), ANSWER)
-    figures.searched(DocumentQuery("a"), DocumentAnswer((), Total(0), degraded=("embedding",)))
-    figures.search_refused(DocumentQuery("a"))
-    figures.search_failed(DocumentQuery("a", search_type=SearchType.SEMANTIC))
+HIT = DocumentHit("doc-1", "doc-1", 1.0, {})
+CALLER = Caller(Tenant("ann"))
+
+
+def test_searches_for_documents_are_counted_by_type_fusion_and_outcome(figures: Figures) -> None:
+    seeing = Seeing(NoSpans(), figures)
+
+    def searched(query: DocumentQuery, answer: DocumentAnswer) -> None:
+        seeing.searched(CALLER, query, answer, query_id="1", took_ms=1.0)
+
+    searched(DocumentQuery("a"), DocumentAnswer((HIT,), Total(1)))
+    searched(DocumentQuery("a", fusion=Fusion.RRF), DocumentAnswer((HIT,), Total(1)))
+    searched(DocumentQuery("a", search_type=SearchType.KEYWORD), ANSWER)
+    searched(DocumentQuery("a"), DocumentAnswer((), Total(0), degraded=("embedding",)))
+    seeing.search_failed(DocumentQuery("a"), InvalidRequest("what?"))
+    seeing.search_failed(DocumentQuery("a", search_type=SearchType.SEMANTIC), IndexUnavailable("down"))
     page = figures.page()
     counted = {
         tuple(dict(labels).values()): found
@@ -54,14 +106,14 @@ def test_searches_are_counted_by_type_fusion_and_outcome(figures: Figures) -> No
         if name == "toolscript_searches_total" and found
     }
     assert counted == {
-        ("best", "answered", "hybrid"): 1,
-        ("rrf", "answered", "hybrid"): 1,
-        ("none", "answered", "keyword"): 1,
-        ("best", "degraded", "hybrid"): 1,
-        ("best", "refused", "hybrid"): 1,
-        ("none", "failed", "semantic"): 1,
+        ("best", "ok", "documents", "hybrid"): 1,
+        ("rrf", "ok", "documents", "hybrid"): 1,
+        ("none", "empty", "documents", "keyword"): 1,
+        ("best", "degraded", "documents", "hybrid"): 1,
+        ("best", "refused", "documents", "hybrid"): 1,
+        ("none", "error", "documents", "semantic"): 1,
     }
-    assert value(page, "toolscript_searches_degraded_total", part="embedding") == 1
+    assert value(page, "toolscript_searches_degraded_total", product="documents", part="embedding") == 1
 
 
 def test_documents_are_counted_by_what_became_of_them_and_passages_when_they_were_written(
@@ -82,27 +134,35 @@ def test_documents_are_counted_by_what_became_of_them_and_passages_when_they_wer
 
 def test_every_series_that_can_be_is_there_before_anything_happens(figures: Figures) -> None:
     before = shown(figures.page())
-    for outcome in ("answered", "degraded", "refused", "failed"):
-        labels = (("fusion", "best"), ("outcome", outcome), ("search_type", "hybrid"))
-        assert before["toolscript_searches_total", labels] == 0
-    assert value(figures.page(), "toolscript_search_stage_seconds_count", stage="execute") == 0
-    assert ("toolscript_search_stage_seconds_count", (("stage", "execute"),)) in before
+    names = {name for name, _ in before}
+    for name, values in KNOWN_LABELS:
+        assert name in names
+        there = {tuple(value for _, value in labels) for found, labels in before if found == name}
+        missing = {tuple(one) for one in values} - there
+        assert not missing, (name, missing)
+    counters = {one for one in names if one.endswith("_total") and one.startswith("toolscript_")}
+    assert counters
+    assert all(found == 0 for (name, _), found in before.items() if name in counters)
+    families = {family.name: family.samples for family in text_string_to_metric_families(figures.page().decode())}
+    # Which tools there are is told when MCP is opened; which routes are asked for, nobody knows before.
+    assert [name for name, samples in families.items() if not samples] == ["toolscript_http_request_seconds"]
 
 
 def test_a_span_of_a_search_is_a_stage_and_others_are_not(figures: Figures) -> None:
-    spans = MeasuredSpans(NoSpans(), figures)
+    spans = MeasuredSpans(NoSpans(), figures, DOCUMENTS)
     with spans.span("search.execute", tenant="ann"), spans.span("search.embed"):
         pass
     with spans.span("documents.put"):
         pass
     page = figures.page()
-    assert value(page, "toolscript_search_stage_seconds_count", stage="execute") == 1
-    assert value(page, "toolscript_search_stage_seconds_count") == 2
+    assert value(page, "toolscript_search_seconds_count", product=DOCUMENTS) == 1
+    assert value(page, "toolscript_search_stage_seconds_count", product=DOCUMENTS, stage="embed") == 1
+    assert value(page, "toolscript_search_stage_seconds_count") == 1
     assert value(page, "toolscript_search_stage_failures_total") == 0
 
 
 def test_a_stage_that_fails_is_timed_and_counted_by_its_error(figures: Figures) -> None:
-    spans = MeasuredSpans(NoSpans(), figures)
+    spans = MeasuredSpans(NoSpans(), figures, DOCUMENTS)
     with pytest.raises(IndexUnavailable), spans.span("search.retrieve"):
         raise IndexUnavailable("down")
     page = figures.page()
@@ -133,13 +193,13 @@ async def test_embedding_takes_its_time_whether_it_works_or_not(figures: Figures
     counted = {
         (kind, outcome): value(page, "toolscript_embedding_seconds_count", kind=kind, outcome=outcome)
         for kind in ("query", "passages")
-        for outcome in ("answered", "failed")
+        for outcome in ("ok", "error")
     }
     assert counted == {
-        ("query", "answered"): 1,
-        ("query", "failed"): 1,
-        ("passages", "answered"): 1,
-        ("passages", "failed"): 0,
+        ("query", "ok"): 1,
+        ("query", "error"): 1,
+        ("passages", "ok"): 1,
+        ("passages", "error"): 0,
     }
 
 
@@ -201,14 +261,14 @@ async def test_requests_beyond_the_budget_are_counted(figures: Figures) -> None:
 
 
 async def test_ten_thousand_tenants_paths_and_ids_add_no_series(figures: Figures) -> None:
-    spans = MeasuredSpans(NoSpans(), figures)
+    spans = MeasuredSpans(NoSpans(), figures, DOCUMENTS)
     callers = CountedCallers(Refusing("the token has expired"), figures)
     budget = CountedBudget(OneRequest(), figures)
 
     async def one(name: str) -> None:
         query = DocumentQuery(name)
         with spans.span("search.execute", tenant=name):
-            figures.searched(query, ANSWER)
+            figures.searched(DOCUMENTS, query.search_type.value, "empty", (), "best")
         figures.put([PutResult(name, PutOutcome.CREATED, 1)])
         await budget.take(Tenant(name), Plan(name))
         with pytest.raises(Unauthorized):
@@ -226,16 +286,21 @@ def test_whatever_is_given_for_a_label_there_is_an_end_of_series(figures: Figure
     for _ in range(10_000):
         name = f"x{uuid.uuid4().hex}"
         figures.request(name, f"/documents/{name}", 200, 0.01)
-        figures.stage(name, 0.01, type(name, (Exception,), {}))
+        figures.stage(DOCUMENTS, name, 0.01, type(name, (Exception,), {}))
+        figures.mcp(name, name, "ok", 0.01)
+        figures.mcp("tools/call", name, "ok", 0.01)
+        figures.overloaded(name)
         figures.token_refused(name)
-        figures.searched(DocumentQuery("a"), DocumentAnswer((), Total(0), degraded=(name,)))
+        figures.searched(DOCUMENTS, "hybrid", "degraded", (name,), "best")
     labels: dict[str, set[tuple[tuple[str, str], ...]]] = {}
     for name, given in shown(figures.page()):
         labels.setdefault(name, set()).add(tuple(one for one in given if one[0] != "le"))
     assert len(labels["toolscript_http_request_seconds_count"]) == 301
     assert len(labels["toolscript_tokens_refused_total"]) == len(REASONS)
-    assert len(labels["toolscript_searches_degraded_total"]) <= MOST_WORDS + 1
-    assert len(labels["toolscript_search_stage_seconds_count"]) == MOST_WORDS + 1
+    assert len(labels["toolscript_searches_degraded_total"]) == sum(map(len, PARTS.values())) + 1
+    assert len(labels["toolscript_search_stage_seconds_count"]) == sum(map(len, STAGES.values())) + 1
+    assert len(labels["toolscript_mcp_requests_total"]) == len(MCP_METHODS) * len(MCP_OUTCOMES) + 2
+    assert len(labels["toolscript_refusals_total"]) == len(REFUSED_PRODUCTS) * len(REFUSAL_REASONS)
 
 
 def test_no_label_can_name_a_tenant(figures: Figures) -> None:

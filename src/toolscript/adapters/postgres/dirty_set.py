@@ -98,6 +98,12 @@ WHERE state <> 'dropped'
 ON CONFLICT DO NOTHING
 """
 
+_PENDING = """
+SELECT count(*), count(*) FILTER (WHERE attempts >= %s),
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(marked_at))), 0)
+FROM mcp.dirty_items WHERE generation = %s
+"""
+
 _FILL = """
 INSERT INTO mcp.dirty_items (generation, item_id, version)
 SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s AND is_active ORDER BY id
@@ -220,12 +226,9 @@ class PostgresDirtySet:
             await conn.execute(MARK, {"generation": generation, "ids": list(ids)})
 
     async def pending(self, generation: int) -> Pending:
-        query = (
-            "SELECT count(*), count(*) FILTER (WHERE attempts >= %s) FROM mcp.dirty_items WHERE generation = %s"
-        )
         async with connection(self._pool) as conn:
-            row = await (await conn.execute(query, (FAILING_AFTER, generation))).fetchone()
-        return Pending(int(str(row[0])), int(str(row[1]))) if row else Pending(0, 0)
+            row = await (await conn.execute(_PENDING, (FAILING_AFTER, generation))).fetchone()
+        return Pending(int(str(row[0])), int(str(row[1])), float(str(row[2]))) if row else Pending(0, 0)
 
     async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
         query = "SELECT item_id FROM mcp.dirty_items WHERE generation = %s AND item_id = ANY(%s)"

@@ -7,7 +7,7 @@ from toolscript.adapters.postgres.pool import MIGRATE_HINT, Pool, connection
 from toolscript.errors import SetupError
 
 # The last of the migrations.
-REVISION = "0006"
+REVISION = "0007"
 
 FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
 FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"

@@ -1,141 +1,178 @@
-"""Figures for Prometheus.
+"""What `serve` counts and times, for Prometheus.
 
 However many tenants, paths and ids there are, there are as many series as this program has words for: every label
-is one of a few.
+is one of a few (labels.py).
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
-
+from toolscript.adapters.telemetry.exposition import Exposition
+from toolscript.adapters.telemetry.labels import (
+    EMBEDDED,
+    ENGINE,
+    ERROR,
+    EXECUTE,
+    FAILURES,
+    LIBRARY,
+    MCP_CALL,
+    MCP_METHODS,
+    MCP_OUTCOMES,
+    METHODS,
+    NONE,
+    OK,
+    OUTCOMES,
+    OVERLOAD,
+    PARTS,
+    PRODUCTS,
+    RATE_LIMIT,
+    REASONS_TO_DROP,
+    REFUSAL_REASONS,
+    REFUSED_PRODUCTS,
+    SEARCHED_BY,
+    STAGES,
+    UNMATCHED,
+    WORKED,
+    failure_of,
+    product_of,
+)
 from toolscript.adapters.telemetry.refusals import REASONS
+from toolscript.adapters.telemetry.store_figures import StoreFigures
+from toolscript.adapters.telemetry.timing import Observe
 from toolscript.adapters.telemetry.words import OTHER, FewWords, few_routes
-from toolscript.model.document_queries import DocumentQuery, Fusion
-from toolscript.model.document_results import DocumentAnswer
 from toolscript.model.documents import PutOutcome, PutResult
-from toolscript.model.queries import SearchType
-from toolscript.search.fallbacks import Part
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-STAGES = ("execute", "embed", "statistics", "retrieve", "fuse", "rerank", "enrich")
-ANSWERED, DEGRADED, REFUSED, FAILED = OUTCOMES = ("answered", "degraded", "refused", "failed")
-EMBEDDED = ("query", "passages")
-ENGINE = ("search", "statistics", "headers", "passages", "page", "count", "put", "remove", "erase")
-PARTS = (Part.EMBEDDING, Part.INDEX, Part.RERANK)
-REASONS_TO_DROP = ("full", "failed")
-NONE = "none"
-UNMATCHED = "unmatched"
-
-# When a series began is one more series for each, which nobody asks for.
-disable_created_metrics()  # type: ignore[no-untyped-call]
+TOO_MANY_REQUESTS = 429
 
 
 class Figures:
     """`folder` is what several processes of one server share: whoever of them is asked answers for all."""
 
     def __init__(self, folder: str = "") -> None:
-        self._folder = folder
-        self._registry = CollectorRegistry()
-        self._requests = self._seconds("http_request", "HTTP requests by route.", "method", "route", "status")
-        self._searches = self._counter("searches", "Searches by outcome.", "search_type", "fusion", "outcome")
-        self._stages = self._seconds("search_stage", "Stages of searches; execute is the whole.", "stage")
-        self._failures = self._counter("search_stage_failures", "Stages that failed, by error.", "stage", "error")
-        self._degraded = self._counter("searches_degraded", "Parts that searches went without.", "part")
-        self._embedding = self._seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
-        self._engine = self._seconds("engine", "Calls of the documents' engine.", "operation", "outcome")
-        self._put = self._counter("documents_put", "Documents that were put, by what became of them.", "outcome")
-        self._stopped = self._counter("document_puts_stopped", "Puts that ended too early, by an error of ours.")
-        self._passages = self._counter("passages_indexed", "Passages of documents that were put.")
-        self._limited = self._counter("rate_limited", "Requests beyond what a plan allows in a minute.")
-        self._refused = self._counter("tokens_refused", "Tokens that were refused.", "reason")
-        self._dropped = self._counter("query_log_dropped", "Searches that could not be noted.", "reason")
+        shown = self._shown = Exposition(folder)
+        self.stores = StoreFigures(shown)
+        self._requests = shown.seconds("http_request", "HTTP requests by route.", "method", "route", "status")
+        self._searches = shown.counter(
+            "searches", "Searches by product and outcome.", "product", "search_type", "fusion", "outcome"
+        )
+        self._search = shown.seconds("search", "Searches, from end to end.", "product")
+        self._stages = shown.seconds("search_stage", "Stages of searches.", "product", "stage")
+        self._failures = shown.counter(
+            "search_stage_failures", "Stages that failed, by error.", "product", "stage", "error"
+        )
+        self._degraded = shown.counter("searches_degraded", "Parts that searches went without.", "product", "part")
+        self._embedding = shown.seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
+        self._engine = shown.seconds("engine", "Calls of Qdrant.", "product", "operation", "outcome")
+        self._library = shown.seconds("library", "Reads of the library in MongoDB.", "operation", "outcome")
+        self._mcp = shown.seconds("mcp_request", "MCP requests.", "method", "tool")
+        self._mcp_requests = shown.counter("mcp_requests", "MCP requests by outcome.", "method", "tool", "outcome")
+        self._put = shown.counter("documents_put", "Documents that were put, by what became of them.", "outcome")
+        self._stopped = shown.counter("document_puts_stopped", "Puts that ended too early, by an error of ours.")
+        self._passages = shown.counter("passages_indexed", "Passages of documents that were put.")
+        self._limited = shown.counter("rate_limited", "Requests beyond what a plan allows in a minute.")
+        self._refusals = shown.counter("refusals", "Requests refused unanswered.", "product", "reason")
+        self._refused = shown.counter("tokens_refused", "Tokens that were refused.", "reason")
+        self._dropped = shown.counter("query_log_dropped", "Searches that could not be noted.", "reason")
         self._begin()
-        self._stage, self._part, self._error = FewWords(STAGES), FewWords(Part), FewWords()
         self._reason = FewWords(REASONS, most=0)
         self._route = few_routes()
+        self._tools: frozenset[str] = frozenset()
 
-    def page(self) -> bytes:
-        """As Prometheus reads it. Reads files where processes share figures: nothing for the event loop."""
-        if not self._folder:
-            return generate_latest(self._registry)
-        shared = CollectorRegistry()
-        MultiProcessCollector(shared, path=self._folder)  # type: ignore[no-untyped-call]
-        return generate_latest(shared)
+    @property
+    def page(self) -> Callable[[], bytes]:
+        return self._shown.page
+
+    @property
+    def before_page(self) -> Callable[[Callable[[], None]], None]:
+        return self._shown.before_page
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """`route` is a template, never a path; empty where none fits."""
         known = method if method in METHODS else OTHER
-        self._requests.labels(known, self._route(route) if route else UNMATCHED, status).observe(seconds)
+        self._requests(known, self._route(route) if route else UNMATCHED, str(status)).observe(seconds)
+        if status == TOO_MANY_REQUESTS:
+            self._refusals(product_of(route), RATE_LIMIT).inc()
 
-    def searched(self, query: DocumentQuery, answer: DocumentAnswer) -> None:
-        self._search(query, DEGRADED if answer.degraded else ANSWERED)
-        for part in answer.degraded:
-            self._degraded.labels(self._part(part)).inc()
+    def overloaded(self, product: str) -> None:
+        """A request was turned away so that others can be answered."""
+        self._refusals(product if product in REFUSED_PRODUCTS else OTHER, OVERLOAD).inc()
 
-    def search_refused(self, query: DocumentQuery) -> None:
-        self._search(query, REFUSED)
+    def searched(
+        self, product: str, search_type: str, outcome: str, degraded: Iterable[str] = (), fusion: str = NONE
+    ) -> None:
+        self._searches(product, search_type, fusion, outcome).inc()
+        for part in degraded:
+            self._degraded(product, part if part in PARTS[product] else OTHER).inc()
 
-    def search_failed(self, query: DocumentQuery) -> None:
-        self._search(query, FAILED)
-
-    def stage(self, stage: str, seconds: float, error: type[BaseException] | None = None) -> None:
-        word = self._stage(stage)
-        self._stages.labels(word).observe(seconds)
+    def stage(self, product: str, stage: str, seconds: float, error: type[BaseException] | None = None) -> None:
+        if stage == EXECUTE:
+            self._search(product).observe(seconds)
+        else:
+            stage = stage if stage in STAGES[product] else OTHER
+            self._stages(product, stage).observe(seconds)
         if error is not None:
-            self._failures.labels(word, self._error(error.__name__)).inc()
+            self._failures(product, stage, failure_of(error)).inc()
 
     def embedded(self, kind: str, seconds: float, *, failed: bool) -> None:
-        self._embedding.labels(kind, FAILED if failed else ANSWERED).observe(seconds)
+        self._embedding(kind, ERROR if failed else OK).observe(seconds)
 
-    def engine(self, operation: str, seconds: float, *, failed: bool) -> None:
-        self._engine.labels(operation, FAILED if failed else ANSWERED).observe(seconds)
+    def engine(self, product: str) -> Observe:
+        def observe(operation: str, seconds: float, /, *, failed: bool) -> None:
+            self._engine(product, operation, ERROR if failed else OK).observe(seconds)
+
+        return observe
+
+    def library(self, operation: str, seconds: float, /, *, failed: bool) -> None:
+        self._library(operation, ERROR if failed else OK).observe(seconds)
+
+    def mcp_tools(self, names: Iterable[str]) -> None:
+        """The tools that an installation has: what else somebody calls is one word for all."""
+        self._tools = frozenset(names)
+        self._mcp_requests.begin((MCP_CALL,), self._tools, MCP_OUTCOMES)
+        self._mcp.begin((MCP_CALL,), self._tools)
+
+    def mcp(self, method: str, tool: str, outcome: str, seconds: float) -> None:
+        """`tool` is empty where none is called."""
+        if method == MCP_CALL:
+            labels = method, tool if tool in self._tools else OTHER
+        else:
+            labels = method if method in MCP_METHODS else OTHER, NONE
+        self._mcp_requests(*labels, outcome).inc()
+        self._mcp(*labels).observe(seconds)
 
     def put(self, results: Sequence[PutResult]) -> None:
         for result in results:
-            self._put.labels(result.outcome).inc()
+            self._put(result.outcome.value).inc()
         written = (PutOutcome.CREATED, PutOutcome.UPDATED)
-        self._passages.inc(sum(result.passages for result in results if result.outcome in written))
+        self._passages().inc(sum(result.passages for result in results if result.outcome in written))
 
     def put_stopped(self) -> None:
-        self._stopped.inc()
+        self._stopped().inc()
 
     def rate_limited(self) -> None:
-        self._limited.inc()
+        self._limited().inc()
 
     def token_refused(self, reason: str) -> None:
-        self._refused.labels(self._reason(reason)).inc()
+        self._refused(self._reason(reason)).inc()
 
     def query_log_dropped(self, count: int, reason: str) -> None:
-        self._dropped.labels(reason).inc(count)
-
-    def _search(self, query: DocumentQuery, outcome: str) -> None:
-        hybrid = query.search_type is SearchType.HYBRID
-        fusion = (query.fusion or Fusion.BEST) if hybrid else NONE
-        self._searches.labels(query.search_type, fusion, outcome).inc()
+        self._dropped(reason).inc(count)
 
     def _begin(self) -> None:
-        """A series that begins with its first event hides that event from every rate."""
-        alone = [one for one in SearchType if one is not SearchType.HYBRID]
-        _make(self._searches, alone, (NONE,), OUTCOMES)
-        _make(self._searches, (SearchType.HYBRID,), Fusion, OUTCOMES)
-        _make(self._stages, STAGES)
-        _make(self._degraded, PARTS)
-        _make(self._embedding, EMBEDDED, (ANSWERED, FAILED))
-        _make(self._engine, ENGINE, (ANSWERED, FAILED))
-        _make(self._put, PutOutcome)
-        _make(self._refused, REASONS)
-        _make(self._dropped, REASONS_TO_DROP)
-
-    def _counter(self, name: str, says: str, *labels: str) -> Counter:
-        return Counter(f"toolscript_{name}", says, labels, registry=self._registry)
-
-    def _seconds(self, name: str, says: str, *labels: str) -> Histogram:
-        return Histogram(f"toolscript_{name}_seconds", says, labels, registry=self._registry, buckets=SECONDS)
-
-
-def _make(metric: Counter | Histogram, *labels: Iterable[str]) -> None:
-    for values in product(*labels):
-        metric.labels(*values)
+        for product in PRODUCTS:
+            for by in SEARCHED_BY[product]:
+                self._searches.begin((product,), *((one,) for one in by), OUTCOMES)
+            self._search.begin((product,))
+            self._stages.begin((product,), STAGES[product])
+            self._failures.begin((product,), (EXECUTE, *STAGES[product]), FAILURES)
+            self._degraded.begin((product,), PARTS[product])
+            self._engine.begin((product,), ENGINE[product], WORKED)
+        self._embedding.begin(EMBEDDED, WORKED)
+        self._library.begin(LIBRARY, WORKED)
+        self._mcp_requests.begin(MCP_METHODS, (NONE,), MCP_OUTCOMES)
+        self._mcp.begin(MCP_METHODS, (NONE,))
+        self._put.begin([one.value for one in PutOutcome])
+        self._refusals.begin(REFUSED_PRODUCTS, REFUSAL_REASONS)
+        self._refused.begin(REASONS)
+        self._dropped.begin(REASONS_TO_DROP)
+        for alone in (self._stopped, self._passages, self._limited):
+            alone.begin()

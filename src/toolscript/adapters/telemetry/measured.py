@@ -1,9 +1,11 @@
 """What the core asks of the world, asked through somebody who counts."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
+from typing import Protocol
 
 from toolscript.adapters.telemetry.figures import Figures
 from toolscript.adapters.telemetry.refusals import reason_of
@@ -16,25 +18,32 @@ from toolscript.ports import Callers, Embedder, RequestBudget, Spans
 SEARCH = "search."
 
 
-class MeasuredSpans:
-    """Spans of a search are its stages."""
+class CountsEmbedding(Protocol):
+    def embedded(self, kind: str, seconds: float, /, *, failed: bool) -> None: ...
 
-    def __init__(self, spans: Spans, figures: Figures) -> None:
+
+class MeasuredSpans:
+    """Spans of a product's searches are its stages."""
+
+    def __init__(self, spans: Spans, figures: Figures, product: str) -> None:
         self._spans = spans
         self._figures = figures
+        self._product = product
 
     def span(self, name: str, **facts: str | int | float | bool) -> AbstractContextManager[None]:
         inner = self._spans.span(name, **facts)
         if not name.startswith(SEARCH):
             return inner
-        return _Measured(inner, self._figures, name.removeprefix(SEARCH))
+        return _Measured(inner, partial(self._figures.stage, self._product, name.removeprefix(SEARCH)))
 
 
 class _Measured(AbstractContextManager[None]):
-    __slots__ = ("_began", "_figures", "_inner", "_stage")
+    __slots__ = ("_began", "_inner", "_took")
 
-    def __init__(self, inner: AbstractContextManager[None], figures: Figures, stage: str) -> None:
-        self._inner, self._figures, self._stage = inner, figures, stage
+    def __init__(
+        self, inner: AbstractContextManager[None], took: Callable[[float, type[BaseException] | None], None]
+    ) -> None:
+        self._inner, self._took = inner, took
         self._began = 0.0
 
     def __enter__(self) -> None:
@@ -45,13 +54,13 @@ class _Measured(AbstractContextManager[None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace_back: TracebackType | None
     ) -> None:
         self._inner.__exit__(kind, error, trace_back)
-        self._figures.stage(self._stage, time.perf_counter() - self._began, kind)
+        self._took(time.perf_counter() - self._began, kind)
 
 
 class MeasuredEmbedder:
     """To be put behind a cache: what is remembered was not embedded."""
 
-    def __init__(self, embedder: Embedder, figures: Figures) -> None:
+    def __init__(self, embedder: Embedder, figures: CountsEmbedding) -> None:
         self._embedder = embedder
         self._figures = figures
 

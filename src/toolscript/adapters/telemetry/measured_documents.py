@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from toolscript.adapters.telemetry.figures import Figures
-from toolscript.adapters.telemetry.timing import timed
+from toolscript.adapters.telemetry.labels import DOCUMENTS
+from toolscript.adapters.telemetry.timing import Observe, timed
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.document_points import (
     FoundPassages,
@@ -23,14 +24,14 @@ from toolscript.ports import DocumentIndex, TenantDocuments
 class MeasuredDocumentIndex:
     def __init__(self, index: DocumentIndex, figures: Figures) -> None:
         self._index = index
-        self._figures = figures
+        self._took = figures.engine(DOCUMENTS)
 
     @property
     def card(self) -> DocumentCard:
         return self._index.card
 
     def of(self, tenant: Tenant) -> "MeasuredDocuments":
-        return MeasuredDocuments(self._index.of(tenant), self._figures)
+        return MeasuredDocuments(self._index.of(tenant), self._took)
 
     async def ready(self) -> None:
         await self._index.ready()
@@ -39,9 +40,9 @@ class MeasuredDocumentIndex:
 class MeasuredDocuments:
     """The tenant is whose documents these are, and no label of anything."""
 
-    def __init__(self, documents: TenantDocuments, figures: Figures) -> None:
+    def __init__(self, documents: TenantDocuments, took: Observe) -> None:
         self._documents = documents
-        self._took = figures.engine
+        self._took = took
 
     @property
     def tenant(self) -> Tenant:

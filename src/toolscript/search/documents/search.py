@@ -69,7 +69,7 @@ class DocumentSearch:
         deadline = Deadline(self._deadline_seconds)
         run = _Run(caller, query, self._index.of(caller.tenant), Attempt(deadline))
         facts = {"search_type": query.search_type.value, "tenant": caller.tenant.name}
-        with self._spans.span("search.execute", **facts):
+        with self._spans.span("search.execute", product="documents", **facts):
             try:
                 return await deadline.spend(1.0, self._answer(run))
             except TimeoutError:

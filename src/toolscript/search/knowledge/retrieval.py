@@ -16,9 +16,10 @@ from toolscript.model.library import chunk_of_point, extraction_of_point
 from toolscript.model.models import Vector
 from toolscript.model.passages import MOST_OF_A_WORD, passage_query_terms
 from toolscript.model.queries import SearchType
-from toolscript.ports import Embedder, Index
+from toolscript.ports import Embedder, Index, Spans
 from toolscript.search.documents.arms import Arm, Arms
 from toolscript.search.fallbacks import Attempt, Part
+from toolscript.search.no_spans import NO_SPANS
 
 # Of each collection and each arm. More is asked for only where more is to be shown.
 CANDIDATES = 60
@@ -37,8 +38,9 @@ class Retrieved:
 
 
 class Retrieval:
-    def __init__(self, embedder: Embedder, chunks: Index, extractions: Index) -> None:
+    def __init__(self, embedder: Embedder, chunks: Index, extractions: Index, *, spans: Spans = NO_SPANS) -> None:
         self._embedder = embedder
+        self._spans = spans
         self._chunks = chunks
         self._extractions = extractions
 
@@ -56,7 +58,8 @@ class Retrieval:
             attempt.or_else(Part.INDEX, index.search(Ask(vector, terms, where, limit)), None)
             for index, where, _ in collections
         )
-        answers = zip(await asyncio.gather(*asked), collections, strict=True)
+        with self._spans.span("search.retrieve", limit=limit):
+            answers = zip(await asyncio.gather(*asked), collections, strict=True)
         found = [(answer, id_of) for answer, (_, _, id_of) in answers if answer is not None]
         if collections and not found:
             raise IndexUnavailable("the index does not answer", hint="try again; `/readyz` says what is wrong")
@@ -75,11 +78,13 @@ class Retrieval:
     async def _vector(self, attempt: Attempt, query: KnowledgeQuery) -> Vector | None:
         if query.search_type is SearchType.KEYWORD:
             return None
-        return await attempt.or_else(Part.EMBEDDING, self._embedder.embed_query(query.text), None)
+        with self._spans.span("search.embed"):
+            return await attempt.or_else(Part.EMBEDDING, self._embedder.embed_query(query.text), None)
 
     async def _weights(self, attempt: Attempt, query: KnowledgeQuery) -> Mapping[int, float]:
         terms = passage_query_terms(query.text)
-        return await attempt.or_else(Part.INDEX, self._chunks.rarities(terms), terms)
+        with self._spans.span("search.statistics"):
+            return await attempt.or_else(Part.INDEX, self._chunks.rarities(terms), terms)
 
 
 def _merged(found: Sequence[tuple[Candidates, IdOf]], limit: int) -> Arms:

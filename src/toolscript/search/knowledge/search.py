@@ -27,17 +27,21 @@ from toolscript.model.knowledge import (
     require_id,
 )
 from toolscript.model.library import Source
-from toolscript.ports import Embedder, Index, LibraryReader
+from toolscript.ports import Embedder, Index, LibraryReader, Spans
 from toolscript.search.deadline import Deadline
 from toolscript.search.fallbacks import Attempt
 from toolscript.search.knowledge.enriching import first_hits
 from toolscript.search.knowledge.ordering import ordered, without_kin
 from toolscript.search.knowledge.retrieval import Retrieval
 from toolscript.search.knowledge.source_memory import SourceMemory
+from toolscript.search.no_spans import NO_SPANS
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+# What the log has in place of what somebody asked.
+UNSAID = "..."
 
 # Of chunks and of extractions; refused while there are none, and then asked for again by the next search.
 OpenIndexes = Callable[[], Awaitable[tuple[Index, Index]]]
@@ -51,7 +55,12 @@ class KnowledgeSearch:
         library: LibraryReader,
         *,
         deadline_seconds: float = 10.0,
+        spans: Spans = NO_SPANS,
+        log_queries: bool = False,
     ) -> None:
+        """`log_queries`: whether the log has what is asked, and not only that something is."""
+        self._spans = spans
+        self._log_queries = log_queries
         self._embedder = embedder
         self._open_indexes = open_indexes
         self._opened: Retrieval | None = None
@@ -60,23 +69,34 @@ class KnowledgeSearch:
         self._deadline_seconds = deadline_seconds
 
     async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
-        began, deadline = time.perf_counter(), Deadline(self._deadline_seconds)
+        began = time.perf_counter()
+        asked = query.text if self._log_queries else UNSAID
+        logger.info("search_knowledge_start", extra={"query": asked})
+        with self._spans.span("search.execute", product="knowledge", search_type=query.search_type.value):
+            answer = await self._in_time(query)
+        took_ms = (time.perf_counter() - began) * 1000
+        facts = {"query": asked, "result_count": len(answer.hits), "latency_ms": round(took_ms, 2)}
+        logger.info("search_knowledge_complete", extra=facts)
+        return replace(answer, took_ms=took_ms)
+
+    async def _in_time(self, query: KnowledgeQuery) -> KnowledgeAnswer:
+        deadline = Deadline(self._deadline_seconds)
         try:
-            answer = await deadline.spend(1.0, self._answer(query, Attempt(deadline)))
+            return await deadline.spend(1.0, self._answer(query, Attempt(deadline)))
         except TimeoutError:
             raise IndexUnavailable("no answer in time", hint="try again, or ask for less") from None
-        return replace(answer, took_ms=(time.perf_counter() - began) * 1000)
 
     async def _answer(self, query: KnowledgeQuery, attempt: Attempt) -> KnowledgeAnswer:
         retrieval = self._opened or await self._open()
         retrieved = await retrieval.retrieve(attempt, query)
         order = ordered(retrieved.arms, retrieved.best_words)
         shown = order if query.both else without_kin(order)
-        hits = await _answered(first_hits(self._library, self._sources, shown, query.limit))
+        with self._spans.span("search.enrich"):
+            hits = await _answered(first_hits(self._library, self._sources, shown, query.limit))
         return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
 
     async def _open(self) -> Retrieval:
-        self._opened = Retrieval(self._embedder, *await self._open_indexes())
+        self._opened = Retrieval(self._embedder, *await self._open_indexes(), spans=self._spans)
         return self._opened
 
     async def ready(self) -> str:

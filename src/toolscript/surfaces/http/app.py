@@ -9,7 +9,6 @@ from fastapi.telemetry import TelemetryConfig
 
 from toolscript import __version__
 from toolscript.ports import ItemChanges
-from toolscript.search.tools import ToolSearch
 from toolscript.surfaces.http.catalog_contents import catalog_routes
 from toolscript.surfaces.http.changes import change_routes
 from toolscript.surfaces.http.documents import (
@@ -29,7 +28,7 @@ from toolscript.surfaces.http.security_headers import SecurityHeaders
 from toolscript.surfaces.http.skills import audit_routes, skill_routes
 from toolscript.surfaces.http.suggestions import suggestion_routes
 from toolscript.surfaces.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
-from toolscript.surfaces.http.tool_search import tool_search_routes
+from toolscript.surfaces.http.tool_search import AsksCatalog, tool_search_routes
 from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.http.write_guard import AdminAccess, admins_only, readers_only, writers_only
 from toolscript.surfaces.request_context import RequestContext
@@ -51,7 +50,7 @@ NO_ADMIN = ApiAccess()
 
 
 def create_app(
-    search: ToolSearch,
+    search: AsksCatalog,
     skills: SkillManagement,
     changes: ItemChanges,
     sync: SyncRequests,

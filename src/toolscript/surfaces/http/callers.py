@@ -53,6 +53,8 @@ class Entrance:
 
     async def admit(self, request: Request, response: Response) -> Caller:
         caller = self._bypassing(request.headers) or await self._verified(request.headers)
+        # For the log: whose request it was.
+        request.state.tenant = caller.tenant.name
         await self.count(caller.tenant, caller.plan, request, response)
         return caller
 

@@ -18,7 +18,6 @@ from toolscript.model.knowledge import (
 from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
 from toolscript.model.library import ID_PATTERN
 from toolscript.model.tenancy import Scope
-from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.surfaces.http.checked_routes import for_visitors
 from toolscript.surfaces.http.errors import documented
 from toolscript.surfaces.http.knowledge_models import (
@@ -30,6 +29,7 @@ from toolscript.surfaces.http.knowledge_models import (
     SourcesShown,
 )
 from toolscript.surfaces.http.visitors import VisitorOf
+from toolscript.surfaces.mcp_service.parts import AsksLibrary
 
 ANSWERS: dict[int | str, dict[str, Any]] = documented(400, 401, 403, 422, 429, 500, 503)
 SourceId = Annotated[str, Path(description="As results name it.", pattern=ID_PATTERN)]
@@ -39,7 +39,7 @@ SourceId = Annotated[str, Path(description="As results name it.", pattern=ID_PAT
 class KnowledgeRoutes:
     """`search` None: there is no library."""
 
-    search: KnowledgeSearch | None
+    search: AsksLibrary | None
     visitor: VisitorOf
 
 
@@ -53,7 +53,7 @@ def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
     return router
 
 
-def _add_search(router: APIRouter, knowledge: KnowledgeSearch | None) -> None:
+def _add_search(router: APIRouter, knowledge: AsksLibrary | None) -> None:
     @router.post(
         "/search_knowledge",
         response_model=KnowledgeResponse,
@@ -72,7 +72,7 @@ def _add_search(router: APIRouter, knowledge: KnowledgeSearch | None) -> None:
         return JSONResponse(knowledge_json(answer))
 
 
-def _add_sources(router: APIRouter, knowledge: KnowledgeSearch | None) -> None:
+def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
     @router.get(
         "/sources",
         response_model=SourcesShown,
@@ -115,7 +115,7 @@ def _add_sources(router: APIRouter, knowledge: KnowledgeSearch | None) -> None:
         return JSONResponse(passage_json(answer))
 
 
-def _there(knowledge: KnowledgeSearch | None) -> KnowledgeSearch:
+def _there(knowledge: AsksLibrary | None) -> AsksLibrary:
     if knowledge is None:
         raise SetupError("there is no library here", hint="TOOLSCRIPT_MONGO_URL says where it is")
     return knowledge

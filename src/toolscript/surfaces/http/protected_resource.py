@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from toolscript.model.tenancy import Scope
+from toolscript.surfaces.http.templated_route import TemplatedRoute
 
 MCP_PATH = "/mcp"
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -30,7 +31,7 @@ class ProtectedResource:
 
     def routes(self) -> tuple[BaseRoute, ...]:
         return tuple(
-            Route(path, self._answer, methods=["GET"]) for path in (WELL_KNOWN, f"{WELL_KNOWN}{MCP_PATH}")
+            TemplatedRoute(path, self._answer, methods=["GET"]) for path in (WELL_KNOWN, f"{WELL_KNOWN}{MCP_PATH}")
         )
 
     async def _answer(self, request: Request) -> Response:

@@ -1,13 +1,13 @@
 """POST /api/v1/search, and its stages alone: GET /api/v1/search/skills and GET /api/v1/search/tools."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
 from toolscript.model.items import ItemKind
 from toolscript.model.queries import MAX_LIMIT, MAX_SKILLS, USUAL, SearchType, SkillQuery, Strategy, ToolQuery
-from toolscript.search.tools import ToolSearch
+from toolscript.model.results import SkillAnswer, ToolAnswer
 from toolscript.surfaces.http.errors import documented
 from toolscript.surfaces.http.search_answers import search_response, skills_found, tools_found
 from toolscript.surfaces.http.search_models import (
@@ -34,7 +34,12 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def tool_search_routes(search: ToolSearch) -> APIRouter:
+class AsksCatalog(Protocol):
+    async def search(self, query: ToolQuery) -> ToolAnswer: ...
+    async def skills(self, query: SkillQuery) -> SkillAnswer: ...
+
+
+def tool_search_routes(search: AsksCatalog) -> APIRouter:
     router = APIRouter(prefix="/api/v1/search", tags=["tools"])
 
     @router.post("", response_model=SearchResponse, responses=ANSWERS, summary="Search tools")

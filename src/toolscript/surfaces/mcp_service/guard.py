@@ -13,6 +13,7 @@ A tool that needs a scope:
 """
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,10 +29,12 @@ from toolscript.surfaces.error_table import ERROR_TABLE, envelope, envelope_of
 from toolscript.surfaces.http.challenges import refusal_headers, require_scope
 from toolscript.surfaces.http.protected_resource import ProtectedResource
 from toolscript.surfaces.http.visitors import VisitorOf
+from toolscript.surfaces.mcp_service.parts import ERROR, OK, REFUSED, ObserveMcp
 from toolscript.surfaces.mcp_service.tools import ServiceTools
 
 BODY_SECONDS = 10.0
 LATE = 408
+OUR_FAULT = 500
 STRANGE_ADDRESS = "this service is not known by the address it was asked by, or that page may not ask it"
 ADDRESS_HINT = "TOOLSCRIPT_PUBLIC_URL says by which address clients know the service"
 
@@ -45,14 +48,25 @@ class Guard:
     visitor_of: VisitorOf
     security: TransportSecuritySettings
     resource: ProtectedResource | None = None
+    observe: ObserveMcp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        request, began = Request(scope, receive), time.perf_counter()
+        request.state.outcome = OK
         refusal = await self._refusal(request)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await self.app(scope, _again(await request.body(), receive), _telling(request, send))
+        body = b"" if refusal is not None else await request.body()
+        try:
+            if refusal is not None:
+                request.state.outcome = ERROR if refusal.status_code >= OUR_FAULT else REFUSED
+                await refusal(scope, receive, send)
+            else:
+                await self.app(scope, _again(body, receive), _telling(request, send))
+        except BaseException:
+            request.state.outcome = ERROR
+            raise
+        finally:
+            if self.observe is not None:
+                self.observe(*_asked_for(body), request.state.outcome, time.perf_counter() - began)
 
     async def _refusal(self, request: Request) -> Response | None:
         strange = await TransportSecurityMiddleware(self.security).validate_request(request)
@@ -122,6 +136,14 @@ def _message(body: bytes) -> Mapping[str, object]:
     except (ValueError, RecursionError):
         return {}
     return read if isinstance(read, Mapping) else {}
+
+
+def _asked_for(body: bytes) -> tuple[str, str]:
+    """Which method, and which tool where one is called."""
+    asked = _message(body)
+    method, params = asked.get("method"), asked.get("params")
+    name = params.get("name") if isinstance(params, Mapping) else None
+    return method if isinstance(method, str) else "", name if isinstance(name, str) else ""
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -55,6 +55,10 @@ class ServiceParts:
     documents: DocumentRoutes | None = None
 
 
+OK, REFUSED, ERROR = "ok", "refused", "error"
+# Method, tool (empty where none is called), outcome, seconds.
+ObserveMcp = Callable[[str, str, str, float], None]
+
 Call = Callable[[Visitor, JsonObject], Awaitable[CallResult]]
 
 

@@ -28,6 +28,10 @@ class ServiceTools:
         self.instructions = " ".join(said for part, said in there if part is not None)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    @property
     def scopes(self) -> tuple[Scope, ...]:
         """Those that a token can be of use with."""
         return tuple(dict.fromkeys(tool.scope for tool in self._tools.values()))

@@ -1,0 +1,19 @@
+"""Since when an item has been dirty: how far an index is behind is told by the oldest of them."""
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+oldest_code = "0005"
+
+# A mark that comes again leaves it as it is: the index has not followed the first one yet.
+UP = "ALTER TABLE mcp.dirty_items ADD COLUMN marked_at timestamptz NOT NULL DEFAULT now()"
+DOWN = "ALTER TABLE mcp.dirty_items DROP COLUMN marked_at"
+
+
+def upgrade() -> None:
+    op.execute(UP)
+
+
+def downgrade() -> None:
+    op.execute(DOWN)

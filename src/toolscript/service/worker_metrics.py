@@ -1,0 +1,70 @@
+"""`GET /metrics` of a worker, on a port of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from toolscript.ports import Embedder
+from toolscript.service.parts import Stores
+from toolscript.service.store_watch import StoreWatch
+from toolscript.settings import Settings
+
+if TYPE_CHECKING:
+    from toolscript.adapters.telemetry.worker_figures import WorkerFigures
+
+
+def worker_figures(settings: Settings) -> "WorkerFigures | None":
+    """None where no port is set: nothing is counted that nobody can read."""
+    if not settings.worker_metrics_port:
+        return None
+    from toolscript.adapters.telemetry.worker_figures import WorkerFigures
+
+    return WorkerFigures()
+
+
+def measured(stores: Stores, embedder: Embedder, figures: "WorkerFigures | None") -> tuple[Stores, Embedder]:
+    """What a worker does with them is counted, where somebody can read it."""
+    if figures is None:
+        return stores, embedder
+    from toolscript.adapters.telemetry.counted_dirty_set import CountedDirtySet
+    from toolscript.adapters.telemetry.measured import MeasuredEmbedder
+
+    counted = replace(stores, dirty=CountedDirtySet(stores.dirty, figures))
+    return counted, MeasuredEmbedder(embedder, figures)
+
+
+@asynccontextmanager
+async def metrics_served(
+    settings: Settings, figures: "WorkerFigures | None", watch: StoreWatch | None
+) -> AsyncIterator[None]:
+    if figures is None or watch is None:
+        yield
+        return
+    import uvicorn
+    from fastapi import FastAPI
+
+    from toolscript.service.processes import bound
+    from toolscript.surfaces.http.errors import install_error_handlers
+    from toolscript.surfaces.http.metrics import metrics_routes
+
+    class Quiet(uvicorn.Server):
+        """Leaves signals to the worker."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.include_router(metrics_routes(figures.page, settings.admin_token.get_secret_value()))
+    install_error_handlers(app)
+    with bound(settings.worker_metrics_host, settings.worker_metrics_port) as listening:
+        server = Quiet(uvicorn.Config(app, log_config=None, log_level="warning", lifespan="off"))
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            async with watch.running(figures.before_page):
+                yield
+        finally:
+            server.should_exit = True
+            await serving
