@@ -11,7 +11,7 @@ import yaml
 from tests.adapters.telemetry.shown_figures import shown
 from tests.house.sources import ROOT
 from tests.service.seen_app import put_two, watched
-from toolscript.adapters.telemetry.figures import OUTCOMES, STAGES
+from toolscript.adapters.telemetry.labels import OUTCOMES, PRODUCTS, STAGES
 from toolscript.surfaces.http.metrics import METRICS_PATH
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
@@ -20,9 +20,20 @@ FOLDER = ROOT / "deploy" / "observability"
 NAME = re.compile(r"\btoolscript_\w+")
 MATCHER = re.compile(r'\b(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
 GROUPING = re.compile(r"\bby \(([^)]*)\)")
+GROUPED = re.compile(r"\bby \(([^)]*)\)\s*\((?:\w+\()?(toolscript_\w+)")
 METRIC_WITH_LABELS = re.compile(r"(toolscript_\w+)(\{[^}]*\})?")
 # Prometheus adds these itself.
 ADDED = {"job", "instance"}
+METRIC_ROW = re.compile(r"^\| `(toolscript_\w+)` \| \w+ \| ([^|]*) \|", re.MULTILINE)
+LABEL = re.compile(r"`(\w+)`")
+OF_WORKERS = "toolscript_worker_"
+# To be looked up, not watched.
+NOWHERE = {
+    "toolscript_build_info",
+    "toolscript_mcp_request_seconds",
+    "toolscript_mcp_requests_total",
+    "toolscript_postgres_pool_connections_max",
+}
 
 
 def dashboard() -> Any:
@@ -64,10 +75,21 @@ async def test_every_expression_asks_for_figures_that_exist(there: dict[str, set
     assert asked - there.keys() == set()
 
 
-async def test_every_figure_that_exists_is_on_the_dashboard(there: dict[str, set[str]]) -> None:
-    asked = " ".join(text for _, text in panel_expressions())
+async def test_every_figure_that_exists_is_on_the_dashboard_or_alerts(there: dict[str, set[str]]) -> None:
+    asked = " ".join(text for _, text in expressions()) + (FOLDER / "alerts.yml").read_text("utf-8")
     families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in there if name.startswith("toolscript_")}
-    assert {name for name in families if name not in asked} == set()
+    assert {name for name in families if name not in asked} == NOWHERE
+
+
+async def test_every_figure_that_exists_is_on_its_page(there: dict[str, set[str]]) -> None:
+    rows = METRIC_ROW.findall((ROOT / "docs" / "metrics.md").read_text("utf-8"))
+    listed = {name: set(LABEL.findall(labels)) for name, labels in rows}
+    families: dict[str, set[str]] = {}
+    for name, labels in there.items():
+        family = re.sub(r"_(bucket|count|sum)$", "", name)
+        families.setdefault(family, set()).update(labels - {"le"})
+    ours = {name: labels for name, labels in families.items() if name.startswith("toolscript_")}
+    assert {name: labels for name, labels in listed.items() if not name.startswith(OF_WORKERS)} == ours
 
 
 async def test_every_label_that_is_asked_for_is_one_the_figure_has(there: dict[str, set[str]]) -> None:
@@ -75,13 +97,18 @@ async def test_every_label_that_is_asked_for_is_one_the_figure_has(there: dict[s
     for title, text in expressions():
         for name, matchers in METRIC_WITH_LABELS.findall(text):
             wanted = {label for label, _ in MATCHER.findall(matchers)}
-            wanted |= {one.strip() for grouping in GROUPING.findall(text) for one in grouping.split(",")}
+            unknown += [f"{title}: {name} has no {label}" for label in wanted - there[name] - ADDED]
+        grouped = GROUPED.findall(text)
+        assert len(grouped) == len(GROUPING.findall(text)), f"{title}: what is grouped?"
+        for labels, name in grouped:
+            wanted = {one.strip() for one in labels.split(",")}
             unknown += [f"{title}: {name} has no {label}" for label in wanted - there[name] - ADDED]
     assert unknown == []
 
 
 def test_every_value_that_is_asked_for_is_one_there_can_be() -> None:
-    can_be = {"outcome": set(OUTCOMES), "stage": set(STAGES)}
+    stages = {stage for product in STAGES for stage in STAGES[product]}
+    can_be = {"outcome": set(OUTCOMES), "stage": stages, "product": set(PRODUCTS)}
     for title, text in expressions():
         for label, value in MATCHER.findall(text):
             assert value in can_be.get(label, {value}), f"{title}: {label} is never {value}"

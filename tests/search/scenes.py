@@ -123,7 +123,7 @@ class Scene:
     recipe: Recipe = DEFAULT_RECIPE
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        await self._fill()
+        await self.fill()
         return await ToolSearch(
             self.embedder,
             self.index,
@@ -133,7 +133,7 @@ class Scene:
             recipe=self.recipe,
         ).search(query)
 
-    async def _fill(self) -> None:
+    async def fill(self) -> None:
         await self.catalog.store("test", ITEMS)
         for stored in await self.catalog.items(range(1, len(ITEMS) + 1)):
             key = stored.item.key

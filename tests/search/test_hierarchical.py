@@ -28,7 +28,7 @@ class Routed(Scene):
         return await (await self.opened()).search(query)
 
     async def opened(self) -> ToolSearch:
-        await self._fill()
+        await self.fill()
         for skill, text in self.texts.items():
             vector = await HashEmbedder().embed_query(text)
             await self.skills.put([_skill(skill, vector, is_active=skill not in self.inactive)])

@@ -32,7 +32,6 @@ from toolscript.ports import (
     RequestBudget,
     Spans,
 )
-from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.search.tools import ToolSearch
 from toolscript.service.parts import Stores
 from toolscript.service.store_watch import StoreWatch
@@ -104,7 +103,7 @@ class Seeing:
 
         return CountedToolSearch(search, self.figures)
 
-    def knowledge_search(self, search: KnowledgeSearch | None) -> AsksLibrary | None:
+    def knowledge_search(self, search: AsksLibrary | None) -> AsksLibrary | None:
         if self.figures is None or search is None:
             return search
         from toolscript.adapters.telemetry.measured_searches import CountedKnowledgeSearch

@@ -6,10 +6,11 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.adapters.postgres import PostgresCatalogContents, PostgresItemChanges, PostgresSyncJobs
@@ -33,6 +34,7 @@ from toolscript.service.tenancy import open_tenancy
 from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
+from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.logs import configure_logs
 from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
 from toolscript.sync.generations import Readable, open_for_reading
@@ -83,12 +85,11 @@ async def _answer(settings: Settings, common: Common, shared: Sequence[socket.so
 @asynccontextmanager
 async def open_app(settings: Settings, common: Common | None = None) -> AsyncIterator[FastAPI]:
     """The HTTP API with everything behind it open. Refuses an index that another model made."""
-    cores = max(1, (os.cpu_count() or 1) // settings.processes)
     common = common or Common("", cursor_secret(settings))
     async with (
         open_stores(settings, catalog_needed=False) as stores,
         open_seeing(settings, stores.pool, common.figures) as seeing,
-        open_embedder(settings, parallel=cores, headers=seeing.headers) as embedder,
+        open_embedder(settings, parallel=_cores(settings), headers=seeing.headers) as embedder,
         open_tenancy(settings, stores.pool) as tenancy,
     ):
         # Measured within the cache: what was remembered has not been embedded.
@@ -102,12 +103,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         async with (
             open_routes(settings, stores, tenancy, measured, seeing, common.cursor_secret) as documents,
             open_knowledge(settings, stores.qdrant, cached, seeing) as library,
-            open_mcp(
-                settings,
-                ServiceParts(knowledge := seeing.knowledge_search(library), catalog, documents),
-                visitor,
-                seeing.mcp,
-            ) as mcp_routes,
+            _open_mcp(settings, seeing, ServiceParts(library, catalog, documents), visitor) as mcp,
             seeing.watching(stores, opened.items),
             JobRunner(jobs).running() as runner,
         ):
@@ -119,13 +115,34 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 Remembered(HealthChecks(stores, embedder, opened.items, library).check).check,
                 access=api_access(settings),
                 documents=documents,
-                knowledge=KnowledgeRoutes(knowledge, visitor),
+                knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor),
                 catalog_readers=None if Scope.TOOLS_READ in public_scopes(settings) else visitor,
                 telemetry=seeing.telemetry,
             )
-            app.router.routes.extend(mcp_routes)
+            app.router.routes.extend(mcp.routes)
             seeing.install(app, admin_access(settings))
             yield app
+
+
+def _cores(settings: Settings) -> int:
+    return max(1, (os.cpu_count() or 1) // settings.processes)
+
+
+@dataclass(frozen=True)
+class _Mcp:
+    """`parts` are asked by HTTP as well."""
+
+    parts: ServiceParts
+    routes: Sequence[BaseRoute]
+
+
+@asynccontextmanager
+async def _open_mcp(
+    settings: Settings, seeing: Seeing, plain: ServiceParts, visitor: VisitorOf
+) -> AsyncIterator[_Mcp]:
+    parts = replace(plain, knowledge=seeing.knowledge_search(plain.knowledge))
+    async with open_mcp(settings, parts, visitor, seeing.mcp) as routes:
+        yield _Mcp(parts, routes)
 
 
 def _tool_search(

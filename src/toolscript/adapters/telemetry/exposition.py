@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from itertools import product
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -46,6 +46,15 @@ class Series(Generic[M]):
             self(*map(str, values))
 
 
+class Described(NamedTuple):
+    """A metric as the page of them lists it."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    says: str
+
+
 class Exposition:
     """`folder` is what several processes of one server share: whoever of them is asked answers for all."""
 
@@ -53,6 +62,7 @@ class Exposition:
         self._folder = folder
         self._registry = CollectorRegistry()
         self._before_page: list[Callable[[], None]] = []
+        self.described: list[Described] = []
         # Of several processes the library shows no memory: it would be that of whoever was asked.
         if not folder:
             ProcessCollector(registry=self._registry)
@@ -74,12 +84,18 @@ class Exposition:
         return generate_latest(shared)
 
     def counter(self, name: str, says: str, *labels: str) -> Series[Counter]:
+        self._describe(f"{name}_total", "counter", labels, says)
         return Series(Counter(f"toolscript_{name}", says, labels, registry=self._registry))
 
     def seconds(self, name: str, says: str, *labels: str) -> Series[Histogram]:
+        self._describe(f"{name}_seconds", "histogram", labels, says)
         metric = Histogram(f"toolscript_{name}_seconds", says, labels, registry=self._registry, buckets=SECONDS)
         return Series(metric)
 
     def gauge(self, name: str, says: str, *labels: str, together: Together) -> Series[Gauge]:
+        self._describe(name, "gauge", labels, says)
         metric = Gauge(f"toolscript_{name}", says, labels, registry=self._registry, multiprocess_mode=together)
         return Series(metric)
+
+    def _describe(self, name: str, kind: str, labels: tuple[str, ...], says: str) -> None:
+        self.described.append(Described(f"toolscript_{name}", kind, labels, says))

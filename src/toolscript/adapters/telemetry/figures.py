@@ -6,7 +6,7 @@ is one of a few (labels.py).
 
 from collections.abc import Callable, Iterable, Sequence
 
-from toolscript.adapters.telemetry.exposition import Exposition
+from toolscript.adapters.telemetry.exposition import Described, Exposition
 from toolscript.adapters.telemetry.labels import (
     EMBEDDED,
     ENGINE,
@@ -80,6 +80,10 @@ class Figures:
     @property
     def page(self) -> Callable[[], bytes]:
         return self._shown.page
+
+    @property
+    def described(self) -> Sequence[Described]:
+        return self._shown.described
 
     @property
     def before_page(self) -> Callable[[Callable[[], None]], None]:

@@ -1,8 +1,8 @@
 """What a worker counts and times, for Prometheus."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from toolscript.adapters.telemetry.exposition import Exposition
+from toolscript.adapters.telemetry.exposition import Described, Exposition
 from toolscript.adapters.telemetry.labels import EMBEDDED, ERROR, OK, WORKED
 from toolscript.adapters.telemetry.store_figures import StoreFigures
 
@@ -23,6 +23,10 @@ class WorkerFigures:
     @property
     def page(self) -> Callable[[], bytes]:
         return self._shown.page
+
+    @property
+    def described(self) -> Sequence[Described]:
+        return self._shown.described
 
     @property
     def before_page(self) -> Callable[[Callable[[], None]], None]:

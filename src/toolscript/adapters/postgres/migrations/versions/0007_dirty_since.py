@@ -4,7 +4,7 @@ from alembic import op
 
 revision = "0007"
 down_revision = "0006"
-oldest_code = "0005"
+oldest_code = "0006"
 
 # A mark that comes again leaves it as it is: the index has not followed the first one yet.
 UP = "ALTER TABLE mcp.dirty_items ADD COLUMN marked_at timestamptz NOT NULL DEFAULT now()"
