@@ -23,6 +23,7 @@ from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.health import Health, PartHealth
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
 from toolscript.surfaces.http.visitors import visitors_of
+from toolscript.surfaces.http.write_guard import AdminAccess
 from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
 from toolscript.testing import MemoryIndexes, MemoryRequestBudget, MemoryTaxonomy
 from toolscript.testing.callers import MemoryCallers
@@ -101,7 +102,7 @@ async def served(products: Products, values: Mapping[str, object]) -> AsyncItera
                 telemetry=seeing.telemetry,
             )
             app.router.routes.extend(routes)
-            seeing.install(app, "")
+            seeing.install(app, AdminAccess(development=True))
             transport = httpx2.ASGITransport(app, client=("203.0.113.7", 1234), raise_app_exceptions=False)
             async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
                 yield Served(client, seeing.figures)

@@ -45,6 +45,7 @@ async def metrics_served(
     import uvicorn
     from fastapi import FastAPI
 
+    from toolscript.service.access import admin_access
     from toolscript.service.processes import bound
     from toolscript.surfaces.http.errors import install_error_handlers
     from toolscript.surfaces.http.metrics import metrics_routes
@@ -57,7 +58,7 @@ async def metrics_served(
             yield
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(metrics_routes(figures.page, settings.admin_token.get_secret_value()))
+    app.include_router(metrics_routes(figures.page, admin_access(settings)))
     install_error_handlers(app)
     with bound(settings.worker_metrics_host, settings.worker_metrics_port) as listening:
         server = Quiet(uvicorn.Config(app, log_config=None, log_level="warning", lifespan="off"))
