@@ -23,6 +23,7 @@ from tests.surfaces.openapi_checks import a_sync_ends, is_a_fault
 from tests.surfaces.openapi_installation import (
     CHUNK_ID,
     DOCUMENT_IDS,
+    ITEM_SOURCES,
     MANY,
     SKILL_IDS,
     SOURCE_ID,
@@ -81,8 +82,10 @@ def ask_everything(service: Furnished, examples: int, seed: int, *, edges: bool)
 
 def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
     """Half of the names and numbers are of things that are there."""
-    names = ("numbers", "skills", "queries", "documents", "sources", "chunks")
-    number, skill, query, document, source, chunk = ({"dictionary": name, "probability": 0.5} for name in names)
+    names = ("numbers", "skills", "queries", "documents", "sources", "chunks", "item_sources")
+    number, skill, query, document, source, chunk, item_source = (
+        {"dictionary": name, "probability": 0.5} for name in names
+    )
     return {
         "seed": seed,
         "auth": {"openapi": {"HTTPBearer": {"bearer": token}}},
@@ -95,6 +98,7 @@ def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict
             "documents": {"values": list(DOCUMENT_IDS)},
             "sources": {"values": [SOURCE_ID]},
             "chunks": {"values": [CHUNK_ID]},
+            "item_sources": {"values": list(ITEM_SOURCES)},
             "hostile": {"values": list(HOSTILE)},
         },
         "parameters": {
@@ -104,6 +108,7 @@ def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict
             "path.document_id": document,
             "path.source_id": source,
             "path.chunk_id": chunk,
+            "path.name": item_source,
         },
         "generation": {
             "max-examples": examples,

@@ -25,6 +25,8 @@ from toolscript.sync.library_indexes import prepare_indexes
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40
 DOCUMENT_IDS = tuple(f"document-{number}" for number in range(MANY))
+# Those that may leave: nothing else is in them that requests ask for.
+ITEM_SOURCES = ("leaving", "leaving/too", "left alone")
 SOURCE_ID, CHUNK_ID = "5" * 24, "c" * 24
 A_DAY = 24 * 3600
 # What a sync may ask is left out before anything is started: requests at random reach no server.
@@ -87,6 +89,8 @@ async def furnish(installation: Installation) -> None:
             await service.ask("POST", SKILLS, 201, described_skill(skill))
         for said in ("Reads a file.", "Reads a file, and more."):
             await service.synced(catalog("changing", *(described(f"read_{n}", said) for n in range(MANY))))
+        for name in ITEM_SOURCES:
+            await service.synced(catalog(name, described("read")))
         for number in range(MANY):
             await suggest(service.stores, f"Suggestion {number}", "send_mail", "summarise")
         for tool_id, skill in enumerate(SKILL_IDS, 1):

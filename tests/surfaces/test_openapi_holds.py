@@ -10,7 +10,14 @@ from tests.conftest import fresh_database
 from tests.surfaces.openapi_checks import follow
 from tests.surfaces.openapi_examples import ask_everything, report
 from tests.surfaces.openapi_hostile import Hostile, hostile_requests
-from tests.surfaces.openapi_installation import CHUNK_ID, DOCUMENT_IDS, SOURCE_ID, Furnished, furnished_service
+from tests.surfaces.openapi_installation import (
+    CHUNK_ID,
+    DOCUMENT_IDS,
+    ITEM_SOURCES,
+    SOURCE_ID,
+    Furnished,
+    furnished_service,
+)
 from toolscript.settings import Settings
 
 pytestmark = pytest.mark.requirement("API-003")
@@ -23,6 +30,7 @@ KNOWN = {
     "skill_id": "calendar",
     **dict.fromkeys(("tool_id", "suggestion_id", "change_id", "job_id"), "1"),
     "document_id": DOCUMENT_IDS[0],
+    "name": ITEM_SOURCES[0],
 }
 
 
