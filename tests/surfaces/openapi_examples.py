@@ -47,6 +47,16 @@ HOSTILE = (
     "../..",
 )
 NUMBERS_IN_PATHS = ("tool_id", "suggestion_id", "change_id", "job_id")
+# What is there, by what it is.
+KNOWN: dict[str, list[Any]] = {
+    "numbers": list(range(1, MANY)),
+    "skills": list(SKILL_IDS),
+    "queries": list(QUERIES),
+    "documents": list(DOCUMENT_IDS),
+    "sources": [SOURCE_ID],
+    "chunks": [CHUNK_ID],
+    "item_sources": list(ITEM_SOURCES),
+}
 
 
 @dataclass
@@ -82,33 +92,24 @@ def ask_everything(service: Furnished, examples: int, seed: int, *, edges: bool)
 
 def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
     """Half of the names and numbers are of things that are there."""
-    names = ("numbers", "skills", "queries", "documents", "sources", "chunks", "item_sources")
-    number, skill, query, document, source, chunk, item_source = (
-        {"dictionary": name, "probability": 0.5} for name in names
-    )
+    half = {name: {"dictionary": name, "probability": 0.5} for name in KNOWN}
     return {
         "seed": seed,
         "auth": {"openapi": {"HTTPBearer": {"bearer": token}}},
         "cache": {"enabled": False},
         "output": {"sanitization": {"enabled": False}},
         "dictionaries": {
-            "numbers": {"values": list(range(1, MANY))},
-            "skills": {"values": list(SKILL_IDS)},
-            "queries": {"values": list(QUERIES)},
-            "documents": {"values": list(DOCUMENT_IDS)},
-            "sources": {"values": [SOURCE_ID]},
-            "chunks": {"values": [CHUNK_ID]},
-            "item_sources": {"values": list(ITEM_SOURCES)},
+            **{name: {"values": values} for name, values in KNOWN.items()},
             "hostile": {"values": list(HOSTILE)},
         },
         "parameters": {
-            **{f"path.{name}": number for name in NUMBERS_IN_PATHS},
-            **dict.fromkeys(("path.skill_id", "body.into", "body.skill_ids[*]"), skill),
-            **dict.fromkeys(("query.query", "body.query"), query),
-            "path.document_id": document,
-            "path.source_id": source,
-            "path.chunk_id": chunk,
-            "path.name": item_source,
+            **{f"path.{name}": half["numbers"] for name in NUMBERS_IN_PATHS},
+            **dict.fromkeys(("path.skill_id", "body.into", "body.skill_ids[*]"), half["skills"]),
+            **dict.fromkeys(("query.query", "body.query"), half["queries"]),
+            "path.document_id": half["documents"],
+            "path.source_id": half["sources"],
+            "path.chunk_id": half["chunks"],
+            "path.name": half["item_sources"],
         },
         "generation": {
             "max-examples": examples,

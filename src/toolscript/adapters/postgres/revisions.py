@@ -1,5 +1,6 @@
 """The migrations there are, and which of them a database has had."""
 
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -60,7 +61,9 @@ def require_way_down(status: SchemaStatus, revision: str) -> None:
 
 def _stored(url: str) -> tuple[str | None, str | None]:
     require_readable(url)
-    with translated(), psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS) as conn:
+    # Nothing of a session, as in pool.py.
+    connected = partial(psycopg.connect, autocommit=True, prepare_threshold=None, connect_timeout=CONNECT_SECONDS)
+    with translated(), connected(url) as conn:
         if not _has(conn, "public.toolscript_schema"):
             return None, None
         row = conn.execute(FIND_REVISION).fetchone()
