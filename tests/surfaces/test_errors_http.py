@@ -113,7 +113,7 @@ async def test_a_server_that_starts_without_postgresql_answers_without_schemas(f
     nowhere = {**filled.environment, "TOOLSCRIPT_POSTGRES_URL": "postgresql://x@127.0.0.1:1/x"}
     async with open_app(Installation(nowhere).settings) as app:
         transport = httpx2.ASGITransport(app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             answer = (await client.post("/api/v1/search", json={"query": "create pull request"})).json()
     assert answer["tools"][0]["name"] == "create_pull_request"
     assert answer["metadata"]["degraded"] == ["schemas"]

@@ -1,6 +1,5 @@
 """/api/v1/skills: what skills there are, what is in them, and who decided what."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -8,7 +7,6 @@ from fastapi import APIRouter, Query
 from toolscript.model.items import LARGEST_ID
 from toolscript.model.skill_json import audit_to_json, entry_to_json, member_to_json, skill_from_json
 from toolscript.surfaces.http.errors import documented
-from toolscript.surfaces.http.item_skills import unnamed
 from toolscript.surfaces.http.pages import USUAL, AfterNumber, Limit
 from toolscript.surfaces.http.skill_models import (
     AuditPage,
@@ -78,7 +76,7 @@ def _read(router: APIRouter, skills: SkillManagement) -> None:
     )
     async def tools_of(skill_id: SkillIdInPath, after: AfterNumber = 0, limit: Limit = USUAL) -> Json:
         found = await skills.taxonomy.members(skill_id, after, limit + 1)
-        tools = [member_to_json(replace(one, assignment=unnamed(one.assignment))) for one in found[:limit]]
+        tools = [member_to_json(member) for member in found[:limit]]
         return {"tools": tools, "next": tools[-1]["db_id"] if len(found) > limit else None}
 
 
