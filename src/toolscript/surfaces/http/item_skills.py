@@ -1,10 +1,7 @@
 """/api/v1/tools/{id}/skills: the skills of one item, and a person's word about them."""
 
-from dataclasses import replace
-
 from fastapi import APIRouter
 
-from toolscript.model.assignments import AssignedBy, Assignment
 from toolscript.model.skill_json import assigned_to_json
 from toolscript.surfaces.http.errors import documented
 from toolscript.surfaces.http.pages import NumberInPath
@@ -12,13 +9,6 @@ from toolscript.surfaces.http.skill_models import AssignRequest, ItemSkills, Rev
 from toolscript.sync.skill_management import SkillManagement
 
 Json = dict[str, object]
-BY_A_PERSON = "set by a person"
-
-
-def unnamed(assignment: Assignment) -> Assignment:
-    """Who it was is for administrators: the audit has it."""
-    by_a_person = assignment.source is AssignedBy.HUMAN
-    return replace(assignment, reason=BY_A_PERSON) if by_a_person else assignment
 
 
 def item_skill_routes(skills: SkillManagement) -> APIRouter:
@@ -27,7 +17,7 @@ def item_skill_routes(skills: SkillManagement) -> APIRouter:
 
     @router.get("", response_model=ItemSkills, responses=documented(404, 422, 503), summary="Skills of an item")
     async def skills_of(tool_id: NumberInPath) -> Json:
-        return assigned_to_json(tool_id, [unnamed(one) for one in await skills.assignments.of(tool_id)])
+        return assigned_to_json(tool_id, await skills.assignments.of(tool_id))
 
     @router.put(
         "",
