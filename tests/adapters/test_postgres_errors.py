@@ -107,3 +107,23 @@ async def test_an_address_that_cannot_be_read_is_refused_without_being_quoted(
     with pytest.raises(SetupError):
         upgrade(url)
     assert "hunter2" not in str(refused.value) + refused.value.hint + caplog.text
+
+
+async def test_why_no_connection_could_be_made_is_told_later_too(postgres_url: str) -> None:
+    """A password that was changed while the service runs."""
+    elsewhere = postgres_url.rpartition("/")[0] + "/not_there"
+    async with open_pool(elsewhere, size=1, wait_seconds=0.5) as pool:
+        with pytest.raises(CatalogUnavailable, match="not_there"):
+            await PostgresCatalog(pool).count()
+
+
+async def test_a_missing_privilege_is_a_matter_of_set_up_and_its_table_is_told_in_the_log_alone(
+    postgres_url: str, pool: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("REVOKE ALL ON mcp.items FROM CURRENT_USER")
+    with pytest.raises(SetupError) as raised:
+        await PostgresCatalog(pool).count()
+    assert "items" not in raised.value.message + raised.value.hint
+    assert "grant" in raised.value.hint
+    assert any("permission denied for table items" in str(vars(one).get("reason")) for one in caplog.records)

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import re
 import select
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any, ClassVar, Self, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -16,12 +18,24 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
 
+logger = logging.getLogger(__name__)
+
 Connection = AsyncConnection[tuple[object, ...]]
 Pool = AsyncConnectionPool[Connection]
 
 MIGRATE_HINT = "run `toolscript migrate`"
 DOWN_HINT = "is PostgreSQL running, and is TOOLSCRIPT_POSTGRES_URL right?"
+REFUSED_HINT = "are user, password and database in TOOLSCRIPT_POSTGRES_URL right?"
+GRANT_HINT = "grant it to the user of TOOLSCRIPT_POSTGRES_URL, or name the one that `toolscript migrate` ran as"
 URL_HINT = "write it like postgresql://user:password@host:5432/name, with special characters as %XX"
+
+# Said by PostgreSQL or by a pooler of who may not come in, which no waiting will change. They have no code of
+# their own: whoever is refused at the door is told a text alone.
+_REFUSED = re.compile(
+    r"authentication failed|(role|database) \".*\" does not exist|no pg_hba\.conf entry"
+    r"|permission denied for database|is not permitted to log in|no password supplied"
+    r"|no such (user|database)|auth failed"
+)
 
 RETRY_AFTER_SECONDS = 1.0
 _down_until: WeakKeyDictionary[Pool, float] = WeakKeyDictionary()
@@ -44,6 +58,7 @@ TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[ToolscriptError], st
         CatalogUnavailable,
         "try again",
     ),
+    ((errors.InsufficientPrivilege,), SetupError, GRANT_HINT),
     # To the driver this is an OperationalError; to us it is data that will never fit.
     ((errors.ProgramLimitExceeded,), CatalogRejected, ""),
     (
@@ -62,8 +77,46 @@ def translated() -> Iterator[None]:
     except (psycopg.Error, PoolTimeout, OSError) as error:
         for causes, meaning, hint in TRANSLATIONS:
             if isinstance(error, causes):
-                raise meaning(f"PostgreSQL: {_first_line(error)}", hint=hint) from error
+                raise meaning(f"PostgreSQL: {_for_callers(error)}", hint=hint) from error
         raise
+
+
+def _for_callers(error: Exception) -> str:
+    """Which table it is about concerns whoever runs the service, and none of its callers."""
+    if not isinstance(error, errors.InsufficientPrivilege):
+        return _first_line(error)
+    logger.error("PostgreSQL refuses", extra={"part": "catalog", "reason": _first_line(error)})
+    return "a privilege is missing; the log says which"
+
+
+class _Told(AsyncConnection[tuple[object, ...]]):
+    """Keeps why the last attempt to connect failed, which the pool tells nobody. A class for each pool."""
+
+    failure: ClassVar[str] = ""
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        try:
+            connected = await super().connect(conninfo, **kwargs)
+        except psycopg.Error as error:
+            cls.failure = _first_line(error)
+            raise
+        cls.failure = ""
+        return connected
+
+
+async def require_let_in(pool: Pool) -> None:
+    """Tells at once what a pool would only show by being empty: a wrong password, or a database that is not there.
+
+    One that does not answer is left to the pool, which waits for it.
+    """
+    try:
+        await (
+            await pool.connection_class.connect(str(pool.conninfo), **cast("dict[str, Any]", pool.kwargs))
+        ).close()
+    except psycopg.Error as error:
+        if _REFUSED.search(str(error)):
+            raise SetupError(f"PostgreSQL: {_first_line(error)}", hint=REFUSED_HINT) from error
 
 
 @asynccontextmanager
@@ -75,6 +128,7 @@ async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncI
     require_readable(url)
     pool: Pool = AsyncConnectionPool(
         url,
+        connection_class=type("_Told", (_Told,), {}),
         min_size=1,
         max_size=size,
         timeout=wait_seconds,
@@ -126,9 +180,10 @@ async def connection(pool: Pool) -> AsyncIterator[Connection]:
         try:
             async with pool.connection() as conn:
                 yield conn
-        except PoolTimeout:
+        except PoolTimeout as late:
             _down_until[pool] = time.monotonic() + RETRY_AFTER_SECONDS
-            raise
+            failure = cast("type[_Told]", pool.connection_class).failure
+            raise PoolTimeout(failure or str(late)) from late
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 Revisions are numbers of four digits in the order of their migrations, so a later one is a greater text.
 """
 
-from toolscript.adapters.postgres.pool import MIGRATE_HINT, Pool, connection
+from toolscript.adapters.postgres.pool import MIGRATE_HINT, Pool, connection, require_let_in
 from toolscript.errors import SetupError
 
 # The last of the migrations.
@@ -16,6 +16,7 @@ UPDATE_HINT = "update toolscript to the version that migrated the database, or a
 
 async def require_current_schema(pool: Pool) -> None:
     """Refuses a database that was not migrated to this version's schema, or to a later one that serves it."""
+    await require_let_in(pool)
     async with connection(pool) as conn:
         row = await (await conn.execute(FIND_REVISION)).fetchone()
         found = None if row is None else str(row[0])
