@@ -213,6 +213,8 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
             "TOOLSCRIPT_QDRANT_SKILLS_ALIAS": f"{alias}__skills",
             "TOOLSCRIPT_QDRANT_DOCUMENTS_ALIAS": f"{alias}__documents",
             "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
+            # Tests ask more often than a client may; those of the budget set it again.
+            "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
             **library_environment(engines, alias),
         }
     )

@@ -21,6 +21,7 @@ ToolscriptError
 │   ├── CatalogUnavailable
 │   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
+│   ├── Overloaded          ... because this service has more to do than it can
 │   └── NotReady            the gateway has no tools yet
 └── Rejected                a part answered, and refused what we sent or sent nonsense
     ├── EmbedderRejected
@@ -101,6 +102,9 @@ class LibraryUnavailable(Unavailable): ...
 
 
 class ServerUnavailable(Unavailable): ...
+
+
+class Overloaded(Unavailable): ...
 
 
 class NotReady(Unavailable): ...

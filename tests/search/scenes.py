@@ -10,6 +10,7 @@ from toolscript.model.items import Item, ItemKind, Schemas
 from toolscript.model.models import IndexCard, Vector
 from toolscript.model.queries import ToolQuery
 from toolscript.model.results import ToolAnswer
+from toolscript.search.fallbacks import IsOverloaded, never_overloaded
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.tools import ToolSearch
 from toolscript.sync.item_vectors import embed_items
@@ -121,17 +122,23 @@ class Scene:
     deadline_seconds: float = 10.0
 
     recipe: Recipe = DEFAULT_RECIPE
+    is_overloaded: IsOverloaded = never_overloaded
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         await self.fill()
-        return await ToolSearch(
+        return await self.tools.search(query)
+
+    @property
+    def tools(self) -> ToolSearch:
+        return ToolSearch(
             self.embedder,
             self.index,
             self.skills,
             self.catalog,
             deadline_seconds=self.deadline_seconds,
             recipe=self.recipe,
-        ).search(query)
+            is_overloaded=self.is_overloaded,
+        )
 
     async def fill(self) -> None:
         await self.catalog.store("test", ITEMS)

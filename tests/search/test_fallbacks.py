@@ -1,6 +1,7 @@
 """Every row of the table in search/fallbacks.py, for every way in which a part can fail."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -13,11 +14,12 @@ from toolscript.errors import (
     IndexRejected,
     IndexUnavailable,
     ModelMismatch,
+    Overloaded,
     SetupError,
     ToolscriptError,
 )
 from toolscript.model.items import Schemas
-from toolscript.model.queries import SearchType, Strategy, ToolQuery
+from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery
 from toolscript.search.deadline import Deadline
 
 QUERY = ToolQuery("read a file", threshold=0.0, strategy=Strategy.DIRECT)
@@ -88,6 +90,26 @@ async def test_the_reason_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> N
         await Scene(index=FailingIndex(IndexUnavailable("connection refused"))).search(QUERY)
     logged = [(line.levelname, line.__dict__["part"], line.__dict__["reason"]) for line in caplog.records]
     assert logged == [("WARNING", "index", "connection refused")]
+
+
+@pytest.mark.requirement("API-004", "OP-006")
+@pytest.mark.parametrize("failure", [IndexUnavailable("down"), HANGS])
+async def test_while_more_comes_than_fits_nothing_is_not_an_answer(failure: ToolscriptError | None) -> None:
+    scene = Scene(index=FailingIndex(failure), deadline_seconds=SHORT, is_overloaded=lambda _: True)
+    with pytest.raises(Overloaded) as refused:
+        await scene.search(QUERY)
+    assert refused.value.details == {"retry_after_seconds": 1}
+    with pytest.raises(Overloaded):
+        await replace(scene, skills=scene.index).tools.skills(SkillQuery("read a file"))
+
+
+@pytest.mark.requirement("API-004")
+async def test_while_more_comes_than_fits_what_was_found_is_an_answer_and_so_is_a_search_without_a_hit() -> None:
+    without_vectors = FailingEmbedder(EmbedderUnavailable("down"))
+    found = await Scene(embedder=without_vectors, is_overloaded=lambda _: True).search(QUERY)
+    assert (found.hits[0].name, found.degraded) == ("read_file", ("embedding",))
+    whole = await Scene(is_overloaded=lambda _: True).search(ToolQuery("read a file", threshold=1.0))
+    assert (whole.hits, whole.degraded) == ((), ())
 
 
 @pytest.mark.parametrize("fault", [KeyError("ours"), ValueError("ours"), ToolscriptError("unknown")])

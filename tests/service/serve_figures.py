@@ -15,11 +15,12 @@ from toolscript.service.seeing import figures_folder, open_seeing
 from toolscript.settings import Settings
 
 
-async def answer(settings: Settings, shared: socket.socket, folder: str) -> None:
+async def answer(settings: Settings, shared: socket.socket, folder: str, started: Callable[[], None]) -> None:
     async with open_seeing(settings, cast("Any", None), folder) as seeing:
         app = watched_app(seeing)
         app.add_api_route("/pid", os.getpid)
         config = uvicorn.Config(app, log_config=None)
+        started()
         await uvicorn.Server(config).serve(sockets=[shared])
 
 
@@ -28,7 +29,7 @@ def main(port: int, say: Callable[[str], object]) -> None:
     with figures_folder(settings) as folder, bound("127.0.0.1", port) as shared:
         say(folder + "\n")
         sys.stdout.flush()
-        in_processes(2, lambda: run(answer(settings, shared, folder)))
+        in_processes(2, lambda started: run(answer(settings, shared, folder, started)), [shared], end_seconds=20)
 
 
 if __name__ == "__main__":

@@ -83,14 +83,14 @@ def serving(extra: Mapping[str, str]) -> Iterator[str]:
     with kept_port() as port, tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command("serve", "--port", str(port)), env=environment(extra), stderr=log)
         try:
-            _until_listening(process, port, log)
+            until_listening(process, port, log)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=WAIT_SECONDS)
 
 
-def _until_listening(process: subprocess.Popen[bytes], port: int, log: IO[str]) -> None:
+def until_listening(process: subprocess.Popen[bytes], port: int, log: IO[str]) -> None:
     ends_at = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < ends_at:
         if process.poll() is not None:

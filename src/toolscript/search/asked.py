@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from toolscript.model.queries import ToolQuery
 from toolscript.ports import Spans
 from toolscript.search.deadline import Deadline
-from toolscript.search.fallbacks import Attempt
+from toolscript.search.fallbacks import Attempt, IsOverloaded, never_overloaded
 from toolscript.search.no_spans import NO_SPANS
 from toolscript.search.ranking import Request, read_request
 from toolscript.search.stages import Stages
@@ -26,9 +26,15 @@ class Asked:
     spans: Spans = NO_SPANS
 
     @classmethod
-    def now(cls, query: ToolQuery, deadline_seconds: float, spans: Spans = NO_SPANS) -> "Asked":
+    def now(
+        cls,
+        query: ToolQuery,
+        deadline_seconds: float,
+        spans: Spans = NO_SPANS,
+        is_overloaded: IsOverloaded = never_overloaded,
+    ) -> "Asked":
         stages = Stages()
-        attempt = Attempt(Deadline(deadline_seconds))
+        attempt = Attempt(Deadline(deadline_seconds), is_overloaded=is_overloaded)
         request = read_request(query.text)
         stages.end("ranking")
         return cls(query, request, attempt, stages, spans)

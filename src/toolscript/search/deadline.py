@@ -13,6 +13,7 @@ _abandoned: set[asyncio.Task[Any]] = set()
 
 class Deadline:
     def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         self._ends_at = time.monotonic() + seconds
 
     @property

@@ -11,15 +11,18 @@
 
 The answer names the part in `degraded`, whatever the reason; the reason goes to the log. A fault of our own
 (anything but Unavailable, Rejected, SetupError and a timeout) is not hidden: it ends the request.
+
+Where nothing is found because a part failed, and more searches come than this service can do, the answer is not an
+empty one but `Overloaded` (503): an agent would conclude that there is no such tool.
 """
 
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from toolscript.errors import Rejected, SetupError, Unavailable
+from toolscript.errors import Overloaded, Rejected, SetupError, Unavailable
 from toolscript.search.deadline import Deadline
 
 T = TypeVar("T")
@@ -35,6 +38,24 @@ class Part(StrEnum):
     RERANK = "rerank"
 
 
+RETRY_AFTER_SECONDS = 1
+
+# Whether more searches came than this service can do, in the last so many seconds.
+IsOverloaded = Callable[[float], bool]
+
+
+def never_overloaded(_seconds: float) -> bool:
+    return False
+
+
+def overloaded() -> Overloaded:
+    return Overloaded(
+        "the service has more to do than it can at this moment",
+        hint=f"try again in {RETRY_AFTER_SECONDS} second",
+        details={"retry_after_seconds": RETRY_AFTER_SECONDS},
+    )
+
+
 SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.SKILLS: 0.25, Part.INDEX: 0.9, Part.SCHEMAS: 1.0, Part.RERANK: 0.5}
 
 
@@ -44,6 +65,7 @@ class Attempt:
 
     deadline: Deadline
     failed: list[Part] = field(default_factory=list)
+    is_overloaded: IsOverloaded = never_overloaded
 
     @property
     def parts_failed(self) -> tuple[str, ...]:
@@ -59,3 +81,9 @@ class Attempt:
             if part not in self.failed:
                 self.failed.append(part)
             return fallback
+
+    def require_something(self, found: object) -> None:
+        """At the end of a search: raises Overloaded where it found nothing and that is our own fault."""
+        if found or not self.failed or not self.is_overloaded(self.deadline.seconds):
+            return
+        raise overloaded()

@@ -15,7 +15,7 @@ from toolscript.search.absences import Absences
 from toolscript.search.asked import Asked, begun
 from toolscript.search.detail_stage import DetailStage
 from toolscript.search.explaining import Outcome
-from toolscript.search.fallbacks import Part
+from toolscript.search.fallbacks import IsOverloaded, Part, never_overloaded
 from toolscript.search.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
 from toolscript.search.no_spans import NO_SPANS
 from toolscript.search.point_memory import PointMemory
@@ -41,6 +41,7 @@ class ToolSearch:
         deadline_seconds: float = 10.0,
         recipe: Recipe = DEFAULT_RECIPE,
         spans: Spans = NO_SPANS,
+        is_overloaded: IsOverloaded = never_overloaded,
     ) -> None:
         self._embedder = embedder
         self._spans = spans
@@ -51,6 +52,7 @@ class ToolSearch:
         self._details = DetailStage(memory, catalog)
         self._absences = Absences(index)
         self._deadline_seconds = deadline_seconds
+        self._is_overloaded = is_overloaded
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         facts = {"search_type": query.search_type.value, "strategy": query.strategy.value}
@@ -58,7 +60,7 @@ class ToolSearch:
             return await self._searched(query)
 
     async def _searched(self, query: ToolQuery) -> ToolAnswer:
-        asked = Asked.now(query, self._deadline_seconds, self._spans)
+        asked = self._asked(query)
         with begun(self._skills_by_words(asked)) as worded:
             vectors = await self._embed(asked)
             asked.stages.end("embedding")
@@ -66,17 +68,21 @@ class ToolSearch:
         verdict = await self._items.rank(asked, searched.retrieved)
         best = [one for one in verdict.scored[: query.limit] if one.score >= query.threshold]
         asked.stages.end("ranking")
-        return await self._answer(asked, vectors, searched, verdict, best)
+        answer = await self._answer(asked, vectors, searched, verdict, best)
+        asked.attempt.require_something(answer.hits or answer.near_misses)
+        return answer
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
         """The skill stage alone."""
-        asked = Asked.now(
-            ToolQuery(query.text, search_type=SearchType.SEMANTIC), self._deadline_seconds, self._spans
-        )
+        asked = self._asked(ToolQuery(query.text, search_type=SearchType.SEMANTIC))
         with begun(self._skills_by_words(asked)) as worded:
             vectors = await self._embed(asked)
             matched = await self._match(asked, vectors, await worded, query.limit, query.threshold)
+        asked.attempt.require_something(matched)
         return SkillAnswer(matched[: query.limit], asked.attempt.parts_failed)
+
+    def _asked(self, query: ToolQuery) -> Asked:
+        return Asked.now(query, self._deadline_seconds, self._spans, self._is_overloaded)
 
     async def _embed(self, asked: Asked) -> Vectors:
         """One arm alone is asked the text as it is; both are asked for every wish in it."""

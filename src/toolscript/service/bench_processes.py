@@ -23,6 +23,8 @@ T = TypeVar("T")
 START_SECONDS = 120.0
 END_SECONDS = 15.0
 SHOWN_OF_A_LOG = 400
+# Who measures asks more often than a client may.
+NO_BUDGET = {"TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0"}
 NO_CACHE = {"TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1"}
 
 
@@ -59,7 +61,7 @@ async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None)
     """`toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query it is asked."""
     with _kept_port() as port:
         command = (sys.executable, "-m", "toolscript", "serve", "--host", "127.0.0.1", "--port", str(port))
-        given = {**(extra or {}), **({} if cached else NO_CACHE)}
+        given = {**NO_BUDGET, **(extra or {}), **({} if cached else NO_CACHE)}
         async with _child(command, port, "toolscript serve", given) as child:
             yield child
 

@@ -1,12 +1,13 @@
 """serve: searches over HTTP."""
 
+import asyncio
 import logging
 import os
-import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypedDict, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -23,6 +24,8 @@ from toolscript.service.access import admin_access, api_access, believed_headers
 from toolscript.service.documents import cursor_secret, open_routes
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
+from toolscript.service.http_protocol import Connections
+from toolscript.service.http_server import Draining, Server
 from toolscript.service.knowledge import open_knowledge, public_scopes, visitors
 from toolscript.service.mcp import open_mcp
 from toolscript.service.parts import Stores, open_embedder, open_stores
@@ -32,7 +35,10 @@ from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
 from toolscript.settings import Settings, load_settings
+from toolscript.surfaces.admission.admission import Admission
+from toolscript.surfaces.admission.gate import Limits
 from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.health import CheckHealth
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
 from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.logs import configure_logs
@@ -41,6 +47,9 @@ from toolscript.sync.generations import Readable, open_for_reading
 from toolscript.sync.job_runner import JobRunner
 
 logger = logging.getLogger(__name__)
+
+# What a process may take to close its engines, once all requests are answered.
+END_SECONDS = 10.0
 
 
 def serve(*, host: str | None, port: int | None, socket_file: str | None = None) -> None:
@@ -58,7 +67,12 @@ def serve(*, host: str | None, port: int | None, socket_file: str | None = None)
         if settings.processes == 1:
             run(_answer(settings, common, shared))
             return
-        in_processes(settings.processes, lambda: run(_answer(settings, common, shared)))
+        in_processes(
+            settings.processes,
+            lambda started: run(_answer(settings, common, shared, started)),
+            shared,
+            end_seconds=settings.drain_seconds + settings.shutdown_seconds + END_SECONDS,
+        )
 
 
 @dataclass(frozen=True)
@@ -67,19 +81,35 @@ class Common:
 
     figures: str
     cursor_secret: bytes
+    draining: Draining = field(default_factory=Draining)
+
+    def health(self, checks: HealthChecks) -> CheckHealth:
+        return self.draining.seen_by(Remembered(checks.check).check)
 
 
-async def _answer(settings: Settings, common: Common, shared: Sequence[socket.socket]) -> None:
+async def _answer(
+    settings: Settings,
+    common: Common,
+    shared: Sequence[socket.socket],
+    on_started: Callable[[], None] = lambda: None,
+) -> None:
     async with open_app(settings, common) as app:
+        limits = Connections(app.state.admission, settings.max_connections, settings.receive_seconds)
         config = uvicorn.Config(
-            app, host=settings.host, port=settings.port, log_config=None, **believed_headers(settings)
+            app,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            ws="none",
+            # Whatever makes one.
+            http=cast("type[asyncio.Protocol]", limits.protocol),
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+            **believed_headers(settings),
         )
-        # It raises the signal that stopped it once more when it has stopped, which would end this process
-        # before its syncs are interrupted and the servers they started are ended.
-        for sign in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sign, lambda *_: None)
+        server = Server(config, common.draining, settings.drain_seconds, on_started)
+        server.listen_to_signals()
         collect_seldom()
-        await uvicorn.Server(config).serve(sockets=list(shared))
+        await server.serve(sockets=list(shared))
 
 
 @asynccontextmanager
@@ -91,13 +121,11 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         open_seeing(settings, stores.pool, common.figures) as seeing,
         open_embedder(settings, parallel=_cores(settings), headers=seeing.headers) as embedder,
         open_tenancy(settings, stores.pool) as tenancy,
+        _admission(settings, seeing).adapting() as admission,
     ):
-        # Measured within the cache: what was remembered has not been embedded.
-        measured = seeing.embedder(embedder)
-        cached = CachedEmbedder(measured, settings.embedding_cache_size)
-        opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
-        await _warm_up(embedder)
-        search = seeing.tool_search(_tool_search(settings, cached, opened, stores, seeing))
+        measured, cached = _measured(settings, seeing, embedder)
+        opened = await _opened(stores, embedder)
+        search = seeing.tool_search(_tool_search(settings, cached, opened, stores, seeing, admission))
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (
@@ -112,12 +140,13 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 skill_management(stores, _given(embedder)),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
-                Remembered(HealthChecks(stores, embedder, opened.items, library).check).check,
+                common.health(HealthChecks(stores, embedder, opened.items, library)),
                 access=api_access(settings),
                 documents=documents,
                 knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor),
-                catalog_readers=None if Scope.TOOLS_READ in public_scopes(settings) else visitor,
+                **_who_reads(settings, visitor),
                 telemetry=seeing.telemetry,
+                admission=admission,
             )
             app.router.routes.extend(mcp.routes)
             seeing.install(app, admin_access(settings))
@@ -126,6 +155,38 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
 
 def _cores(settings: Settings) -> int:
     return max(1, (os.cpu_count() or 1) // settings.processes)
+
+
+def _measured(settings: Settings, seeing: Seeing, embedder: Embedder) -> tuple[Embedder, Embedder]:
+    """Without a cache, and with one. Measured within it: what was remembered has not been embedded."""
+    measured = seeing.embedder(embedder)
+    return measured, CachedEmbedder(measured, settings.embedding_cache_size)
+
+
+async def _opened(stores: Stores, embedder: Embedder) -> Readable:
+    opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
+    await _warm_up(embedder)
+    return opened
+
+
+class _Readers(TypedDict):
+    """As the API calls them: who reads a catalog that is not public, and who is counted where it is."""
+
+    catalog_readers: VisitorOf | None
+    searchers: VisitorOf | None
+
+
+def _who_reads(settings: Settings, visitor: VisitorOf) -> _Readers:
+    is_public = Scope.TOOLS_READ in public_scopes(settings)
+    return {"catalog_readers": None if is_public else visitor, "searchers": visitor if is_public else None}
+
+
+def _admission(settings: Settings, seeing: Seeing) -> Admission:
+    wait = settings.max_queue_seconds
+    on_refused = None if seeing.figures is None else seeing.figures.not_admitted
+    return Admission(
+        Limits(settings.max_concurrent_searches, wait), Limits(settings.max_concurrent_writes, wait), on_refused
+    )
 
 
 @dataclass(frozen=True)
@@ -146,7 +207,12 @@ async def _open_mcp(
 
 
 def _tool_search(
-    settings: Settings, embedder: Embedder, opened: Readable, stores: Stores, seeing: Seeing
+    settings: Settings,
+    embedder: Embedder,
+    opened: Readable,
+    stores: Stores,
+    seeing: Seeing,
+    admission: Admission,
 ) -> ToolSearch:
     return ToolSearch(
         embedder,
@@ -155,6 +221,7 @@ def _tool_search(
         stores.catalog,
         deadline_seconds=settings.deadline_seconds,
         spans=seeing.spans_of("tools"),
+        is_overloaded=admission.is_overloaded,
     )
 
 

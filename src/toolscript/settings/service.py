@@ -12,6 +12,7 @@ from toolscript.settings.client import ClientSettings
 from toolscript.settings.documents import DocumentSettings
 from toolscript.settings.gateway import GatewaySettings
 from toolscript.settings.knowledge import KnowledgeSettings
+from toolscript.settings.serving import ServingSettings
 from toolscript.settings.unknown import warn_of_unknown
 
 
@@ -41,7 +42,7 @@ def _header_safe(token: SecretStr) -> SecretStr:
     return token
 
 
-class Settings(DocumentSettings, KnowledgeSettings, AccessSettings):
+class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSettings):
     """What an installation decides. docs/settings.md is generated from this class."""
 
     model_config = SettingsConfigDict(env_prefix="TOOLSCRIPT_", frozen=True, extra="ignore")

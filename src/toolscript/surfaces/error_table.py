@@ -39,6 +39,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.CatalogUnavailable: _UNAVAILABLE,
     errors.LibraryUnavailable: _UNAVAILABLE,
     errors.ServerUnavailable: _UNAVAILABLE,
+    errors.Overloaded: _UNAVAILABLE,
     errors.NotReady: _UNAVAILABLE,
     errors.Rejected: _INTERNAL,
     errors.EmbedderRejected: _INTERNAL,

@@ -40,7 +40,7 @@ class RequestContext:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        request_id = request_id_of(scope)
         # Made here, so that whoever copies the scope has the same: what is told of a request comes back by it.
         scope.setdefault("state", {})
         before = current_request_id.set(request_id)
@@ -141,7 +141,7 @@ def _client(scope: Scope) -> str:
     return str(client[0]) if client else ""
 
 
-def _request_id(scope: Scope) -> str:
+def request_id_of(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == HEADER and _ACCEPTABLE.fullmatch(value):
             return str(value.decode())

@@ -70,6 +70,7 @@ class Figures:
         self._passages = shown.counter("passages_indexed", "Passages of documents that were put.")
         self._limited = shown.counter("rate_limited", "Requests beyond what a plan allows in a minute.")
         self._refusals = shown.counter("refusals", "Requests refused unanswered.", "product", "reason")
+        self._not_admitted = shown.seconds("admission_refusal", "Requests refused for lack of capacity.", "kind")
         self._refused = shown.counter("tokens_refused", "Tokens that were refused.", "reason")
         self._dropped = shown.counter("query_log_dropped", "Searches that could not be noted.", "reason")
         self._begin()
@@ -95,6 +96,10 @@ class Figures:
         self._requests(known, self._route(route) if route else UNMATCHED, str(status)).observe(seconds)
         if status == TOO_MANY_REQUESTS:
             self._refusals(product_of(route), RATE_LIMIT).inc()
+
+    def not_admitted(self, kind: str, route: str, seconds: float) -> None:
+        self._not_admitted(kind).observe(seconds)
+        self.overloaded(product_of(route))
 
     def overloaded(self, product: str) -> None:
         """A request was turned away so that others can be answered."""
@@ -162,6 +167,7 @@ class Figures:
         self._dropped(reason).inc(count)
 
     def _begin(self) -> None:
+        self._not_admitted.begin(("read", "write"))
         for product in PRODUCTS:
             for by in SEARCHED_BY[product]:
                 self._searches.begin((product,), *((one,) for one in by), OUTCOMES)

@@ -3,14 +3,19 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.params import Depends as DependsOn
+from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
 from toolscript import __version__
+from toolscript.model.tenancy import Scope
 from toolscript.ports import ItemChanges
+from toolscript.surfaces.admission.admission import Admission
+from toolscript.surfaces.admission.middleware import Admitted
 from toolscript.surfaces.http.catalog_contents import catalog_routes
 from toolscript.surfaces.http.changes import change_routes
+from toolscript.surfaces.http.checked_routes import for_visitors
 from toolscript.surfaces.http.documents import (
     LARGER_REQUESTS,
     DocumentRoutes,
@@ -60,12 +65,14 @@ def create_app(
     documents: DocumentRoutes | None = None,
     knowledge: KnowledgeRoutes | None = None,
     catalog_readers: VisitorOf | None = None,
+    searchers: VisitorOf | None = None,
     telemetry: TelemetryConfig | None = None,
+    admission: Admission | None = None,
 ) -> FastAPI:
     """Routes that write, and those that tell who decided what, are for administrators; those of documents know
     their callers by themselves.
 
-    `catalog_readers`: who they are, where the catalog is not for everybody.
+    `catalog_readers`: who they are, where the catalog is not for everybody; where it is, `searchers` are counted.
     """
     app = DescribedApi(
         title="Toolscript",
@@ -78,16 +85,14 @@ def create_app(
         telemetry=telemetry,
     )
     reading = [Depends(readers_only(catalog_readers, access.admin))] if catalog_readers else []
-    app.include_router(tool_search_routes(search), dependencies=reading)
-    app.include_router(health_routes(check_health))
+    app.include_router(tool_search_routes(search, _counted(searchers, access.admin)), dependencies=reading)
     _include_managing(app, (skills, changes, sync), access.admin, reading)
-    app.include_router(search_health_routes(documents))
-    app.include_router(document_routes(documents))
-    app.include_router(knowledge_routes(knowledge))
+    _include_open(app, health_routes(check_health), search_health_routes(documents))
+    _include_open(app, document_routes(documents), knowledge_routes(knowledge))
     if access.docs:
         app.include_router(reference_routes(app.openapi))
     install_error_handlers(app)
-    _surround(app, access.hosts)
+    _surround(app, access.hosts, admission)
     return app
 
 
@@ -109,9 +114,23 @@ def _include_managing(
         app.include_router(routes, dependencies=who)
 
 
-def _surround(app: FastAPI, hosts: Collection[str] | None) -> None:
+def _include_open(app: FastAPI, *routers: APIRouter) -> None:
+    """Those that know by themselves who may ask, or let everybody."""
+    for router in routers:
+        app.include_router(router)
+
+
+def _counted(searchers: VisitorOf | None, admin: AdminAccess) -> type[APIRoute]:
+    """Administrators are no visitors, and not counted."""
+    return for_visitors(searchers, Scope.TOOLS_READ, admin.admits) if searchers else APIRoute
+
+
+def _surround(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:
     """With what holds for every request; the last is the outermost."""
     if hosts is not None:
         app.add_middleware(KnownHosts, hosts=hosts)
+    if admission is not None:
+        app.state.admission = admission
+        app.add_middleware(Admitted, admission=admission)
     app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MOST_SYNC_BYTES, **LARGER_REQUESTS})
     app.add_middleware(SecurityHeaders)

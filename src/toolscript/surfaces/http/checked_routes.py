@@ -33,10 +33,21 @@ def for_callers(caller_of: CallerOf, scope: Scope) -> type[APIRoute]:
     return _checked_first(check)
 
 
-def for_visitors(visitor_of: VisitorOf, scope: Scope) -> type[APIRoute]:
-    """Routes for everybody who has this scope: also for the public, where the installation gives it that."""
+def _nobody(_: Request) -> bool:
+    return False
+
+
+def for_visitors(
+    visitor_of: VisitorOf, scope: Scope, is_exempt: Callable[[Request], bool] = _nobody
+) -> type[APIRoute]:
+    """Routes for everybody who has this scope: also for the public, where the installation gives it that.
+
+    Who `is_exempt` is not asked who it is, nor counted.
+    """
 
     async def check(request: Request, told: Response) -> None:
+        if is_exempt(request):
+            return
         require_scope(await visitor_of(request, told), scope)
 
     return _checked_first(check)

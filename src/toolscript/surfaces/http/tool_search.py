@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from toolscript.model.items import ItemKind
@@ -30,7 +31,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
             DEGRADED_HEADER: {"description": "The parts that failed, if any did.", "schema": {"type": "string"}}
         }
     },
-    **documented(400, 422, 500),
+    **documented(400, 401, 403, 422, 429, 500, 503),
 }
 
 
@@ -39,8 +40,9 @@ class AsksCatalog(Protocol):
     async def skills(self, query: SkillQuery) -> SkillAnswer: ...
 
 
-def tool_search_routes(search: AsksCatalog) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/search", tags=["tools"])
+def tool_search_routes(search: AsksCatalog, checked: type[APIRoute] = APIRoute) -> APIRouter:
+    """`checked` routes know who asks, and how often it may."""
+    router = APIRouter(prefix="/api/v1/search", tags=["tools"], route_class=checked)
 
     @router.post("", response_model=SearchResponse, responses=ANSWERS, summary="Search tools")
     async def search_tools(request: SearchRequest) -> Response:

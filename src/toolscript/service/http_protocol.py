@@ -1,0 +1,231 @@
+"""HTTP connections as `serve` has them: refusals cost nothing, and nobody holds a connection by sending slowly.
+
+A refusal is answered where the request was parsed, and not by a task: while searches keep the event loop busy, a
+task would wait for all of them.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from uvicorn._types import ASGI3Application
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from toolscript.surfaces.admission.admission import Admission
+from toolscript.surfaces.admission.gate import Ticket
+from toolscript.surfaces.admission.middleware import PARSED_AT, TICKET
+from toolscript.surfaces.admission.refusals import refusal
+from toolscript.surfaces.admission.table import UPLOADS, Kind, kind_of
+from toolscript.surfaces.error_table import envelope
+from toolscript.surfaces.request_context import HEADER, request_id_of
+
+# Files that are open beside connections: engines, logs, libraries.
+OTHER_FILES = 128
+# A body that comes at this pace for each `receive_seconds` is waited for.
+PROGRESS_BYTES = 64 * 1024
+
+
+@dataclass
+class Connections:
+    """The limits of one process, and those of its connections that wait for their client, oldest first."""
+
+    admission: Admission
+    max_connections: int
+    receive_seconds: float
+    waiting: "OrderedDict[GuardedProtocol, None]" = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self.max_connections = max(1, min(self.max_connections, _files() - OTHER_FILES))
+
+    def protocol(self, config: Config, server_state: ServerState, **given: Any) -> "GuardedProtocol":
+        """For uvicorn, which makes one for each connection."""
+        return GuardedProtocol(self, config, server_state, **given)
+
+    def make_room(self, open_now: int) -> bool:
+        """Whether a connection more can be open. Who has just come will send; who came long ago will not."""
+        if open_now <= self.max_connections:
+            return True
+        if not self.waiting:
+            return False
+        next(iter(self.waiting)).drop()
+        return True
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    def __init__(self, guarded: Connections, config: Config, server_state: ServerState, **given: Any) -> None:
+        super().__init__(config, server_state, **given)
+        self._guarded = guarded
+        self._timer: asyncio.TimerHandle | None = None
+        self._progress = 0
+        self._begun: deque[tuple[RequestResponseCycle, ASGI3Application]] = deque()
+        self._is_busy = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self._guarded.make_room(len(self.connections)):
+            self._await_sender()
+        else:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._sender_is_done()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Requests that are parsed meanwhile begin afterwards: then it is known whether their body is there."""
+        self._is_busy = True
+        try:
+            super().data_received(data)
+        finally:
+            self._is_busy = False
+        self._begin_all()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._await_sender()
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        if (self.scope["method"], self.scope.get("path")) == UPLOADS:
+            self._sender_is_done()
+        else:
+            self._await_sender()
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._progress += len(body)
+        if self._progress >= PROGRESS_BYTES and self._timer is not None:
+            self._await_sender()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._sender_is_done()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            # Idle until the next request: the first to go where there is no room.
+            self._guarded.waiting.setdefault(self)
+
+    def drop(self) -> None:
+        self._sender_is_done()
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _await_sender(self) -> None:
+        """Headers have so much time, and then a body has."""
+        self._sender_is_done()
+        self._progress = 0
+        self._guarded.waiting[self] = None
+        self._timer = self.loop.call_later(self._guarded.receive_seconds, self._sender_is_late)
+
+    def _sender_is_done(self) -> None:
+        self._guarded.waiting.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _sender_is_late(self) -> None:
+        is_answered = self.cycle is None or self.cycle.response_complete
+        if not is_answered and self.cycle.response_started:
+            # The next request comes slowly while the last one is still answered.
+            self._await_sender()
+            return
+        self._sender_is_done()
+        # Nothing is said where nothing was ever sent, nor to the rest of a request that has its answer.
+        has_begun = self.scope is not None and (not is_answered or "method" not in self.scope)
+        if has_begun and not self.transport.is_closing():
+            self.transport.write(_late(self._guarded.receive_seconds))
+        self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        cycle.scope["state"][PARSED_AT] = time.perf_counter()
+        self._begun.append((cycle, app))
+        self._begin_all()
+
+    def _begin_all(self) -> None:
+        """One refusal after the other: each lets the next of a pipeline begin, and there may be thousands."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            while self._begun:
+                self._begin(*self._begun.popleft())
+        finally:
+            self._is_busy = False
+
+    def _begin(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        kind = kind_of(cycle.scope["method"], cycle.scope["path"])
+        if kind is None:
+            super()._start_asgi_task(cycle, app)
+            return
+        gate = self._guarded.admission.gates[kind]
+        # One whose body still arrives takes its place later, see surfaces/admission/middleware.py.
+        ticket = None if cycle.more_body else gate.enter()
+        is_refused = gate.is_full if cycle.more_body else ticket is None
+        if is_refused and not self.flow.write_paused:
+            self._refuse(cycle, kind)
+        elif ticket is None:
+            super()._start_asgi_task(cycle, app)
+        else:
+            cycle.scope["state"][TICKET] = ticket
+            super()._start_asgi_task(cycle, _releasing(app, ticket))
+
+    def _refuse(self, cycle: RequestResponseCycle, kind: Kind) -> None:
+        scope = cast("dict[str, Any]", cycle.scope)
+        answer = refusal(
+            scope["path"],
+            (HEADER, request_id_of(scope).encode()),
+            (b"x-content-type-options", b"nosniff"),
+        )
+
+        async def refuse(_scope: Any, _receive: Any, send: Any) -> None:
+            for message in answer:
+                await send(message)
+
+        refusing = cycle.run_asgi(refuse)
+        try:
+            # Nothing in it waits: what is sent goes to the transport, which takes it.
+            refusing.send(None)
+        except StopIteration:
+            pass
+        finally:
+            refusing.close()
+        self._guarded.admission.refused(kind, scope["path"], time.perf_counter() - scope["state"][PARSED_AT])
+
+
+def _releasing(app: ASGI3Application, ticket: Ticket) -> ASGI3Application:
+    """Whatever becomes of the request: a place that is never given back is lost for good."""
+
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await app(scope, receive, send)
+        finally:
+            ticket.release()
+
+    return run
+
+
+def _files() -> int:
+    """How many this process may open."""
+    try:
+        import resource
+    except ImportError:
+        return sys.maxsize
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if files == resource.RLIM_INFINITY else files
+
+
+def _late(seconds: float) -> bytes:
+    hint = {"hint": "send it at once, and again"}
+    body = json.dumps(
+        envelope("VALIDATION_ERROR", f"the request did not arrive within {seconds:g} seconds", hint)
+    ).encode()
+    head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    return f"{head}connection: close\r\n\r\n".encode() + body

@@ -1,0 +1,163 @@
+"""A service that is full: what it refuses, how, and what it never refuses."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.types import Message, Scope
+
+from toolscript.surfaces.admission.admission import Admission
+from toolscript.surfaces.admission.gate import Limits
+from toolscript.surfaces.admission.middleware import Admitted
+from toolscript.surfaces.admission.table import Kind, kind_of
+from toolscript.surfaces.request_context import RequestContext
+
+pytestmark = pytest.mark.requirement("API-004", "OP-006")
+SEARCH, WRITE = ("POST", "/api/v1/search"), ("POST", "/api/v1/skills")
+
+
+@dataclass
+class Busy:
+    """Requests to it end when they are told to."""
+
+    admission: Admission
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    under_way: set[asyncio.Future[httpx2.Response]] = field(default_factory=set)
+
+    def app(self) -> FastAPI:
+        app = FastAPI()
+
+        @app.api_route("/{path:path}", methods=["GET", "POST", "PUT", "DELETE"])
+        async def work(request: Request) -> dict[str, int]:
+            read = len(await request.body())
+            self.arrived.release()
+            await self.go_on.wait()
+            return {"read": read}
+
+        app.add_middleware(Admitted, admission=self.admission)
+        app.add_middleware(RequestContext)
+        return app
+
+    async def until_one_waits(self) -> None:
+        async with asyncio.timeout(10):
+            while not self.admission.gates[Kind.READ].waiting:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+    async def begin(self, client: httpx2.AsyncClient, method: str, path: str) -> None:
+        """Until it is worked on."""
+        asked = asyncio.ensure_future(client.request(method, path, content=None if method == "GET" else b"{}"))
+        self.under_way.add(asked)
+        await asyncio.wait_for(self.arrived.acquire(), 10)
+
+
+@asynccontextmanager
+async def busy(wait: float = 0.0) -> AsyncIterator[tuple[Busy, httpx2.AsyncClient]]:
+    """One search and one write at a time."""
+    scene = Busy(Admission(Limits(1, wait), Limits(1, wait)))
+    transport = httpx2.ASGITransport(scene.app())
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield scene, client
+        scene.go_on.set()
+        assert {(await one).status_code for one in scene.under_way} <= {200}
+    assert [gate.running for gate in scene.admission.gates.values()] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [SEARCH, ("GET", "/api/v1/search/tools"), ("POST", "/search"), ("POST", "/search_knowledge")],
+)
+async def test_a_search_beyond_capacity_is_refused_with_503_and_when_to_try_again(method: str, path: str) -> None:
+    async with busy() as (scene, client):
+        await scene.begin(client, *SEARCH)
+        refused = await client.request(method, path, content=b"{}")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "UNAVAILABLE")
+    assert refused.headers["retry-after"] == "1"
+    assert refused.json()["error"]["details"]["hint"] == "try again in 1 second"
+    assert refused.headers["x-request-id"]
+
+
+async def test_over_mcp_the_refusal_is_an_error_of_the_protocol_as_well() -> None:
+    async with busy() as (scene, client):
+        await scene.begin(client, *SEARCH)
+        refused = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call"})
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert (refused.json()["jsonrpc"], refused.json()["error"]["code"]) == ("2.0", 503)
+    assert refused.json()["error"]["data"]["error"]["code"] == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/search/health", "/metrics"])
+async def test_health_and_metrics_are_never_refused(path: str) -> None:
+    async with busy() as (scene, client):
+        await scene.begin(client, *SEARCH)
+        await scene.begin(client, *WRITE)
+        await scene.begin(client, "GET", path)
+
+
+async def test_writes_do_not_take_the_places_of_searches_nor_searches_those_of_writes() -> None:
+    async with busy() as (scene, client):
+        await scene.begin(client, *SEARCH)
+        await scene.begin(client, *WRITE)
+        assert (await client.post("/api/v1/skills", content=b"{}")).status_code == 503
+        assert (await client.post("/api/v1/search", content=b"{}")).status_code == 503
+
+
+async def test_one_that_waits_is_answered_when_its_turn_comes_with_its_body() -> None:
+    async with busy(wait=60.0) as (scene, client):
+        await scene.begin(client, *SEARCH)
+        second = asyncio.ensure_future(client.post("/api/v1/search", content=b"{} "))
+        await scene.until_one_waits()
+        scene.go_on.set()
+        assert (await second).json() == {"read": 3}
+
+
+async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
+    async with busy(wait=60.0) as (scene, client):
+        await scene.begin(client, *SEARCH)
+        has_left = asyncio.Event()
+        sent: list[Message] = []
+        body: list[Message] = [{"type": "http.request", "body": b"{}", "more_body": False}]
+
+        async def receive() -> Message:
+            if body:
+                return body.pop()
+            await has_left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope: Scope = {
+            "type": "http",
+            "method": "POST",
+            "path": SEARCH[1],
+            "headers": [(b"content-length", b"2")],
+        }
+        scope.update(query_string=b"", root_path="", scheme="http", server=("127.0.0.1", 80))
+        asking = asyncio.ensure_future(scene.app()(scope, receive, send))
+        await scene.until_one_waits()
+        has_left.set()
+        await asyncio.wait_for(asking, 10)
+        assert scene.admission.gates[Kind.READ].waiting == 0
+        assert sent[0]["status"] == 499
+        assert scene.arrived.locked(), "nothing was done for it"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        (*SEARCH, Kind.READ),
+        (*WRITE, Kind.WRITE),
+        ("GET", "/documents/a", Kind.READ),
+        ("DELETE", "/documents", Kind.WRITE),
+        ("PUT", "/documents", None),
+        ("GET", "/livez", None),
+    ],
+)
+def test_one_table_says_what_shares_places_with_what(method: str, path: str, kind: Kind | None) -> None:
+    assert kind_of(method, path) is kind

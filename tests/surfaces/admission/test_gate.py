@@ -1,0 +1,129 @@
+"""Who is taken on, who waits and who is refused."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from toolscript.surfaces.admission.gate import (
+    FIRST_GUESS_SECONDS,
+    LATE_SECONDS,
+    LEAST_CONCURRENT,
+    Gate,
+    Limits,
+    QueueTimeout,
+    Ticket,
+)
+
+pytestmark = pytest.mark.requirement("OP-006")
+PUNCTUAL, LATE = 0.0, LATE_SECONDS * 2
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def taken(gate: Gate, count: int) -> list[Ticket]:
+    entered = [gate.enter() for _ in range(count)]
+    assert None not in entered
+    return [ticket for ticket in entered if ticket is not None]
+
+
+async def test_beyond_the_limit_nobody_is_taken_on_where_nothing_may_wait() -> None:
+    gate = Gate(Limits(2))
+    first, _ = taken(gate, 2)
+    assert gate.enter() is None
+    first.release()
+    assert gate.enter() is not None
+
+
+async def test_the_queue_is_as_long_as_its_last_one_is_expected_to_wait() -> None:
+    gate = Gate(Limits(2, max_queue_seconds=FIRST_GUESS_SECONDS * 3))
+    taken(gate, 2 + 3)
+    assert (gate.running, gate.waiting, gate.is_full) == (2, 3, True)
+    assert gate.enter() is None
+
+
+async def test_slow_requests_make_the_queue_short_and_quick_ones_make_it_long() -> None:
+    clock = Clock()
+
+    def length_after(seconds_each: float) -> int:
+        gate = Gate(Limits(1, max_queue_seconds=1.0), clock)
+        (running,) = taken(gate, 1)
+        for _ in range(100):
+            (following,) = taken(gate, 1)
+            clock.now += seconds_each
+            running.release()
+            running = following
+        while gate.enter() is not None:
+            pass
+        return gate.waiting
+
+    assert length_after(0.5) <= 2
+    assert 50 <= length_after(0.01) <= 110
+
+
+async def test_whoever_came_first_has_its_turn_first() -> None:
+    gate = Gate(Limits(1, max_queue_seconds=1.0))
+    running, second, third = taken(gate, 3)
+    running.release()
+    assert (second.waits, third.waits) == (False, True)
+    await second.turn()
+    second.release()
+    await third.turn()
+
+
+async def test_one_that_gives_up_leaves_the_queue_and_takes_nobodys_place() -> None:
+    gate = Gate(Limits(1, max_queue_seconds=1.0))
+    running, second, third = taken(gate, 3)
+    second.release()
+    running.release()
+    running.release()
+    assert (gate.running, gate.waiting, third.waits) == (1, 0, False)
+
+
+async def test_a_turn_that_does_not_come_is_not_waited_for_for_ever() -> None:
+    gate = Gate(Limits(1, max_queue_seconds=0.05))
+    _, second = taken(gate, 2)
+    with pytest.raises(QueueTimeout):
+        await asyncio.wait_for(second.turn(), 10)
+    assert gate.waiting == 0
+
+
+async def test_one_that_was_taken_on_in_any_case_waits_no_longer_than_it_may() -> None:
+    gate = Gate(Limits(LEAST_CONCURRENT + 1, max_queue_seconds=0.05))
+    *_, last = taken(gate, LEAST_CONCURRENT + 1)
+    assert last.waits
+    await asyncio.wait_for(last.turn(), 10)
+    assert (gate.running, gate.waiting) == (LEAST_CONCURRENT + 1, 0)
+
+
+async def test_more_run_while_some_wait_and_the_event_loop_is_not_late() -> None:
+    gate = Gate(Limits(LEAST_CONCURRENT * 3))
+    tickets = taken(gate, LEAST_CONCURRENT * 3)
+    assert gate.running == LEAST_CONCURRENT
+    for _ in range(10):
+        gate.adapt(LATE)
+    assert gate.running == LEAST_CONCURRENT
+    for _ in range(10):
+        gate.adapt(PUNCTUAL)
+    assert gate.running == LEAST_CONCURRENT * 3
+    for ticket in tickets:
+        ticket.release()
+    for _ in range(10):
+        gate.adapt(PUNCTUAL)
+    assert gate.limit == LEAST_CONCURRENT
+
+
+async def test_it_remembers_for_a_while_that_more_came_than_fit() -> None:
+    clock = Clock()
+    gate = Gate(Limits(1), clock)
+    taken(gate, 1)
+    assert not gate.was_full_within(1000.0)
+    gate.enter()
+    clock.now = 5.0
+    assert (gate.was_full_within(10.0), gate.was_full_within(2.0)) == (True, False)
