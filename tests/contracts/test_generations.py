@@ -88,6 +88,26 @@ async def test_filling_leaves_alone_what_is_dirty_already(record: Record) -> Non
     assert (await record.dirty.claim(begun.id, 10, 60)).versions == {}
 
 
+async def test_what_is_held_while_a_generation_is_filled_afresh_is_done_once_more(record: Record) -> None:
+    await record.dirty.adopt("one")
+    await record.catalog.store("file", tools(3))
+    held = await record.dirty.claim(FIRST, 2, 60)
+    await record.dirty.begin("one", afresh=True)
+    await fill(record, FIRST)
+    await record.dirty.clear(FIRST, held)
+    assert await record.dirty.pending(FIRST) == Pending(3, 0)
+
+
+async def test_what_comes_after_a_filling_is_not_marked_a_second_time(record: Record) -> None:
+    await record.dirty.adopt("one")
+    await record.dirty.begin("one", afresh=True)
+    await fill(record, FIRST)
+    await record.catalog.store("file", tools(3))
+    await record.dirty.clear(FIRST, await record.dirty.claim(FIRST, 10, 60))
+    assert await record.dirty.fill(FIRST, 10) == 0
+    assert await record.dirty.pending(FIRST) == Pending(0, 0)
+
+
 async def test_generations_are_claimed_and_cleared_apart(record: Record) -> None:
     begun = await record.dirty.begin("two")
     await record.catalog.store("file", tools(2))

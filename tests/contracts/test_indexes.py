@@ -25,6 +25,14 @@ async def test_creating_again_keeps_what_is_there(some_indexes: Indexes) -> None
     assert await (await some_indexes.open(CARD)).count() == 1
 
 
+async def test_the_size_of_a_collection_tells_an_empty_one_from_none(some_indexes: Indexes) -> None:
+    assert await some_indexes.size(CARD) is None
+    await some_indexes.create(CARD)
+    assert await some_indexes.size(CARD) == 0
+    await (await some_indexes.open(CARD)).put([point(1)])
+    assert await some_indexes.size(CARD) == 1
+
+
 async def test_an_opened_index_knows_its_card(some_indexes: Indexes) -> None:
     await some_indexes.create(CARD)
     assert (await some_indexes.open(CARD)).card == CARD

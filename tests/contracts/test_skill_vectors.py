@@ -48,6 +48,21 @@ def mean_of(state: SkillState) -> list[float]:
     return [round(float(one), 4) for one in mean]
 
 
+async def test_it_is_known_whether_any_item_has_been_counted(record: Record) -> None:
+    assert not await record.skill_vectors.has_counted(FIRST)
+    one, *_ = (claim := await claimed(record)).versions
+    await count(record, claim, item(one, axis(0), mail=8_000))
+    assert await record.skill_vectors.has_counted(FIRST)
+    assert not await record.skill_vectors.has_counted(FIRST + 1)
+
+
+async def test_a_point_written_while_all_are_set_behind_stays_behind(record: Record) -> None:
+    versions = {one.skill.id: one.version for one in await record.skill_vectors.behind(FIRST, 100)}
+    await record.skill_vectors.all_behind(FIRST)
+    await record.skill_vectors.followed(FIRST, versions)
+    assert {one.skill.id for one in await record.skill_vectors.behind(FIRST, 100)} == {"files", "mail", "maps"}
+
+
 async def test_a_skill_is_the_mean_of_its_items_by_their_weight(record: Record) -> None:
     one, other, *_ = (claim := await claimed(record)).versions
     await count(record, claim, item(one, axis(0), mail=8_000), item(other, axis(1), mail=6_000, maps=5_000))

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.sync.scenes import PickyEmbedder, Scene, tools
+from tests.sync.scenes import PickyEmbedder, Scene, tool, tools
 from toolscript.errors import ModelMismatch, SetupError
 from toolscript.model.dirty import Generation, GenerationState
 from toolscript.model.models import IndexCard
 from toolscript.model.progress import Progress
+from toolscript.model.skills import Skill
 from toolscript.sync.generations import begin_reindex, drop_previous, open_for_reading, open_for_writing, switch_to
 
 pytestmark = pytest.mark.requirement("SK-003")
@@ -178,3 +179,69 @@ async def test_what_a_forgotten_generation_left_behind_is_not_taken_over() -> No
     await scene.catalog.keep_only("file", ["tool_1"])
     await reindexed(scene)
     assert await (await scene.indexes.items.open(NEW)).count() == 1
+
+
+class Killed(Exception):
+    """Stands for the end of a process."""
+
+
+async def test_a_worker_that_finds_its_collections_gone_follows_every_item_again() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(5))
+    await scene.drain()
+    await scene.indexes.drop(scene.card.fingerprint)
+    assert (await scene.drain()).followed == 5
+    assert await scene.indexed_names() == {f"tool_{number}" for number in range(5)}
+    assert (await scene.drain()).followed == 0
+
+
+async def test_a_worker_that_finds_its_collection_emptied_follows_every_item_again() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(5))
+    await scene.drain()
+    await scene.indexes.items.drop(scene.card.fingerprint)
+    await scene.indexes.items.create(scene.card)
+    assert (await scene.drain()).followed == 5
+
+
+@pytest.mark.parametrize("moment", ["create", "fill"])
+async def test_a_worker_killed_while_it_makes_a_lost_collection_leaves_everything_marked(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(5))
+    await scene.drain()
+    await scene.indexes.drop(scene.card.fingerprint)
+
+    async def killed(*_: object) -> int:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.dirty if moment == "fill" else scene.indexes.items, moment, killed)
+        with pytest.raises(Killed):
+            await scene.open()
+    # Somebody else goes on at once, so that the collection is not empty any more.
+    await scene.catalog.store("file", [tool("another")])
+    await (await scene.worker(batch=1, opened=await scene.open())).drain()
+    assert len(await scene.indexed_names()) == 6
+
+
+async def test_what_a_running_worker_writes_while_the_collection_is_lost_is_followed_again() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(2))
+    opened = await scene.open()
+    held = await scene.dirty.claim(1, 10, lease_seconds=60)
+    await scene.indexes.drop(scene.card.fingerprint)
+    await scene.open()
+    await scene.dirty.clear(1, held)
+    assert (await scene.dirty.pending(opened.generation.id)).total == 2
+
+
+async def test_when_the_skills_alone_are_lost_they_alone_are_written_again() -> None:
+    scene = Scene()
+    await scene.taxonomy.add(Skill("mail", "Mail"), "ann")
+    await scene.catalog.store("file", tools(2))
+    await scene.drain()
+    await scene.indexes.skills.drop(scene.card.fingerprint)
+    assert (await scene.drain()).followed == 0
+    assert await (await scene.open()).skills.count() == 1

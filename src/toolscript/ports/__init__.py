@@ -100,6 +100,9 @@ class Indexes(Protocol):
     """The collections an engine holds, by the fingerprint of their card; one of them is live."""
 
     async def live(self) -> str | None: ...
+    async def size(self, card: IndexCard) -> int | None:
+        """How many points the collection of this card has; None where there is none."""
+
     async def create(self, card: IndexCard) -> None:
         """Makes the collection unless it is there."""
 
@@ -152,7 +155,10 @@ class DirtySet(Protocol):
         """
 
     async def fill(self, generation: int, limit: int) -> int:
-        """Marks the next items of the catalog dirty for a generation; 0 when all have been."""
+        """Marks the next items of the catalog dirty for a generation; 0 when all have been.
+
+        An item that somebody holds is done once more after that.
+        """
 
     async def set_state(self, generation: int, state: GenerationState) -> None:
         """LIVE makes the generation that was live PREVIOUS."""

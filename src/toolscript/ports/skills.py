@@ -137,6 +137,9 @@ class SkillVectors(SkillsBehind, Protocol):
         what changed since, is left alone.
         """
 
+    async def has_counted(self, generation: int) -> bool:
+        """Whether any item counts: then items have been followed."""
+
     async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
         """By point id, the versions that the point of each skill has at the least and at the most."""
 

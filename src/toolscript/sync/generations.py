@@ -22,10 +22,6 @@ class IndexPair:
     async def live(self) -> str | None:
         return await self.items.live()
 
-    async def create(self, card: IndexCard) -> None:
-        await self.skills.create(card)
-        await self.items.create(card)
-
     async def make_live(self, fingerprint: str) -> None:
         """Skills first: whoever finds the items finds theirs."""
         await self.skills.make_live(fingerprint)
@@ -49,7 +45,8 @@ async def open_for_writing(indexes: IndexPair, dirty: DirtySet, card: IndexCard)
     known = await _generation_of(dirty, card)
     if known is None:
         raise _mismatch(live.fingerprint or "?", card)
-    await indexes.create(card)
+    await _make_collections(indexes, dirty, known, card)
+    await fill(dirty, known.id)
     if known.id == live.id and None in (await indexes.items.live(), await indexes.skills.live()):
         await indexes.make_live(card.fingerprint)
     return await _opened(indexes, known, card)
@@ -80,8 +77,8 @@ async def open_skills(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> t
     if followed is None:
         raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
     # An index of items can be older than skills are.
-    await indexes.skills.create(card)
-    return followed, await _opened_skills(indexes, followed, card)
+    await _make_skills(indexes, followed, card)
+    return followed, await indexes.skills.open(card)
 
 
 async def begin_reindex(
@@ -91,19 +88,24 @@ async def begin_reindex(
     if await _generation_of(dirty, card) is None:
         # What a forgotten generation left behind would stay in the new one for ever.
         await indexes.drop(card.fingerprint)
-    await indexes.create(card)
-    empty = not await (await indexes.items.open(card)).count()
+    empty = not await indexes.items.size(card)
     generation = await dirty.begin(card.fingerprint, afresh=empty)
     if generation.state is GenerationState.LIVE and not empty:
         raise SetupError(
             "the index of this model is the live one already",
             hint="set TOOLSCRIPT_EMBEDDING_MODEL to another model; `toolscript doctor --repair` mends this one",
         )
+    await _make_collections(indexes, dirty, generation, card)
+    await fill(dirty, generation.id, on_progress)
+    return await _opened(indexes, generation, card)
+
+
+async def fill(dirty: DirtySet, generation: int, on_progress: OnProgress = silent) -> None:
+    """Marks what a generation has yet to mark of the catalog: all of it, the rest of it, or nothing."""
     marked = 0
-    while count := await dirty.fill(generation.id, FILL_BATCH):
+    while count := await dirty.fill(generation, FILL_BATCH):
         marked += count
         on_progress(Progress("mark", marked))
-    return await _opened(indexes, generation, card)
 
 
 async def switch_to(indexes: IndexPair, dirty: DirtySet, generation: Generation) -> None:
@@ -133,17 +135,27 @@ async def _require_live(indexes: IndexPair, card: IndexCard) -> None:
         raise _mismatch(live, card)
 
 
-async def _opened(indexes: IndexPair, generation: Generation, card: IndexCard) -> Opened:
-    skills = await _opened_skills(indexes, generation, card)
-    return Opened(generation, await indexes.items.open(card), skills)
+async def _make_collections(indexes: IndexPair, dirty: DirtySet, generation: Generation, card: IndexCard) -> None:
+    """The record first: whoever dies before the collection is made, or filled, leaves everything to be followed.
+
+    A collection that is empty after items were followed was made by somebody else: nothing is in it of what was
+    written to the one before.
+    """
+    await _make_skills(indexes, generation, card)
+    size = await indexes.items.size(card)
+    if size is None or (not size and await indexes.sums.has_counted(generation.id)):
+        await dirty.begin(card.fingerprint, afresh=True)
+    await indexes.items.create(card)
 
 
-async def _opened_skills(indexes: IndexPair, generation: Generation, card: IndexCard) -> Index:
-    skills = await indexes.skills.open(card)
-    if not await skills.count():
-        # A collection that was made anew knows nothing of what was written to the one before.
+async def _make_skills(indexes: IndexPair, generation: Generation, card: IndexCard) -> None:
+    if not await indexes.skills.size(card):
         await indexes.sums.all_behind(generation.id)
-    return skills
+    await indexes.skills.create(card)
+
+
+async def _opened(indexes: IndexPair, generation: Generation, card: IndexCard) -> Opened:
+    return Opened(generation, await indexes.items.open(card), await indexes.skills.open(card))
 
 
 async def _generation_of(dirty: DirtySet, card: IndexCard) -> Generation | None:

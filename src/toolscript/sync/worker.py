@@ -11,6 +11,7 @@ from toolscript.model.dirty import GenerationState
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.model.text_usage import Spending
 from toolscript.ports import DirtySet, Suggestions
+from toolscript.sync.generations import fill
 from toolscript.sync.indexer import Indexer
 from toolscript.sync.skill_points import SkillPoints
 
@@ -89,6 +90,8 @@ class Worker:
             )
         if states[self._generation] is GenerationState.PREVIOUS:
             logger.warning("another index is live; nobody else may be following it", extra={"part": "worker"})
+        # A worker that began to mark everything for this index may have died in the middle of it.
+        await fill(self._dirty, self._generation)
 
     async def _step(self) -> int:
         count = await self._indexer.follow_batch()

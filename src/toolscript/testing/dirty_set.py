@@ -69,8 +69,9 @@ class MemoryDirtySet:
     async def fill(self, generation: int, limit: int) -> int:
         page = self.catalog_page(self._filled[generation], limit)
         for seen in page:
-            self._dirty[generation].setdefault(seen.id, _Dirty(seen.version, self._now()))
-            self._filled[generation] = seen.id
+            row = self._dirty[generation].setdefault(seen.id, _Dirty(seen.version, self._now()))
+            row.version = row.version if row.held_by is None else self.next_version()
+        self._filled[generation] = page[-1].id if page else float("inf")
         return len(page)
 
     async def set_state(self, generation: int, state: GenerationState) -> None:

@@ -115,6 +115,10 @@ class MemoryIndexes:
     async def live(self) -> str | None:
         return self._live
 
+    async def size(self, card: IndexCard) -> int | None:
+        found = self._indexes.get(card.fingerprint)
+        return None if found is None else await found.count()
+
     async def create(self, card: IndexCard) -> None:
         self._indexes.setdefault(card.fingerprint, MemoryIndex(card, engine_rarity=self._engine_rarity))
 

@@ -46,6 +46,9 @@ class MemorySkillVectors:
         known.update((one.item_id, one) for one in now)
         await self._move(generation, differences(added_up(before), added_up(now)))
 
+    async def has_counted(self, generation: int) -> bool:
+        return bool(self._counted.get(generation))
+
     async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
         rows = await self._rows(generation)
         sums = self.sums.get(generation, {})
@@ -70,7 +73,7 @@ class MemorySkillVectors:
 
     async def all_behind(self, generation: int) -> None:
         for row in (await self._rows(generation)).values():
-            row.point_version = 0
+            row.point_version, row.version = 0, self._dirty.next_version()
 
     async def rebuild(
         self, generation: int, only: Collection[str] = (), on_progress: OnProgress = silent

@@ -104,11 +104,16 @@ SELECT count(*), count(*) FILTER (WHERE attempts >= %s),
 FROM mcp.dirty_items WHERE generation = %s
 """
 
+# Whoever holds an item may have written it to a collection that is lost: a new version has it done once more.
 _FILL = """
-INSERT INTO mcp.dirty_items (generation, item_id, version)
+INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
 SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s AND is_active ORDER BY id
-ON CONFLICT DO NOTHING
+ON CONFLICT (generation, item_id) DO UPDATE SET version = nextval('mcp.item_version')
+WHERE dirty.held_by IS NOT NULL
 """
+
+# Items that come after the last page are marked by whoever stores them.
+_ALL_FILLED = 9223372036854775807
 
 
 class PostgresDirtySet:
@@ -145,12 +150,13 @@ class PostgresDirtySet:
                 (after, limit),
             )
             last, count = await page.fetchone() or (None, 0)
-            if last is None:
-                return 0
-            await conn.execute(_FILL, {"generation": generation, "after": after, "last": last})
-            await conn.execute(
-                "UPDATE mcp.index_generations SET filled_up_to = %s WHERE id = %s", (last, generation)
-            )
+            if last is not None:
+                await conn.execute(_FILL, {"generation": generation, "after": after, "last": last})
+            filled = _ALL_FILLED if last is None else last
+            if filled != after:
+                await conn.execute(
+                    "UPDATE mcp.index_generations SET filled_up_to = %s WHERE id = %s", (filled, generation)
+                )
             return int(str(count))
 
     async def set_state(self, generation: int, state: GenerationState) -> None:

@@ -79,7 +79,11 @@ ORDER BY point_version, skill_id LIMIT %(limit)s
 
 _LOCKED = "SELECT skill_id FROM mcp.skill_vectors WHERE generation = %(generation)s ORDER BY skill_id FOR UPDATE"
 
-_ALL_BEHIND = "UPDATE mcp.skill_vectors SET point_version = 0 WHERE generation = %(generation)s"
+# With a new version: whoever writes a skill just now may be writing it to a collection that is lost.
+_ALL_BEHIND = """
+UPDATE mcp.skill_vectors SET point_version = 0, version = nextval('mcp.item_version')
+WHERE generation = %(generation)s
+"""
 
 _FOLLOWED = """
 WITH locked AS (
@@ -131,6 +135,12 @@ class PostgresSkillVectors:
             added = added_up(now[id_] for id_ in differing if id_ in now)
             taken = added_up(before[id_] for id_ in differing if id_ in before)
             await _move(conn, generation, differences(taken, added))
+
+    async def has_counted(self, generation: int) -> bool:
+        query = "SELECT EXISTS (SELECT FROM mcp.counted_items WHERE generation = %s)"
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(query, (generation,))).fetchone()
+        return bool(row and row[0])
 
     async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
         values = {"generation": generation, "limit": limit, "only": list(only)}

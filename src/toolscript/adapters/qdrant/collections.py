@@ -38,6 +38,13 @@ class QdrantIndexes:
                 return str(found.collection_name).removeprefix(f"{self._alias}__")
         return None
 
+    async def size(self, card: IndexCard) -> int | None:
+        name = self._name(card.fingerprint)
+        known = await self._collections("CollectionExists", wire.CollectionExistsRequest(collection_name=name))
+        if not known.result.exists:
+            return None
+        return await QdrantIndex(self._qdrant, name, card, self._layout).count()
+
     async def create(self, card: IndexCard) -> None:
         name = self._name(card.fingerprint)
         metadata = {"fingerprint": card.fingerprint, **asdict(card)}
