@@ -1,31 +1,103 @@
-"""Imports a catalog and kills its worker again and again, at random moments and at every named step.
+"""Workers killed at named steps and at random moments beside one that lives; then catalog and index compared.
 
-By hand, on any catalog and the engines of the environment, in a database and under an alias of their own:
+By hand, on any catalog and the engines of the environment, in a database and under aliases of their own (removed
+at the end):
 
-    python -m tests.whole.kill_worker CATALOG.jsonl --kills 50 --longest 20
+    python -m tests.whole.kill_worker --catalog CATALOG.jsonl --kills 500
 """
 
 import argparse
+import asyncio
 import json
-import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.conftest import fresh_database, fresh_installation
 from tests.whole.commands import command, environment, run
+from tests.whole.kills.feeding import SOURCE, Feeding
+from tests.whole.kills.run import Kills, Seen
+from tests.whole.kills.worker import HASH, embedder_of
+from toolscript.adapters.jsonl_items import read_items
+from toolscript.adapters.postgres.migrate import upgrade
+from toolscript.model.items import Item
+from toolscript.model.models import IndexCard
+from toolscript.service.parts import Stores, open_stores
+from toolscript.service.skills import load_default_skills
+from toolscript.settings import Settings
+from toolscript.sync.doctor import Doctor, Examination
+from toolscript.sync.generations import Opened, open_for_writing
 from toolscript.sync.indexer import Step
 
 ROOT = Path(__file__).parent.parent.parent
+PAGE = 500
+DRAIN_SECONDS = 1800.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    kills: int
+    stalls: int = 0
+    lanes: int = 3
+    survivors: int = 1
+    longest: float = 3.0
+    seed: int = 0
+    while_loading: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    seen: Seen
+    examined: Examination
+    items: int
+    changes: int
+
+
+async def kill_and_compare(settings: Settings, items: Sequence[Item], plan: Plan) -> Outcome:
+    """Kills begin while the catalog is first followed, and go on while it changes."""
+    chance = random.Random(plan.seed)
+    async with AsyncExitStack() as stack:
+        embedder = await stack.enter_async_context(embedder_of(settings))
+        stores = await stack.enter_async_context(open_stores(settings))
+        await _store(stores, items)
+        opened = await open_for_writing(stores.indexes, stores.dirty, IndexCard(embedder.model))
+        feeding = Feeding(stores, items, chance)
+        kills = Kills(settings, stores, feeding, chance, plan.longest)
+        async with kills.survivors(plan.survivors):
+            await kills.run(plan.while_loading, 0, plan.lanes, "while all were busy")
+            await _until_followed(stores, opened)
+            seen = await kills.run(plan.kills - plan.while_loading, plan.stalls, plan.lanes)
+            await _until_followed(stores, opened)
+        examined = await Doctor(stores.catalog, stores.dirty, stores.skill_vectors, opened).examine()
+    return Outcome(seen, examined, feeding.active, feeding.changes)
+
+
+async def _store(stores: Stores, items: Sequence[Item]) -> None:
+    for first in range(0, len(items), PAGE):
+        await stores.catalog.store(SOURCE, items[first : first + PAGE])
+
+
+async def _until_followed(stores: Stores, opened: Opened) -> None:
+    generation, ends_at = opened.generation.id, time.monotonic() + DRAIN_SECONDS
+    while (left := (await stores.dirty.pending(generation)).total) or await stores.skill_vectors.behind(
+        generation, 1
+    ):
+        assert time.monotonic() < ends_at, f"{left} items are never followed"
+        await asyncio.sleep(0.2)
 
 
 def kill_at_random(extra: Mapping[str, str], kills: int, longest: float, seed: int) -> int:
-    """Starts a worker and kills it after a random time, so often; answers how many it really killed."""
+    """Starts `toolscript worker` and kills it after a random time, so often; answers how many it really killed."""
     chance = random.Random(seed)
     killed = 0
-    for number in range(kills):
+    for _ in range(kills):
         worker = subprocess.Popen(
             command("worker", "--drain"), env=environment(extra), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -35,9 +107,6 @@ def kill_at_random(extra: Mapping[str, str], kills: int, longest: float, seed: i
             worker.send_signal(signal.SIGKILL)
             worker.communicate()
             killed += 1
-        sys.stderr.write(
-            f"kill {number + 1} of {kills}: {'killed' if worker.returncode < 0 else 'had finished'}\n"
-        )
     return killed
 
 
@@ -58,24 +127,52 @@ def examine(extra: Mapping[str, str]) -> dict[str, object]:
     return found
 
 
-def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("catalog")
-    asked.add_argument("--kills", type=int, default=50)
-    asked.add_argument("--longest", type=float, default=20.0, help="seconds a worker lives at the most")
+def told(outcome: Outcome) -> str:
+    seen, delays = outcome.seen, outcome.seen.all_delays()
+    lines = [
+        f"{seen.killed} killed, {seen.stalled} stalled and woken; {seen.idle} of them held nothing at that moment",
+        f"{outcome.items} items at the end, {outcome.changes} changes meanwhile",
+        *(f"  {where:22} {_figures(sorted(some))}" for where, some in sorted(seen.delays.items())),
+        f"seconds until another worker had the batch: {_figures(delays)}",
+        f"doctor: {json.dumps(asdict(outcome.examined))}",
+    ]
+    return "\n".join(lines)
+
+
+def _figures(delays: Sequence[float]) -> str:
+    p50, p99 = statistics.median(delays), delays[min(len(delays) - 1, int(len(delays) * 0.99))]
+    return f"{len(delays)} batches, p50 {p50:.2f}, p99 {p99:.2f}, max {delays[-1]:.2f}"
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--catalog", type=Path, required=True, help="JSON lines, as `toolscript sync` reads them")
+    asked.add_argument("--kills", type=int, default=500, help="half at named steps, half at random moments")
+    asked.add_argument("--stalls", type=int, default=0, help="stopped at a step, and woken when the batch is gone")
+    asked.add_argument("--lanes", type=int, default=3, help="how many doomed workers there are at once")
+    asked.add_argument("--survivors", type=int, default=1, help="how many workers are never killed")
+    asked.add_argument("--longest", type=float, default=3.0, help="seconds until a kill at random, at the most")
+    asked.add_argument("--while-loading", type=int, default=0, help="how many of them while all is first followed")
+    asked.add_argument("--model", default=HASH, help="`hash` takes no time; else the name or folder of a model")
+    asked.add_argument("--batch", default="64", help="items a worker takes at once")
     asked.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = asked.parse_args()
-    extra = {name: value for name, value in os.environ.items() if name.startswith("TOOLSCRIPT_")}
-    sys.stderr.write(f"seed {given.seed}\n{run(extra, 'import', given.catalog).stdout}")
-    for step in Step:
-        kill_at_step(extra, step)
-    killed = kill_at_random(extra, given.kills, given.longest, given.seed)
-    drained = run(extra, "worker", "--drain", "--json").stdout.strip()
-    sys.stdout.write(
-        f"killed at {len(Step)} named steps and {killed} random moments (seed {given.seed}); then {drained}\n"
-        f"doctor: {json.dumps(examine(extra))}\n"
+    items = [item for item in read_items(given.catalog) if isinstance(item, Item)]
+    plan = Plan(
+        given.kills, given.stalls, given.lanes, given.survivors, given.longest, given.seed, given.while_loading
     )
+    sys.stderr.write(f"{len(items)} items, {plan}\n")
+    engines = Settings()
+    with fresh_database(engines, "template1") as url:
+        upgrade(url)
+        with fresh_installation(engines, url, given.model) as fresh:
+            settings = fresh.settings.model_copy(update={"worker_batch": int(given.batch)})
+            load_default_skills(settings)
+            outcome = asyncio.run(kill_and_compare(settings, items, plan))
+    sys.stdout.write(f"seed {given.seed}, model {given.model}, lease {settings.worker_lease_seconds} s\n")
+    sys.stdout.write(f"{told(outcome)}\n")
+    return 0 if outcome.examined.healthy and not outcome.examined.pending else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -16,7 +16,7 @@ HEALTHY = {"missing": 0, "stale": 0, "extra": 0, "pending": 0}
 @pytest.fixture
 def fragile(installation: Installation) -> dict[str, str]:
     """Small batches and short leases: many moments to die in, and no long wait for the survivor."""
-    return {**installation.environment, "TOOLSCRIPT_WORKER_BATCH": "8", "TOOLSCRIPT_LEASE_SECONDS": "1"}
+    return {**installation.environment, "TOOLSCRIPT_WORKER_BATCH": "8", "TOOLSCRIPT_WORKER_LEASE_SECONDS": "0.5"}
 
 
 @pytest.mark.requirement("SK-009")

@@ -164,7 +164,14 @@ class DirtySet(Protocol):
         """LIVE makes the generation that was live PREVIOUS."""
 
     async def forget(self, generation: int) -> None: ...
-    async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim: ...
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
+        """`abandoned_first`: where others have let leases run out, what they held and nothing else."""
+
+    def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AbstractAsyncContextManager[None]:
+        """Renews what of a claim is still held while the work within is done, however busy the process is."""
+
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         """The part of a claim that is still held, held for longer."""
 

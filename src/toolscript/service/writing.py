@@ -157,7 +157,7 @@ class Writer:
             self.opened.index,
             generation,
             batch=self.settings.worker_batch,
-            lease_seconds=self.settings.lease_seconds,
+            lease_seconds=self.settings.worker_lease_seconds,
             at_step=at_step,
         )
         skill_points = SkillPoints(stores.skill_vectors, self.embedder, self.opened.skills, generation)

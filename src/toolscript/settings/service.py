@@ -146,9 +146,18 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         default=0.0, ge=0, description="What a million tokens of questions cost, for the cost a worker reports."
     )
     classify_price_out: float = Field(default=0.0, ge=0, description="What a million tokens of answers cost.")
-    worker_batch: int = Field(default=256, ge=1, le=10_000, description="Items a worker takes at once.")
+    worker_batch: int = Field(default=64, ge=1, le=10_000, description="Items a worker takes at once.")
+    worker_lease_seconds: float = Field(
+        default=2.5,
+        ge=0.2,
+        le=3600,
+        description="How long a worker's batch stays its own after it was killed; while it lives it renews this.",
+    )
     lease_seconds: float = Field(
-        default=60.0, gt=0, le=3600, description="How long a worker's batch is its own before others may take it."
+        default=60.0,
+        gt=0,
+        le=3600,
+        description="How long a source that `ingest` writes is that run's own after its last sign of life.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="What is logged.")
     log_queries: bool = Field(

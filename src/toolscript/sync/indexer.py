@@ -6,8 +6,7 @@ the same: what is written is always the item's current state, and the index keep
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
@@ -25,6 +24,9 @@ from toolscript.sync.item_vectors import embed_items, vector_hash
 from toolscript.sync.points import point_of
 
 logger = logging.getLogger(__name__)
+
+# What a worker sent before it lost its lease has reached the index after so many leases at the latest.
+LEASES_TO_LAND = 10
 
 
 class Step(StrEnum):
@@ -60,7 +62,7 @@ class Indexer:
         generation: int,
         *,
         batch: int = 256,
-        lease_seconds: float = 60.0,
+        lease_seconds: float = 2.5,
         at_step: OnStep = unobserved,
     ) -> None:
         self._catalog = catalog
@@ -73,24 +75,34 @@ class Indexer:
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._at_step = at_step
+        self._abandoned_first = False
         self.followed = 0
 
     async def follow_batch(self) -> int:
         """Follows the next dirty items; answers how many were claimed."""
-        claim = await self._dirty.claim(self._generation, self._batch, self._lease_seconds)
+        claim = await self._claim()
         if claim.versions:
             self._at_step(Step.CLAIMED)
-            await self._follow_or_postpone(claim)
+            try:
+                async with self._dirty.kept(self._generation, claim, self._lease_seconds):
+                    await self._follow_or_postpone(claim)
+            except asyncio.CancelledError:
+                # Whoever stops us must not have to wait for the lease.
+                await self._dirty.renew(self._generation, claim, lease_seconds=0)
+                raise
         return len(claim.versions)
+
+    async def _claim(self) -> Claim:
+        """What a killed worker held comes first, but not for a new one: a batch that kills must not stop all else."""
+        abandoned_first, self._abandoned_first = self._abandoned_first, True
+        return await self._dirty.claim(
+            self._generation, self._batch, self._lease_seconds, abandoned_first=abandoned_first
+        )
 
     async def _follow_or_postpone(self, claim: Claim) -> None:
         """One item that a part refuses must not hold back the others: the batch is halved until it is alone."""
         try:
             await self._follow(claim)
-        except asyncio.CancelledError:
-            # Whoever stops us must not have to wait for the lease.
-            await self._dirty.renew(self._generation, claim, lease_seconds=0)
-            raise
         except Unavailable as error:
             await self._postpone(claim, error)
             raise
@@ -109,13 +121,12 @@ class Indexer:
         items = [stored for stored in await self._catalog.items(list(claim.versions)) if stored.is_active]
         self._at_step(Step.READ)
         hashes = {stored.id: vector_hash(stored.item) for stored in items}
-        async with self._kept(claim):
-            vectors = await self._vectors(items, hashes)
-            self._at_step(Step.EMBEDDED)
-            settled = await self._item_skills.settled(items, vectors)
+        vectors = await self._vectors(items, hashes)
+        self._at_step(Step.EMBEDDED)
+        settled = await self._item_skills.settled(items, vectors)
         claim = _with_our_changes(claim, items, settled)
         self._at_step(Step.CLASSIFIED)
-        claim = await self._dirty.renew(self._generation, claim, self._lease_seconds)
+        claim = await self._still_held(claim)
         self._at_step(Step.RENEWED)
         await self._skill_vectors.count(self._generation, claim, _counted(settled, hashes, vectors))
         self._at_step(Step.COUNTED)
@@ -127,26 +138,16 @@ class Indexer:
         self._at_step(Step.REMOVED)
         # Whoever held it before may put back what we removed, and die before it can tell: we look once more.
         again = claim.taken_over & {point.id for point in gone}
-        await self._dirty.clear(self._generation, claim, again, self._lease_seconds)
+        await self._dirty.clear(self._generation, claim, again, self._lease_seconds * LEASES_TO_LAND)
         self.followed += len(claim.versions)
         self._at_step(Step.CLEARED)
 
-    @asynccontextmanager
-    async def _kept(self, claim: Claim) -> AsyncIterator[None]:
-        """Renews the lease for as long as the work within takes: an embedding endpoint may be slow."""
-
-        async def renew() -> None:
-            while True:
-                await asyncio.sleep(self._lease_seconds / 3)
-                await self._dirty.renew(self._generation, claim, self._lease_seconds)
-
-        renewing = asyncio.create_task(renew())
-        try:
-            yield
-        finally:
-            renewing.cancel()
-            # A renewal that failed is found out before anything is written.
-            await asyncio.gather(renewing, return_exceptions=True)
+    async def _still_held(self, claim: Claim) -> Claim:
+        """Before anything is written: a process that stood still for longer than its lease has lost the batch."""
+        held = await self._dirty.renew(self._generation, claim, self._lease_seconds)
+        if lost := len(claim.versions) - len(held.versions):
+            logger.warning("lease lost; another worker has the items", extra={"part": "worker", "done": lost})
+        return held
 
     async def _vectors(self, items: Sequence[StoredItem], hashes: Mapping[int, str]) -> Matrix:
         """An item that only changed its skills is not embedded again."""

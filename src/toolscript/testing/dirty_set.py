@@ -2,7 +2,8 @@
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -88,7 +89,9 @@ class MemoryDirtySet:
             raise NotFound(f"there is no generation {generation} that could be dropped")
         del self._generations[generation], self._dirty[generation], self._filled[generation]
 
-    async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim:
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
         token = uuid.uuid4().hex
         rows = self._dirty[generation]
         free = sorted(
@@ -96,11 +99,18 @@ class MemoryDirtySet:
             for id_, row in rows.items()
             if row.free_at == LONG_AGO or row.free_at <= self._now()
         )
-        taken = [id_ for _, id_ in free[:limit]]
+        abandoned = [one for one in free if rows[one[1]].held_by is not None] if abandoned_first else []
+        taken = [id_ for _, id_ in (abandoned or free)[:limit]]
         taken_over = frozenset(id_ for id_ in taken if rows[id_].held_by is not None)
         for id_ in taken:
             rows[id_].held_by, rows[id_].free_at = token, self._now() + lease_seconds
         return Claim(token, {id_: rows[id_].version for id_ in taken}, taken_over)
+
+    @asynccontextmanager
+    async def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
+        """Once: its clock stands still, or is moved by a test that wants the lease to run out."""
+        await self.renew(generation, claim, lease_seconds)
+        yield
 
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         held = self._held(generation, claim)

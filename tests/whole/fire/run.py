@@ -27,13 +27,13 @@ from toolscript.settings import Settings
 from toolscript.sync.generations import Opened, open_for_writing
 from toolscript.testing import HashEmbedder
 
-LEASE = "2"
+LEASE = "1"
 PATIENCE_SECONDS = 300.0
 
 
 class Workers:
     def __init__(self, environment: dict[str, str], count: int) -> None:
-        self._environment = {**os.environ, **environment, "TOOLSCRIPT_LEASE_SECONDS": LEASE}
+        self._environment = {**os.environ, **environment, "TOOLSCRIPT_WORKER_LEASE_SECONDS": LEASE}
         self._count = count
         self._running: list[asyncio.subprocess.Process] = []
         self.killed = 0

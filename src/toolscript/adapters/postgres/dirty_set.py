@@ -1,9 +1,12 @@
 """The dirty set in schema `mcp`: claimed with SKIP LOCKED, held by a lease, cleared by version."""
 
+import asyncio
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from toolscript.adapters.postgres.lease_keeper import LeaseKeeper
 from toolscript.adapters.postgres.pool import Pool, connection, transaction
 from toolscript.adapters.postgres.sql import MARK, OWN_GENERATIONS
 from toolscript.errors import NotFound
@@ -29,6 +32,11 @@ SET held_by = %(token)s, free_at = now() + make_interval(secs => %(lease)s)
 FROM free WHERE dirty.generation = %(generation)s AND dirty.item_id = free.item_id
 RETURNING dirty.item_id, dirty.version, free.taken_over
 """
+
+# Few rows are held at a time, and an index of their own finds them.
+_CLAIM_ABANDONED = _CLAIM.replace("free_at <= now()", "held_by IS NOT NULL AND free_at <= now()").replace(
+    "ORDER BY free_at, item_id", "ORDER BY item_id"
+)
 
 # Rows are always locked in order of id, as a store does: two that meet wait for each other, and never in a ring.
 _LOCK = """
@@ -191,13 +199,25 @@ class PostgresDirtySet:
             gone = await conn.execute(_DELETE_DROPPED.format(table=table, column=column), (DROP_BATCH,))
         return gone.rowcount
 
-    async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim:
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
         token = uuid.uuid4().hex
         values = {"generation": generation, "limit": limit, "token": token, "lease": lease_seconds}
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute(_CLAIM, values)).fetchall()
+            rows = await (await conn.execute(_CLAIM_ABANDONED, values)).fetchall() if abandoned_first else []
+            rows = rows or await (await conn.execute(_CLAIM, values)).fetchall()
         taken_over = frozenset(int(str(row[0])) for row in rows if row[2])
         return Claim(token, {int(str(row[0])): int(str(row[1])) for row in rows}, taken_over)
+
+    @asynccontextmanager
+    async def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
+        keeper = LeaseKeeper(str(self._pool.conninfo), generation, claim.token, lease_seconds)
+        keeper.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(keeper.end)
 
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         values = {**_held(generation, claim), "lease": lease_seconds}

@@ -1,0 +1,85 @@
+"""A worker in a process of its own that tells what it claims, and dies or stands still when it is told to."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+
+from toolscript.adapters.postgres import PostgresDirtySet
+from toolscript.adapters.postgres.pool import Pool
+from toolscript.model.dirty import Claim
+from toolscript.model.models import IndexCard
+from toolscript.model.progress import silent
+from toolscript.ports import Embedder
+from toolscript.service.classifying import open_classifier
+from toolscript.service.parts import open_embedder, open_stores
+from toolscript.service.writing import Writer
+from toolscript.settings import Settings
+from toolscript.sync.generations import open_for_writing
+from toolscript.sync.indexer import Step
+from toolscript.testing import HashEmbedder
+
+HASH = "hash"
+
+
+@dataclass(frozen=True)
+class Doom:
+    """What happens when the step is reached for the n-th time. Without a step: nothing, or what others decide."""
+
+    step: Step | None = None
+    times: int = 1
+    signal: int = signal.SIGKILL
+
+
+class ToldDirtySet(PostgresDirtySet):
+    """Says which claim is whose, so that it can be seen when somebody else has it."""
+
+    def __init__(self, pool: Pool, tell: Connection) -> None:
+        super().__init__(pool)
+        self._tell = tell
+
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
+        claim = await super().claim(generation, limit, lease_seconds, abandoned_first=abandoned_first)
+        if claim.versions:
+            self._tell.send(("claimed", claim.token))
+        return claim
+
+
+def run(settings: Settings, tell: Connection, doom: Doom) -> None:
+    asyncio.run(_work(settings, tell, doom))
+
+
+async def _work(settings: Settings, tell: Connection, doom: Doom) -> None:
+    seen = 0
+
+    def at_step(reached: Step) -> None:
+        nonlocal seen
+        seen += reached is doom.step
+        if doom.step is not None and seen == doom.times:
+            seen += 1
+            tell.send(("doomed", reached.value))
+            os.kill(os.getpid(), doom.signal)
+        if reached is Step.CLEARED:
+            tell.send(("cleared", ""))
+
+    async with embedder_of(settings) as embedder, open_stores(settings) as stores:
+        opened = await open_for_writing(stores.indexes, stores.dirty, IndexCard(embedder.model))
+        told = replace(stores, dirty=ToldDirtySet(stores.pool, tell))
+        async with open_classifier(settings, embedder) as classifying:
+            tell.send(("started", ""))
+            await Writer(settings, told, embedder, classifying, opened).worker(silent, at_step).run_forever()
+
+
+@asynccontextmanager
+async def embedder_of(settings: Settings) -> AsyncIterator[Embedder]:
+    """`hash`: vectors without a model, made from the words of a text. Anything else is a model."""
+    if settings.embedding_model == HASH:
+        yield HashEmbedder()
+        return
+    async with open_embedder(settings) as embedder:
+        yield embedder
