@@ -221,3 +221,15 @@ async def test_how_long_the_oldest_has_waited_is_known(record: Record) -> None:
 
 async def test_where_nothing_waits_nothing_is_old(record: Record) -> None:
     assert (await pending(record)).oldest_seconds == 0.0
+
+
+async def test_what_was_abandoned_can_be_claimed_before_what_was_waiting_longer(record: Record) -> None:
+    await record.catalog.store("file", tools(4))
+    abandoned = await record.dirty.claim(FIRST, 2, LEASE)
+    await record.let_pass(LEASE + 1)
+    taken = await record.dirty.claim(FIRST, 3, LEASE, abandoned_first=True)
+    assert taken.versions == abandoned.versions
+    assert taken.taken_over == abandoned.versions.keys()
+    rest = await record.dirty.claim(FIRST, 10, LEASE, abandoned_first=True)
+    assert len(rest.versions) == 2
+    assert rest.taken_over == frozenset()

@@ -42,6 +42,18 @@ async def test_a_batch_is_no_larger_than_told() -> None:
     assert [await indexer.follow_batch() for _ in range(4)] == [2, 2, 1, 0]
 
 
+async def test_what_a_dead_worker_held_comes_first_but_not_for_a_worker_that_has_just_begun() -> None:
+    scene = Scene()
+    await scene.catalog.store("file", tools(6))
+    await scene.dirty.claim(1, 2, lease_seconds=1)
+    scene.time += 10
+    indexer = await scene.indexer(batch=2)
+    await indexer.follow_batch()
+    assert await scene.indexed_names() == {"tool_2", "tool_3"}
+    await indexer.follow_batch()
+    assert await scene.indexed_names() == {"tool_0", "tool_1", "tool_2", "tool_3"}
+
+
 async def test_only_what_changed_is_embedded_again() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(5))

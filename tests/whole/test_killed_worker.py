@@ -7,7 +7,10 @@ import pytest
 from tests.conftest import Installation
 from tests.whole import catalog_files
 from tests.whole.commands import run_here
-from tests.whole.kill_worker import examine, kill_at_random, kill_at_step
+from tests.whole.kill_worker import Plan, examine, kill_and_compare, kill_at_random, kill_at_step
+from tests.whole.kills.worker import HASH
+from toolscript.adapters.jsonl_items import read_items
+from toolscript.model.items import Item
 from toolscript.sync.indexer import Step
 
 HEALTHY = {"missing": 0, "stale": 0, "extra": 0, "pending": 0}
@@ -36,3 +39,19 @@ def test_a_worker_killed_at_every_step_and_at_random_leaves_catalog_and_index_eq
     kill_at_random(fragile, kills=3, longest=2.0, seed=7)
     run_here(fragile, "worker", "--drain")
     assert examine(fragile).items() >= {**HEALTHY, "items": 120, "points": 120}.items()
+
+
+@pytest.mark.requirement("SK-009")
+async def test_what_a_killed_or_stalled_worker_held_is_soon_taken_over_and_nothing_is_lost(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """At any size: tests/whole/kill_worker.py. Here with time to spare, for a machine that is busy."""
+    catalog = catalog_files.write(tmp_path / "all.jsonl", catalog_files.rows(300))
+    items = [item for item in read_items(catalog) if isinstance(item, Item)]
+    settings = installation.settings.model_copy(update={"embedding_model": HASH, "worker_lease_seconds": 1.0})
+    outcome = await kill_and_compare(settings, items, Plan(kills=6, stalls=2, lanes=4, seed=7))
+    assert (outcome.seen.killed, outcome.seen.stalled) == (6, 2)
+    assert max(outcome.seen.all_delays()) < 30
+    examined = outcome.examined
+    assert examined.healthy
+    assert (examined.items, examined.points, examined.pending) == (outcome.items, outcome.items, 0)

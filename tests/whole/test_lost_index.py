@@ -2,18 +2,20 @@
 
 import asyncio
 import json
-import urllib.error
-import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from qdrant_client import grpc as wire
 
 from tests.conftest import Installation, drop_collections
 from tests.whole import catalog_files
-from tests.whole.commands import run, run_here, serving
+from tests.whole.commands import run_here
 from tests.whole.kill_worker import examine
 from toolscript.adapters import qdrant
+from toolscript.service.serving import open_app
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -25,6 +27,7 @@ MENDS = "toolscript doctor --index --repair"
 def full(installation: Installation, tmp_path: Path) -> Installation:
     """A catalog, followed."""
     mine = installation.environment
+    run_here(mine, "migrate")
     run_here(mine, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(ITEMS))))
     run_here(mine, "worker", "--drain")
     return installation
@@ -40,43 +43,51 @@ async def _lose(installation: Installation, alias: str) -> None:
         await drop_collections(connected, alias)
 
 
-def empty(installation: Installation, but: int = 0) -> None:
-    """The collection stays, its points go: all, or all but so many."""
-    asyncio.run(_empty(installation, but))
+def empty(installation: Installation, points: int) -> None:
+    """The collection stays, so many of its points go."""
+    asyncio.run(_empty(installation, points))
 
 
-async def _empty(installation: Installation, but: int) -> None:
+async def _empty(installation: Installation, points: int) -> None:
     given = installation.settings
     async with qdrant.connect(given.qdrant_url, given.qdrant_grpc_port) as connected:
-        kept = wire.Condition(field=wire.FieldCondition(key="version", range=wire.Range(gt=but)))
-        everything = wire.PointsSelector(filter=wire.Filter(must=[kept] if but else []))
         alias = given.qdrant_alias
-        await connected.points.Delete(wire.DeletePoints(collection_name=alias, wait=True, points=everything))
+        page = await connected.points.Scroll(wire.ScrollPoints(collection_name=alias, limit=points))
+        going = wire.PointsSelector(points=wire.PointsIdsList(ids=[point.id for point in page.result]))
+        await connected.points.Delete(wire.DeletePoints(collection_name=alias, wait=True, points=going))
 
 
-def ready(address: str) -> tuple[int, dict[str, object]]:
-    try:
-        with urllib.request.urlopen(f"{address}/readyz", timeout=30) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as refused:
-        return refused.code, json.load(refused)
+@asynccontextmanager
+async def serving(installation: Installation) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_app(installation.settings) as app:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:
+            yield client
 
 
-def found(address: str) -> list[str]:
-    body = json.dumps({"query": "create an invoice", "tool_threshold": 0.0}).encode()
-    request = urllib.request.Request(f"{address}/api/v1/search", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return [tool["name"] for tool in json.load(response)["tools"]]
+async def _ready(installation: Installation) -> tuple[int, dict[str, object]]:
+    async with serving(installation) as client:
+        said = await client.get("/readyz")
+        return said.status_code, said.json()
+
+
+def ready(installation: Installation) -> tuple[int, dict[str, object]]:
+    return asyncio.run(_ready(installation))
+
+
+async def _found(installation: Installation) -> list[str]:
+    async with serving(installation) as client:
+        said = await client.post("/api/v1/search", json={"query": "create an invoice", "tool_threshold": 0.0})
+        return [tool["name"] for tool in said.json()["tools"]]
 
 
 def test_after_both_collections_were_lost_the_advised_command_brings_everything_back(full: Installation) -> None:
     lose(full, full.settings.qdrant_alias)
-    assert "toolscript worker" in run(full.environment, "serve", code=2).stderr
+    assert "toolscript worker" in run_here(full.environment, "serve", code=2).stderr
     assert json.loads(run_here(full.environment, "worker", "--drain", "--json").stdout)["followed"] == ITEMS
+    assert ready(full)[1]["status"] == "ready"
+    assert "create_invoice" in asyncio.run(_found(full))
     assert examine(full.environment).items() >= {"missing": 0, "points": ITEMS, "wrong_skills": 0}.items()
-    with serving(full.environment) as address:
-        assert "create_invoice" in found(address)
-        assert ready(address)[1]["status"] == "ready"
 
 
 def test_after_the_skills_alone_were_lost_the_worker_writes_them_again(full: Installation) -> None:
@@ -88,20 +99,19 @@ def test_after_the_skills_alone_were_lost_the_worker_writes_them_again(full: Ins
 
 
 def test_a_service_whose_index_was_emptied_is_not_ready_and_says_what_mends_it(full: Installation) -> None:
-    empty(full)
-    with serving(full.environment) as address:
-        status, said = ready(address)
-        assert (status, said["status"]) == (503, "unready")
-        assert MENDS in json.dumps(said)
+    empty(full, ITEMS)
+    status, said = ready(full)
+    assert (status, said["status"]) == (503, "unready")
+    assert MENDS in json.dumps(said)
 
 
 def test_a_service_whose_index_was_restored_from_an_old_copy_says_what_mends_it(full: Installation) -> None:
-    empty(full, but=ITEMS - 2)
-    with serving(full.environment) as address:
-        assert ready(address)[1]["status"] == "degraded"
-        run_here(full.environment, "doctor", "--index", "--repair", code=1)
-        # What is on its way explains the difference.
-        assert MENDS not in json.dumps(ready(address)[1]) or True
-        run_here(full.environment, "worker", "--drain")
-    with serving(full.environment) as address:
-        assert ready(address)[1]["status"] == "ready"
+    empty(full, 2)
+    status, said = ready(full)
+    assert (status, said["status"]) == (200, "degraded")
+    assert MENDS in json.dumps(said)
+    run_here(full.environment, "doctor", "--index", "--repair", code=1)
+    # What is on its way explains the difference.
+    assert ready(full)[1]["status"] == "ready"
+    run_here(full.environment, "worker", "--drain")
+    assert examine(full.environment).items() >= {"missing": 0, "points": ITEMS}.items()

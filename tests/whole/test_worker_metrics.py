@@ -93,7 +93,9 @@ async def test_items_that_fail_and_claims_that_fail_are_counted(pool: postgres.P
 
 
 class Away(MemoryDirtySet):
-    async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim:
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
         raise CatalogUnavailable("down")
 
 

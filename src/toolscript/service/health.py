@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 
 from toolscript.errors import ToolscriptError
 from toolscript.ports import DocumentIndex, Embedder, Index
 from toolscript.search.knowledge.search import KnowledgeSearch
+from toolscript.service.index_contents import IndexContents
 from toolscript.service.parts import Stores
 from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
 
@@ -52,15 +53,17 @@ class DocumentHealth:
 
 @dataclass(frozen=True)
 class HealthChecks:
-    """`knowledge` None: there is no library, and so nothing to be said of it."""
+    """`knowledge` None: there is no library, and so nothing to be said of it. The same of `documents`."""
 
     stores: Stores
     embedder: Embedder
     index: Index
+    contents: Mapping[str, IndexContents]
     knowledge: KnowledgeSearch | None = None
+    documents: CheckHealth | None = None
 
     async def check(self) -> Health:
-        checks = {
+        checks: dict[str, Awaitable[PartHealth]] = {
             "embedding": _part("embedding", _embeds(self.embedder), needed=False),
             "index": _part("index", self._index(), needed=True),
             "live_index": _part("live index", self._live_index(), needed=False),
@@ -68,6 +71,10 @@ class HealthChecks:
         }
         if self.knowledge is not None:
             checks["library"] = _part("library", self.knowledge.ready(), needed=False)
+        if self.documents is not None:
+            checks["documents"] = _documents_part(self.documents)
+        for name, contents in self.contents.items():
+            checks[name] = contents.part()
         return Health(dict(zip(checks, await asyncio.gather(*checks.values()), strict=True)))
 
     async def _index(self) -> str:
@@ -88,6 +95,12 @@ class HealthChecks:
 async def _embeds(embedder: Embedder) -> str:
     await embedder.embed_query("ready")
     return embedder.model.name
+
+
+async def _documents_part(check: CheckHealth) -> PartHealth:
+    """Tools and knowledge are found without documents."""
+    wrong = [name for name, part in (await check()).parts.items() if not part.ok]
+    return PartHealth(ok=not wrong, needed=False, note=f"not well: {', '.join(wrong)}" if wrong else "")
 
 
 async def _part(name: str, check: Awaitable[str], *, needed: bool) -> PartHealth:

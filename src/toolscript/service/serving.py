@@ -19,6 +19,7 @@ from toolscript.errors import Unavailable
 from toolscript.model.models import IndexCard
 from toolscript.model.tenancy import Scope
 from toolscript.ports import Embedder
+from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.search.tools import ToolSearch
 from toolscript.service.access import admin_access, api_access, believed_headers, full_path, sockets_of
 from toolscript.service.documents import cursor_secret, open_routes
@@ -26,6 +27,7 @@ from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.health import HealthChecks, Remembered
 from toolscript.service.http_protocol import Connections
 from toolscript.service.http_server import Draining, Server
+from toolscript.service.index_contents import item_contents, skill_contents
 from toolscript.service.knowledge import open_knowledge, public_scopes, visitors
 from toolscript.service.mcp import open_mcp
 from toolscript.service.parts import Stores, open_embedder, open_stores
@@ -38,6 +40,7 @@ from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.admission.admission import Admission
 from toolscript.surfaces.admission.gate import Limits
 from toolscript.surfaces.http import create_app
+from toolscript.surfaces.http.documents import DocumentRoutes
 from toolscript.surfaces.http.health import CheckHealth
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
 from toolscript.surfaces.http.visitors import VisitorOf
@@ -140,7 +143,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 skill_management(stores, _given(embedder)),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
-                common.health(HealthChecks(stores, embedder, opened.items, library)),
+                common.health(await _health(stores, embedder, opened, library, documents)),
                 access=api_access(settings),
                 documents=documents,
                 knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor),
@@ -223,6 +226,24 @@ def _tool_search(
         spans=seeing.spans_of("tools"),
         is_overloaded=admission.is_overloaded,
     )
+
+
+async def _health(
+    stores: Stores,
+    embedder: Embedder,
+    opened: Readable,
+    library: KnowledgeSearch | None,
+    documents: DocumentRoutes | None,
+) -> HealthChecks:
+    """Counted at once: an index that lost its points is in the log before the first search finds nothing."""
+    contents = {
+        "index_contents": item_contents(stores, opened.items),
+        "skill_contents": skill_contents(stores, opened.skills),
+    }
+    for one in contents.values():
+        await one.part()
+    checked = documents.check_health if documents else None
+    return HealthChecks(stores, embedder, opened.items, contents, library, checked)
 
 
 def _given(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:

@@ -93,7 +93,7 @@ class Indexer:
         return len(claim.versions)
 
     async def _claim(self) -> Claim:
-        """What a killed worker held comes first, but not for a new one: a batch that kills must not stop all else."""
+        """What a killed worker held comes first; a new worker begins elsewhere: that batch may be what kills."""
         abandoned_first, self._abandoned_first = self._abandoned_first, True
         return await self._dirty.claim(
             self._generation, self._batch, self._lease_seconds, abandoned_first=abandoned_first

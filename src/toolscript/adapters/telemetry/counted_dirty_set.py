@@ -1,6 +1,7 @@
 """The dirty set, asked through somebody who counts what a worker does."""
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from toolscript.adapters.telemetry.worker_figures import WorkerFigures
 from toolscript.errors import ToolscriptError
@@ -13,9 +14,11 @@ class CountedDirtySet:
         self._dirty = dirty
         self._figures = figures
 
-    async def claim(self, generation: int, limit: int, lease_seconds: float) -> Claim:
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
         try:
-            return await self._dirty.claim(generation, limit, lease_seconds)
+            return await self._dirty.claim(generation, limit, lease_seconds, abandoned_first=abandoned_first)
         except ToolscriptError:
             self._figures.failed(0)
             raise
@@ -47,6 +50,9 @@ class CountedDirtySet:
 
     async def forget(self, generation: int) -> None:
         await self._dirty.forget(generation)
+
+    def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AbstractAsyncContextManager[None]:
+        return self._dirty.kept(generation, claim, lease_seconds)
 
     async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
         return await self._dirty.renew(generation, claim, lease_seconds)

@@ -48,6 +48,9 @@ class Retrieval:
     def fingerprint(self) -> str:
         return self._chunks.card.fingerprint
 
+    async def is_empty(self) -> bool:
+        return not await self._chunks.scan(0, 1)
+
     async def retrieve(self, attempt: Attempt, query: KnowledgeQuery) -> Retrieved:
         vector, weights = await asyncio.gather(self._vector(attempt, query), self._weights(attempt, query))
         wants_words = query.search_type is not SearchType.SEMANTIC or vector is None

@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 # What the log has in place of what somebody asked.
 UNSAID = "..."
 
+REINDEX_HINT = "`toolscript ingest --reindex` builds it from the library"
+
 # Of chunks and of extractions; refused while there are none, and then asked for again by the next search.
 OpenIndexes = Callable[[], Awaitable[tuple[Index, Index]]]
 
@@ -104,12 +106,24 @@ class KnowledgeSearch:
         await self._library.ready()
         try:
             # Anew, so that it is noticed when another index has become live.
-            return (await self._open()).fingerprint
+            opened = await self._open()
+            if not await opened.is_empty():
+                return opened.fingerprint
         except ModelMismatch:
             raise
         except SetupError as error:
-            # Nobody has ingested anything yet, which is no fault.
-            return error.message
+            if not await self._has_chunks():
+                # Nobody has ingested anything yet, which is no fault.
+                return error.message
+            raise SetupError("the library has chunks, and their index is gone", hint=REINDEX_HINT) from error
+        if await self._has_chunks():
+            raise SetupError("the library has chunks, and its index has none", hint=REINDEX_HINT)
+        return opened.fingerprint
+
+    async def _has_chunks(self) -> bool:
+        """By one source: whether all are there is for `ingest` to see."""
+        sources = await self._library.source_page("", 1)
+        return bool(sources) and bool(await self._library.passage(sources[0].id, 0, 0))
 
     async def source(self, source_id: str) -> Source:
         found = await _answered(self._library.sources([require_id("source_id", source_id)]))

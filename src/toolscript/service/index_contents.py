@@ -1,0 +1,110 @@
+"""Whether the index holds what the record says: both are counted now and then, beside the requests that ask."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from toolscript.errors import ToolscriptError
+from toolscript.ports import Index
+from toolscript.service.parts import Stores
+from toolscript.surfaces.http.health import PartHealth
+
+# Counting costs what is counted: seldom while all is well, more often while somebody waits for it to be mended.
+WELL_SECONDS, ILL_SECONDS = 60.0, 5.0
+FIRST_SECONDS = 1.5
+# While items come and go, three counts are not of one moment.
+TOLERATED = 0.01
+
+MENDS = "run `toolscript doctor --index --repair`, then `toolscript worker`"
+NOT_COUNTED = PartHealth(ok=True, needed=False, note="not counted yet")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """`pending`: known to be on their way, into the index or out of it; they explain a difference."""
+
+    expected: int
+    pending: int
+    points: int
+
+    @property
+    def differing(self) -> int:
+        """By how many the index holds too few or too many; nothing where that is within what is tolerated."""
+        unexplained = abs(self.expected - self.points) - self.pending
+        return unexplained if unexplained > TOLERATED * self.expected else 0
+
+    @property
+    def mostly_missing(self) -> bool:
+        return self.differing > 0 and self.points * 2 < self.expected
+
+
+Count = Callable[[], Awaitable[Counts]]
+
+
+class IndexContents:
+    def __init__(self, name: str, count: Count) -> None:
+        self._name = name
+        self._count = count
+        self._part: PartHealth | None = None
+        self._counted_at = float("-inf")
+        self._counting: asyncio.Future[None] | None = None
+
+    async def part(self) -> PartHealth:
+        """What was counted last; only the first to ask waits, and not for long."""
+        lasts = WELL_SECONDS if self._part is None or self._part.ok else ILL_SECONDS
+        if time.monotonic() - self._counted_at > lasts and (self._counting is None or self._counting.done()):
+            self._counting = asyncio.ensure_future(self._recount())
+        if self._counting is not None and (self._part is None or not self._part.ok):
+            await asyncio.wait([self._counting], timeout=FIRST_SECONDS)
+        return self._part or NOT_COUNTED
+
+    async def _recount(self) -> None:
+        try:
+            counts = await self._count()
+            if counts.differing:
+                # Items may have come and gone between one count and the next.
+                counts = min(counts, await self._count(), key=lambda one: one.differing)
+        except ToolscriptError as error:
+            logger.warning("not counted", extra={"part": self._name, "reason": error.message})
+            return
+        finally:
+            self._counted_at = time.monotonic()
+        self._part = self._judged(counts)
+
+    def _judged(self, counts: Counts) -> PartHealth:
+        if not counts.differing:
+            return PartHealth(ok=True, needed=False)
+        found = f"{counts.points} of {counts.expected} are in the index, {counts.pending} on their way: {MENDS}"
+        logger.warning("the index is not what it should be", extra={"part": self._name, "reason": found})
+        return PartHealth(ok=False, needed=counts.mostly_missing, note=MENDS)
+
+
+def item_contents(stores: Stores, index: Index) -> IndexContents:
+    async def count() -> Counts:
+        # In this order: what is followed meanwhile is counted twice rather than never.
+        expected = await stores.catalog.count()
+        generation = await _generation(stores, index)
+        pending = 0 if generation is None else (await stores.dirty.pending(generation)).total
+        return Counts(expected, pending, await index.count())
+
+    return IndexContents("index contents", count)
+
+
+def skill_contents(stores: Stores, skills: Index) -> IndexContents:
+    async def count() -> Counts:
+        generation = await _generation(stores, skills)
+        written = {} if generation is None else await stores.skill_vectors.written(generation)
+        pending = sum(least < most for least, most in written.values())
+        return Counts(len(written), pending, await skills.count())
+
+    return IndexContents("skill contents", count)
+
+
+async def _generation(stores: Stores, index: Index) -> int | None:
+    """None while no generation is recorded for it."""
+    known = await stores.dirty.generations()
+    return next((one.id for one in known if one.fingerprint == index.card.fingerprint), None)

@@ -1,0 +1,62 @@
+"""A worker that lives keeps its batch, however busy it is; one that has lost it does not get it back."""
+
+import time
+
+import pytest
+
+from tests.contracts.scenes import tools
+from toolscript.adapters import postgres
+from toolscript.model.dirty import Claim
+
+pytestmark = pytest.mark.requirement("SK-009")
+
+FIRST = 1
+LEASE = 1.0
+
+
+@pytest.fixture
+async def dirty(pool: postgres.Pool) -> postgres.PostgresDirtySet:
+    await postgres.PostgresCatalog(pool).store("file", tools(5))
+    return postgres.PostgresDirtySet(pool)
+
+
+def hold_up_the_event_loop() -> None:
+    time.sleep(3 * LEASE)
+
+
+async def test_a_batch_is_kept_while_the_event_loop_does_something_else(dirty: postgres.PostgresDirtySet) -> None:
+    held = await dirty.claim(FIRST, 3, LEASE)
+    async with dirty.kept(FIRST, held, LEASE):
+        hold_up_the_event_loop()
+        others = await dirty.claim(FIRST, 10, LEASE)
+    assert len(others.versions) == 2
+    assert not others.versions.keys() & held.versions.keys()
+
+
+async def test_a_batch_that_nobody_keeps_is_free_when_its_lease_is_over(dirty: postgres.PostgresDirtySet) -> None:
+    held = await dirty.claim(FIRST, 10, LEASE)
+    async with dirty.kept(FIRST, held, LEASE):
+        pass
+    hold_up_the_event_loop()
+    assert (await dirty.claim(FIRST, 10, LEASE)).taken_over == held.versions.keys()
+
+
+async def test_what_another_has_taken_over_is_not_kept(dirty: postgres.PostgresDirtySet) -> None:
+    lost = await dirty.claim(FIRST, 10, 0.0)
+    taken = await dirty.claim(FIRST, 10, 0.0)
+    async with dirty.kept(FIRST, lost, LEASE):
+        hold_up_the_event_loop()
+        assert (await dirty.renew(FIRST, lost, LEASE)).versions == {}
+        assert (await dirty.renew(FIRST, taken, LEASE)).versions == taken.versions
+
+
+async def test_a_database_that_is_gone_ends_neither_the_work_nor_the_wait_for_it(
+    dirty: postgres.PostgresDirtySet, postgres_url: str
+) -> None:
+    nowhere = postgres_url.rpartition("@")[0] + "@127.0.0.1:1/nothing"
+    async with (
+        postgres.open_pool(nowhere, size=1) as gone,
+        postgres.PostgresDirtySet(gone).kept(FIRST, Claim("token", {}), LEASE),
+    ):
+        hold_up_the_event_loop()
+    assert (await dirty.pending(FIRST)).total == 5
