@@ -18,7 +18,7 @@ from unittest.mock import patch
 from tests.kept_ports import kept_port
 from toolscript.__main__ import main
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 180.0
 
 
 def command(*arguments: str) -> list[str]:
