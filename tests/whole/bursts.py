@@ -188,7 +188,13 @@ def _p95(seconds: Sequence[float]) -> float:
 @contextmanager
 def watched_server(settings: dict[str, str]) -> Iterator[tuple[Child, Path]]:
     """Every query is embedded anew, as if nobody had asked it before."""
-    extra = {**settings, "TOOLSCRIPT_METRICS": "true", "TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1"}
+    extra = {
+        **settings,
+        "TOOLSCRIPT_METRICS": "true",
+        # Metrics are for administrators.
+        "TOOLSCRIPT_ENVIRONMENT": "development",
+        "TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1",
+    }
     with kept_port() as port, tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:
         told = Path(folder, "pools")
         command = [sys.executable, "-m", "tests.whole.watched_serve", str(port), str(told)]

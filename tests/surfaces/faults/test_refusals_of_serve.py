@@ -32,6 +32,8 @@ async def full(installed: Installation) -> AsyncIterator[Served]:
             "TOOLSCRIPT_DEADLINE_SECONDS": "300",
             "TOOLSCRIPT_SHUTDOWN_SECONDS": "1",
             "TOOLSCRIPT_METRICS": "true",
+            # Metrics are for administrators.
+            "TOOLSCRIPT_ENVIRONMENT": "development",
         }
         opening = served({**installed.environment, **extra})
         server = await asyncio.to_thread(opening.__enter__)
