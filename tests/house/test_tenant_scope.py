@@ -29,8 +29,12 @@ pytestmark = pytest.mark.requirement("DOC-004")
 
 DOCUMENTS = name_of(PACKAGE / "adapters" / "qdrant" / "documents")
 SCOPED = f"{DOCUMENTS}/tenant_points.py"
-# Of the collection as a whole, and none of them answers with a point: indexes of fields, and whether it is empty.
-OF_NOBODY = {(f"{DOCUMENTS}/collection.py", "CreateFieldIndex"), (f"{DOCUMENTS}/places.py", "Count")}
+# Of the collection as a whole, and none of them answers with a point: indexes of fields, and how many there are.
+OF_NOBODY = {
+    (f"{DOCUMENTS}/collection.py", "CreateFieldIndex"),
+    (f"{DOCUMENTS}/collection.py", "Count"),
+    (f"{DOCUMENTS}/places.py", "Count"),
+}
 WRITES = {"Upsert", "UpdateBatch"}
 # Benches, on collections of their own; the index of tools, which has no tenants.
 OTHERS = ("src/toolscript/service/bare_", "src/toolscript/service/bench_", "src/toolscript/adapters/qdrant/")
@@ -142,6 +146,7 @@ async def exercise(shelf: TenantDocuments) -> set[str]:
     hostile = Filters(should=(FieldCondition.of("tenant", "eq", "bob"), FieldCondition.of("n", "exists", False)))
     await shelf.put([long(1, 3)])
     await shelf.put([long(2, 1, replaces=3)])
+    await shelf.restore([long(3, 2)])
     for filters in (NO_FILTERS, must("tenant", "eq", "bob"), hostile):
         await shelf.search(PassageAsk(HashEmbedder()._embed("fox"), terms("red"), filters))
         await shelf.count(filters)
@@ -153,7 +158,19 @@ async def exercise(shelf: TenantDocuments) -> set[str]:
     await shelf.shown([PassageId(key("long"), 0)])
     await shelf.remove([key("long")])
     await shelf.erase()
-    return {"put", "search", "count", "page", "statistics", "headers", "passages", "shown", "remove", "erase"}
+    return {
+        "put",
+        "restore",
+        "search",
+        "count",
+        "page",
+        "statistics",
+        "headers",
+        "passages",
+        "shown",
+        "remove",
+        "erase",
+    }
 
 
 async def test_every_request_that_is_sent_names_its_tenant_and_its_shards(

@@ -14,6 +14,7 @@ from toolscript.model.text_usage import TextUsage
 from toolscript.ports.documents import (
     Callers,
     DocumentIndex,
+    DocumentVersions,
     QueryLog,
     RequestBudget,
     Reranker,
@@ -34,6 +35,7 @@ __all__ = [
     "Classifier",
     "DirtySet",
     "DocumentIndex",
+    "DocumentVersions",
     "Embedder",
     "Gateway",
     "Index",

@@ -14,6 +14,7 @@ from toolscript.model.document_points import (
     WordStatistics,
 )
 from toolscript.model.document_results import Total
+from toolscript.model.document_versions import DocumentChange, DocumentVersion, FillPosition
 from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
 from toolscript.model.filters import Filters
 from toolscript.model.progress import OnProgress, silent
@@ -54,6 +55,9 @@ class TenantDocuments(Protocol):
         Whoever is killed on the way leaves headers that are not complete, and nothing that has none.
         """
 
+    async def restore(self, documents: Sequence[IndexedDocument]) -> None:
+        """Stores complete documents as they are, each with its own version, where nobody else writes."""
+
     async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
         """Removes the documents with all passages; answers which of them were there."""
 
@@ -65,10 +69,52 @@ class DocumentIndex(Protocol):
     """One collection for all tenants. There is no way to a passage but through its tenant."""
 
     @property
+    def name(self) -> str:
+        """Of this version of the index."""
+
+    @property
     def card(self) -> DocumentCard: ...
+    async def passages(self) -> int:
+        """About how many there are of all tenants."""
+
     def of(self, tenant: Tenant) -> TenantDocuments: ...
     async def ready(self) -> None:
         """Answers, or says what is wrong."""
+
+
+class DocumentVersions(Protocol):
+    """Which versions of the index there are, and what was changed in one that another lacks. Two at most."""
+
+    async def all(self) -> Sequence[DocumentVersion]: ...
+    async def begin(self, live: str, building: str) -> DocumentVersion:
+        """From now on changes are recorded for both. Again, it goes on; Conflict where others are known."""
+
+    async def advance(self, name: str, position: FillPosition) -> None: ...
+    async def switch(self, name: str) -> None:
+        """This one is live, and the other is the previous one."""
+
+    async def forget(self, name: str) -> None:
+        """The version and what was recorded for it. Of a single one that is left nothing has to be known."""
+
+    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
+        """Before these documents are written or removed in `source`: the other version will lack it."""
+
+    async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
+        """Afterwards. A writer that is killed in between is waited for, for a while."""
+
+    async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
+        """The oldest that this version may lack, except those that are being written."""
+
+    async def pending(self, target: str) -> int:
+        """How many there are in all."""
+
+    async def clear(self, changes: Sequence[DocumentChange]) -> None:
+        """They are done, except where a document was marked again since. All are of one target."""
+
+    async def hold(self, holder: str, seconds: float) -> bool:
+        """Whether this one may build, for so long from now; asked again, for longer."""
+
+    async def release(self, holder: str) -> None: ...
 
 
 class TenantPlaces(Protocol):

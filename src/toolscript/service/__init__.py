@@ -20,6 +20,11 @@ if TYPE_CHECKING:
         remove_items,
     )
     from toolscript.service.changing import decide_change, find_change, list_changes
+    from toolscript.service.document_reindexing import (
+        drop_document_version,
+        reindex_documents,
+        roll_back_documents,
+    )
     from toolscript.service.documents_asking import (
         find_documents,
         put_documents,
@@ -58,6 +63,7 @@ __all__ = [
     "decide_change",
     "doctor",
     "drain",
+    "drop_document_version",
     "erase_tenant",
     "evaluate",
     "evaluate_documents",
@@ -85,11 +91,13 @@ __all__ = [
     "rebuild_skills",
     "reclassify",
     "reindex",
+    "reindex_documents",
     "reindex_library",
     "remove_documents",
     "remove_from_library",
     "remove_item_source",
     "remove_items",
+    "roll_back_documents",
     "schema_status",
     "serve",
     "show_document",
@@ -120,6 +128,7 @@ _HOMES = {
     "decide_change": "changing",
     "doctor": "writing",
     "drain": "writing",
+    "drop_document_version": "document_reindexing",
     "erase_tenant": "tenants",
     "evaluate": "evaluating",
     "evaluate_documents": "evaluating_documents",
@@ -141,9 +150,11 @@ _HOMES = {
     "rebuild_skills": "skills",
     "reclassify": "skills",
     "reindex": "writing",
+    "reindex_documents": "document_reindexing",
     "reindex_library": "library_reindexing",
     "remove_documents": "documents_asking",
     "schema_status": "writing",
+    "roll_back_documents": "document_reindexing",
     "serve": "serving",
     "show_document": "documents_asking",
     "sync_file": "syncing",

@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from toolscript.adapters import qdrant
+from toolscript.adapters.postgres import PostgresDocumentVersions
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.models import ModelCard
 from toolscript.ports import Embedder
 from toolscript.search.documents.search import DocumentSearch
+from toolscript.service.document_models import embedder_of, model_source
 from toolscript.service.health import DocumentHealth, Remembered
+from toolscript.service.live_documents import LiveDocuments, ServedVersion
 from toolscript.service.parts import Stores
 from toolscript.service.reranking import open_rerankers
 from toolscript.service.seeing import Seeing
@@ -21,8 +24,9 @@ from toolscript.sync.documents import DocumentDesk
 
 
 async def open_index(settings: Settings, engine: qdrant.Qdrant, model: ModelCard) -> qdrant.QdrantDocuments:
+    """The live version; where there is none, one for this model."""
     alias, layout = settings.qdrant_documents_alias, document_layout(settings)
-    return await qdrant.open_documents(engine, alias, DocumentCard(model), layout)
+    return await qdrant.open_documents(engine, alias, DocumentCard(model), layout, model_source(settings))
 
 
 def document_layout(settings: Settings) -> qdrant.DocumentLayout:
@@ -42,26 +46,38 @@ async def open_routes(
     if not settings.jwt_keys and not settings.debug_bypass_auth:
         yield None
         return
-    index = seeing.index(await open_index(settings, stores.qdrant, embedder.model))
     async with open_rerankers(settings) as rerankers:
-        search = DocumentSearch(
-            embedder,
-            index,
-            spans=seeing.spans_of("documents"),
-            cursor_secret=secret,
-            rerankers=rerankers,
-            deadline_seconds=settings.deadline_seconds,
+
+        @asynccontextmanager
+        async def open_version() -> AsyncIterator[ServedVersion]:
+            version = await open_index(settings, stores.qdrant, embedder.model)
+            async with embedder_of(version, settings, embedder) as own:
+                index = seeing.index(version)
+                search = DocumentSearch(
+                    own,
+                    index,
+                    spans=seeing.spans_of("documents"),
+                    cursor_secret=secret,
+                    rerankers=rerankers,
+                    deadline_seconds=settings.deadline_seconds,
+                )
+                desk = DocumentDesk(own, index, tenancy.tenants, PostgresDocumentVersions(stores.pool))
+                yield ServedVersion(version.name, search, desk, Remembered(DocumentHealth(own, index).check).check)
+
+        live = LiveDocuments(
+            open_version, lambda: qdrant.live_name(stores.qdrant, settings.qdrant_documents_alias)
         )
-        yield DocumentRoutes(
-            search,
-            DocumentDesk(embedder, index, tenancy.tenants),
-            _callers(tenancy, seeing),
-            Remembered(DocumentHealth(embedder, index).check).check,
-            searched=seeing.searched,
-            search_failed=seeing.search_failed,
-            written=seeing.written,
-            put_failed=seeing.put_failed,
-        )
+        async with live.following():
+            yield DocumentRoutes(
+                live,
+                live,
+                _callers(tenancy, seeing),
+                live.check_health,
+                searched=seeing.searched,
+                search_failed=seeing.search_failed,
+                written=seeing.written,
+                put_failed=seeing.put_failed,
+            )
 
 
 def cursor_secret(settings: Settings) -> bytes:

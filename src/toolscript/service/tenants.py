@@ -10,7 +10,7 @@ from pathlib import Path
 from toolscript.adapters import qdrant
 from toolscript.adapters.export_files import ExportFile, line_of
 from toolscript.adapters.jwt_tokens import make_keys, sign_token
-from toolscript.adapters.postgres import Pool, PostgresTenants, alone_with
+from toolscript.adapters.postgres import Pool, PostgresDocumentVersions, PostgresTenants, alone_with
 from toolscript.errors import InvalidRequest, NotFound
 from toolscript.model.documents import DocumentKey, document_key
 from toolscript.model.filters import NO_FILTERS
@@ -18,7 +18,7 @@ from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.tenancy import KnownTenant, Scope, Tenant
 from toolscript.ports import DocumentIndex, TenantPlaces, Tenants
 from toolscript.service.documents import document_layout
-from toolscript.service.parts import open_stores
+from toolscript.service.parts import Stores, open_stores
 from toolscript.service.tenancy import token_rules
 from toolscript.settings import load_settings
 from toolscript.sync import tenant_erasure
@@ -34,6 +34,7 @@ class _Opened:
     tenants: Tenants
     index: DocumentIndex
     places: TenantPlaces
+    others: Sequence[qdrant.QdrantDocuments]
 
 
 def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
@@ -81,6 +82,8 @@ def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
         tenant = Tenant(name)
         async with _open() as opened, alone_with(opened.pool, tenant):
             shelf = opened.index.of(tenant)
+            for version in opened.others:
+                await version.places().erase(tenant)
             done = await tenant_erasure.erase_tenant(shelf, opened.places, opened.tenants, on_progress)
             return {"tenant": name, **asdict(done)}
 
@@ -108,8 +111,15 @@ async def _open() -> AsyncIterator[_Opened]:
         index = await qdrant.live_documents(stores.qdrant, settings.qdrant_documents_alias, layout)
         if index is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
-        places = qdrant.QdrantPlaces(stores.qdrant, index.collection, layout)
-        yield _Opened(stores.pool, PostgresTenants(stores.pool), index, places)
+        yield _Opened(
+            stores.pool, PostgresTenants(stores.pool), index, index.places(), await _others(stores, index)
+        )
+
+
+async def _others(stores: Stores, live: qdrant.QdrantDocuments) -> list[qdrant.QdrantDocuments]:
+    """Versions of the index that are built or kept beside the live one."""
+    names = [one.name for one in await PostgresDocumentVersions(stores.pool).all() if one.name != live.name]
+    return [await qdrant.documents_of(stores.qdrant, name, live.layout) for name in names]
 
 
 async def _row(opened: _Opened, known: KnownTenant) -> dict[str, object]:

@@ -43,6 +43,10 @@ class DocumentSettings(BaseSettings):
     qdrant_documents_alias: str = Field(
         default="documents", pattern=r"^[a-z][a-z0-9_]{0,99}$", description="Name of the index of documents."
     )
+    documents_model: str = Field(
+        default="",
+        description="Where the model of the live documents is, when it is not the configured one and was moved.",
+    )
     document_shards: int = Field(
         default=0,
         ge=0,

@@ -45,10 +45,19 @@ class Indexing:
     ) -> list[IndexedDocument]:
         """`known` are those of them that were there before."""
         version = _version_after([known[one.key].version for one in batch if one.key in known])
+        return await self.as_of({one.key: version for one in batch}, batch, known)
+
+    async def as_of(
+        self,
+        versions: Mapping[DocumentKey, int],
+        batch: Sequence[Prepared],
+        known: Mapping[DocumentKey, DocumentHeader],
+    ) -> list[IndexedDocument]:
+        """With versions that they have already."""
         vectors = iter(await self._vectors([text for one in batch for text in _texts(one)]))
         return [
             IndexedDocument(
-                _header(one, version),
+                _header(one, versions[one.key]),
                 filterable(one.document.metadata),
                 [
                     IndexedPassage(passage, next(vectors), terms)

@@ -1,7 +1,8 @@
 """Puts, removes and hands back documents of one tenant."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from toolscript.errors import InvalidRequest, NotFound, Unavailable
@@ -17,8 +18,8 @@ from toolscript.model.documents import (
     document_key,
 )
 from toolscript.model.filters import NO_FILTERS
-from toolscript.model.tenancy import Caller
-from toolscript.ports import DocumentIndex, Embedder, TenantDocuments, Tenants
+from toolscript.model.tenancy import Caller, Tenant
+from toolscript.ports import DocumentIndex, DocumentVersions, Embedder, TenantDocuments, Tenants
 from toolscript.sync.document_indexing import Indexing, Prepared, prepared
 
 MOST_AT_ONCE = 256
@@ -29,10 +30,19 @@ READ_TRIES, READ_AGAIN_SECONDS = 5, 0.1
 
 
 class DocumentDesk:
-    def __init__(self, embedder: Embedder, index: DocumentIndex, tenants: Tenants) -> None:
+    """`versions` records what is written, for another version of the index; None: there is no other."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        index: DocumentIndex,
+        tenants: Tenants,
+        versions: DocumentVersions | None = None,
+    ) -> None:
         self._indexing = Indexing(embedder)
         self._index = index
         self._tenants = tenants
+        self._versions = versions
 
     async def put(self, caller: Caller, documents: Sequence[Document]) -> list[PutResult]:
         """What became of each, in their order. What has not changed costs nothing; of one id the last counts."""
@@ -46,7 +56,9 @@ class DocumentDesk:
         if ready:
             await self._tenants.seen(caller.tenant)
         for batch in _batches(ready):
-            await shelf.put(await self._indexing.indexed(batch, known))
+            indexed = await self._indexing.indexed(batch, known)
+            async with self._recorded(caller.tenant, [one.key for one in batch]):
+                await shelf.put(indexed)
         stored = {one.key: len(one.passages) for one in ready}
         results = {key: _result(key, one, known, stored, refused) for key, one in wanted.items()}
         return [results[document_key(caller.tenant, one.id)] for one in documents]
@@ -54,7 +66,8 @@ class DocumentDesk:
     async def remove(self, caller: Caller, ids: Sequence[str]) -> list[str]:
         """Answers which of them were there."""
         keys = {document_key(caller.tenant, id_): id_ for id_ in ids}
-        return [keys[key] for key in await self._index.of(caller.tenant).remove(list(keys))]
+        async with self._recorded(caller.tenant, list(keys)):
+            return [keys[key] for key in await self._index.of(caller.tenant).remove(list(keys))]
 
     async def document(self, caller: Caller, id_: str) -> StoredDocument:
         """As much of it as the plan lets see."""
@@ -62,6 +75,18 @@ class DocumentDesk:
         if found is None:
             raise NotFound("there is no such document", hint="`toolscript documents search` finds those there are")
         return replace(found, metadata=caller.plan.visible(found.metadata))
+
+    @asynccontextmanager
+    async def _recorded(self, tenant: Tenant, keys: Sequence[DocumentKey]) -> AsyncIterator[None]:
+        """Before and after: a writer that is killed in between has said what it may have changed."""
+        if self._versions is None:
+            yield
+            return
+        await self._versions.mark(self._index.name, tenant, keys)
+        try:
+            yield
+        finally:
+            await self._versions.written(self._index.name, tenant, keys)
 
     async def _beyond_plan(
         self, caller: Caller, shelf: TenantDocuments, new: Sequence[DocumentKey]

@@ -21,34 +21,43 @@ class TenantExport:
         self.left_out: list[str] = []
 
     async def documents(self, after: DocumentKey = "") -> AsyncIterator[Document]:
+        async for batch in self.batches(after):
+            for _, document in batch:
+                yield document
+
+    async def batches(self, after: DocumentKey = "") -> AsyncIterator[list[tuple[DocumentHeader, Document]]]:
         """In the order of their keys, from the one after `after`; what is put meanwhile may come or not."""
         while headers := await self._shelf.page(after, PAGE, NO_FILTERS):
             for batch in _batches(headers):
-                whole = await self._whole(batch)
-                for header in batch:
-                    document = whole.get(header.key) or await self._once_more(header)
-                    if document is not None:
-                        yield document
+                yield await self.of_headers(batch)
             after = headers[-1].key
 
-    async def _whole(self, headers: Sequence[DocumentHeader]) -> Mapping[DocumentKey, Document]:
+    async def of_headers(self, headers: Sequence[DocumentHeader]) -> list[tuple[DocumentHeader, Document]]:
+        """Those of them that are there, with the header of the state that was read."""
+        whole = await self._whole(headers)
+        found = [whole.get(header.key) or await self._once_more(header) for header in headers]
+        return [one for one in found if one is not None]
+
+    async def _whole(
+        self, headers: Sequence[DocumentHeader]
+    ) -> Mapping[DocumentKey, tuple[DocumentHeader, Document]]:
         """Those whose passages are all there, and of one state."""
         ids = [PassageId(one.key, number) for one in headers for number in range(one.passages)]
         found = await self._shelf.passages(ids)
         of_key: dict[DocumentKey, list[Passage]] = {one.key: [] for one in headers}
         for id_, passage in found.items():
             of_key[id_.key].append(passage)
-        documents = {one.key: as_put(one, of_key[one.key]) for one in headers}
-        return {key: document for key, document in documents.items() if document is not None}
+        documents = [(one, as_put(one, of_key[one.key])) for one in headers]
+        return {header.key: (header, document) for header, document in documents if document is not None}
 
-    async def _once_more(self, header: DocumentHeader) -> Document | None:
+    async def _once_more(self, header: DocumentHeader) -> tuple[DocumentHeader, Document] | None:
         """It was changed between two reads, or is being written; one that was removed is none."""
         for _ in range(TRIES):
             now = (await self._shelf.headers([header.key])).get(header.key)
             if now is None:
                 return None
-            if document := (await self._whole([now])).get(now.key):
-                return document
+            if found := (await self._whole([now])).get(now.key):
+                return found
         self.left_out.append(header.id)
         return None
 

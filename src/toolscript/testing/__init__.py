@@ -6,6 +6,7 @@ from toolscript.testing.catalog import MemoryCatalog
 from toolscript.testing.catalog_contents import MemoryCatalogContents
 from toolscript.testing.changes import MemoryItemChanges
 from toolscript.testing.dirty_set import MemoryDirtySet
+from toolscript.testing.document_versions import MemoryDocumentVersions
 from toolscript.testing.documents import MemoryDocuments
 from toolscript.testing.embedder import HashEmbedder
 from toolscript.testing.index import MemoryIndexes
@@ -28,6 +29,7 @@ __all__ = [
     "MemoryCatalog",
     "MemoryCatalogContents",
     "MemoryDirtySet",
+    "MemoryDocumentVersions",
     "MemoryDocuments",
     "MemoryIndexes",
     "MemoryItemChanges",

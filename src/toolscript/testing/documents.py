@@ -74,6 +74,9 @@ class MemoryTenantDocuments:
                 header = replace(one.header, passages=len(one.passages), complete=True)
                 self._documents[header.key] = replace(one, header=header)
 
+    async def restore(self, documents: Sequence[IndexedDocument]) -> None:
+        await self.put(documents)
+
     async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
         return [key for key in keys if self._documents.pop(key, None)]
 
@@ -88,13 +91,21 @@ class MemoryTenantDocuments:
 
 
 class MemoryDocuments:
-    def __init__(self, card: DocumentCard) -> None:
+    def __init__(self, card: DocumentCard, name: str = "documents") -> None:
         self._card = card
+        self._name = name
         self._shelves: defaultdict[Tenant, Shelf] = defaultdict(dict)
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @property
     def card(self) -> DocumentCard:
         return self._card
+
+    async def passages(self) -> int:
+        return sum(len(one.passages) for shelf in self._shelves.values() for one in shelf.values())
 
     def of(self, tenant: Tenant) -> MemoryTenantDocuments:
         return MemoryTenantDocuments(tenant, self._shelves[tenant])

@@ -7,13 +7,15 @@ import pytest
 from tests.adapters.places.busy_client import BusyClient
 from tests.adapters.places.conftest import LAYOUT, SHARDS, Spread, in_shard
 from tests.adapters.places.dying import Death, Killed, dying
-from toolscript.adapters.qdrant import DocumentLayout, live_documents, open_documents, wire
+from toolscript.adapters.qdrant import DocumentLayout, open_documents, wire
 from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Copy, Stage, view_of
 from toolscript.adapters.qdrant.documents.places import keys_of, make_shards, own_key, shard_selector, shared_key
 from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING
-from toolscript.errors import NotFound, SetupError
+from toolscript.errors import NotFound
 from toolscript.model.document_cards import DocumentCard
+from toolscript.model.document_results import Total
 from toolscript.model.documents import Document
+from toolscript.model.filters import NO_FILTERS
 from toolscript.model.tenancy import Caller, Tenant
 from toolscript.sync.documents import DocumentDesk
 from toolscript.testing import HashEmbedder, MemoryTenants
@@ -155,17 +157,16 @@ async def test_an_erasure_that_was_killed_is_ended_by_the_next(spread: Spread) -
     assert own_key(tenant).keyword not in await own_keys(spread)
 
 
-async def test_another_number_of_shards_than_there_are_is_refused(spread: Spread) -> None:
-    """With it tenants would be looked for where they are not."""
-    await put(spread, Tenant("somebody"))
+async def test_the_number_of_shards_is_that_of_the_collection_whatever_is_set(spread: Spread) -> None:
+    """With another one tenants would be looked for where they are not."""
+    tenant = Tenant("somebody")
+    await put(spread, tenant)
     alias = spread.collection.partition("__")[0]
     for shards in (0, 1, 3):
         layout = DocumentLayout(shards=shards, replicas=2)
-        with pytest.raises(SetupError) as refused:
-            await live_documents(spread.nodes[0], alias, layout)
-        assert f"TOOLSCRIPT_DOCUMENT_SHARDS to {SHARDS}" in refused.value.hint
-        with pytest.raises(SetupError):
-            await open_documents(spread.nodes[0], alias, CARD, layout)
+        opened = await open_documents(spread.nodes[0], alias, CARD, layout)
+        assert opened.layout.shards == SHARDS
+        assert await opened.of(tenant).count(NO_FILTERS) == Total(20)
     assert len(await keys_of(spread.nodes[0], spread.collection)) >= SHARDS
 
 

@@ -5,6 +5,7 @@ from toolscript.adapters.postgres.catalog import PostgresCatalog
 from toolscript.adapters.postgres.catalog_contents import PostgresCatalogContents
 from toolscript.adapters.postgres.changes import PostgresItemChanges
 from toolscript.adapters.postgres.dirty_set import PostgresDirtySet
+from toolscript.adapters.postgres.document_versions import PostgresDocumentVersions
 from toolscript.adapters.postgres.jobs import PostgresSyncJobs
 from toolscript.adapters.postgres.pool import Pool, open_pool
 from toolscript.adapters.postgres.request_budget import PostgresRequestBudget
@@ -21,6 +22,7 @@ __all__ = [
     "PostgresCatalog",
     "PostgresCatalogContents",
     "PostgresDirtySet",
+    "PostgresDocumentVersions",
     "PostgresItemChanges",
     "PostgresRequestBudget",
     "PostgresSkillVectors",

@@ -7,7 +7,7 @@ from toolscript.adapters.postgres.pool import MIGRATE_HINT, Pool, connection, re
 from toolscript.errors import SetupError
 
 # The last of the migrations.
-REVISION = "0007"
+REVISION = "0008"
 
 FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
 FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"

@@ -27,8 +27,15 @@ class MeasuredDocumentIndex:
         self._took = figures.engine(DOCUMENTS)
 
     @property
+    def name(self) -> str:
+        return self._index.name
+
+    @property
     def card(self) -> DocumentCard:
         return self._index.card
+
+    async def passages(self) -> int:
+        return await self._index.passages()
 
     def of(self, tenant: Tenant) -> "MeasuredDocuments":
         return MeasuredDocuments(self._index.of(tenant), self._took)
@@ -71,6 +78,9 @@ class MeasuredDocuments:
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
         await timed(self._took, "put", self._documents.put(documents))
+
+    async def restore(self, documents: Sequence[IndexedDocument]) -> None:
+        await timed(self._took, "put", self._documents.restore(documents))
 
     async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
         return await timed(self._took, "remove", self._documents.remove(keys))

@@ -28,6 +28,7 @@ from toolscript.surfaces.cli.ingest import IngestCommands, add_ingest
 from toolscript.surfaces.cli.library import LibraryCommands, library_commands
 from toolscript.surfaces.cli.migrate import MigrateCommands, add_migrate
 from toolscript.surfaces.cli.output import json_text, progress, say, show
+from toolscript.surfaces.cli.reindex import ReindexCommands, add_reindex
 from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
 from toolscript.surfaces.cli.sources import source_commands
@@ -50,6 +51,7 @@ class ServiceCommands(
     IngestCommands,
     LibraryCommands,
     MigrateCommands,
+    ReindexCommands,
     SkillCommands,
     SyncCommands,
     TenantCommands,
@@ -60,7 +62,6 @@ class ServiceCommands(
 
     def drain(self, on_progress: OnProgress) -> "WorkReport": ...
     def work(self) -> None: ...
-    def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
     def doctor(self, *, repair: bool, on_progress: OnProgress) -> "Examination": ...
     def serve(self, *, host: str | None, port: int | None, socket_file: str | None) -> None: ...
 
@@ -82,6 +83,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     add_migrate(app, service)
     add_sync(app, service)
     add_ingest(app, service)
+    add_reindex(app, service)
     _write_commands(app, service)
     _read_commands(app, service)
     app.add_typer(source_commands(service), name="sources")
@@ -143,18 +145,6 @@ def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) ->
         show(asdict(report), text + _spending(report), as_json=as_json)
         if report.left:
             raise typer.Exit(2)
-
-    @app.command()
-    def reindex(
-        drop_previous: Annotated[
-            bool, typer.Option(help="Only remove the indexes that are no longer live.")
-        ] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        """Build an index with the model now configured beside the live one, then make it the live one."""
-        with progress() as on_progress:
-            result = service().reindex(drop_previous=drop_previous, on_progress=on_progress)
-        show(result, "\n".join(f"{key}: {value}" for key, value in result.items()), as_json=as_json)
 
 
 def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:

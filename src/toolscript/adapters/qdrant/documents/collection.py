@@ -1,34 +1,53 @@
 """The collection of all tenants' documents."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, create_request, field_requests
-from toolscript.adapters.qdrant.documents.places import make_shards, require_shards
+from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
+from toolscript.adapters.qdrant.documents.places import make_shards, shared_shards
 from toolscript.adapters.qdrant.documents.tenant_documents import QdrantTenantDocuments
 from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.adapters.qdrant.values import from_value
-from toolscript.errors import ModelMismatch, SetupError, ToolscriptError
+from toolscript.errors import ToolscriptError
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.models import ModelCard
 from toolscript.model.tenancy import Tenant
 
 
 class QdrantDocuments:
-    def __init__(self, qdrant: Qdrant, collection: str, card: DocumentCard, layout: DocumentLayout) -> None:
+    """One version of the index. `source` says how its model is loaded; empty: nobody recorded it."""
+
+    def __init__(
+        self, qdrant: Qdrant, collection: str, card: DocumentCard, layout: DocumentLayout, source: str = ""
+    ) -> None:
         self._qdrant = qdrant
         self.collection = collection
         self._card = card
-        self._layout = layout
+        self.layout = layout
+        self.source = source
+
+    @property
+    def name(self) -> str:
+        return self.collection
 
     @property
     def card(self) -> DocumentCard:
         return self._card
 
+    async def passages(self) -> int:
+        request = wire.CountPoints(collection_name=self.collection, exact=False)
+        with translated():
+            answer = await self._qdrant.points.Count(request, timeout=self._qdrant.timeout_seconds)
+        return int(answer.result.count)
+
     def of(self, tenant: Tenant) -> QdrantTenantDocuments:
-        return QdrantTenantDocuments(TenantPoints(self._qdrant, self.collection, tenant, self._layout.shards))
+        return QdrantTenantDocuments(TenantPoints(self._qdrant, self.collection, tenant, self.layout.shards))
+
+    def places(self) -> QdrantPlaces:
+        return QdrantPlaces(self._qdrant, self.collection, self.layout)
 
     async def ready(self) -> None:
         request = wire.GetCollectionInfoRequest(collection_name=self.collection)
@@ -36,44 +55,73 @@ class QdrantDocuments:
 
 
 async def open_documents(
-    qdrant: Qdrant, alias: str, card: DocumentCard, layout: DocumentLayout
+    qdrant: Qdrant, alias: str, card: DocumentCard, layout: DocumentLayout, source: str = ""
 ) -> QdrantDocuments:
-    """Made if it is not there yet; refused when what is there was made by another model."""
-    name = f"{alias}__{card.fingerprint}"
-    live = await _live(qdrant, alias)
-    if live not in (None, name):
-        raise ModelMismatch(
-            f"the documents in {live} were indexed by another model or in another way than this one, {name}",
-            hint="set TOOLSCRIPT_EMBEDDING_MODEL to what it was; or `toolscript tenants export`, a new "
-            "TOOLSCRIPT_QDRANT_DOCUMENTS_ALIAS and `toolscript documents put`",
-        )
-    await _create(qdrant, name, card, layout)
-    if live is None:
-        create = wire.CreateAlias(collection_name=name, alias_name=alias)
-        await _collections(
-            qdrant, "UpdateAliases", wire.ChangeAliases(actions=[wire.AliasOperations(create_alias=create)])
-        )
-    return QdrantDocuments(qdrant, name, card, layout)
+    """The live version, whatever model made it; where there is none, one for this model is made."""
+    live = await live_documents(qdrant, alias, layout)
+    if live is not None:
+        # Fields may have been declared since.
+        await _make_fields(qdrant, live.collection, layout, wait=False)
+        return live
+    made = await create_documents(qdrant, f"{alias}__{card.fingerprint}", card, layout, source)
+    await make_documents_live(qdrant, alias, made.collection)
+    return made
 
 
 async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> QdrantDocuments | None:
-    """Those that are there, whatever model made them; for who neither embeds nor puts."""
     live = await _live(qdrant, alias)
-    if live is None:
-        return None
-    found = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=live))
-    await require_shards(qdrant, live, layout.shards)
+    return None if live is None else await documents_of(qdrant, live, layout)
+
+
+async def documents_of(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
+    """A version as it was made: its model and the number of its shards are its own."""
+    found = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=collection))
     made_by = {name: from_value(value) for name, value in found.result.config.metadata.items()}
     card = DocumentCard(
         ModelCard(**cast("Any", made_by["model"])),
         cast("int", made_by["words_version"]),
         cast("int", made_by["passages_version"]),
     )
-    return QdrantDocuments(qdrant, live, card, layout)
+    is_custom = found.result.config.params.sharding_method == wire.ShardingMethod.Custom
+    shards = await shared_shards(qdrant, collection) if is_custom else 0
+    source = str(made_by.get("source", ""))
+    return QdrantDocuments(qdrant, collection, card, replace(layout, shards=shards), source)
 
 
-async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: DocumentLayout) -> None:
-    metadata = {"fingerprint": card.fingerprint, **asdict(card)}
+async def create_documents(
+    qdrant: Qdrant, name: str, card: DocumentCard, layout: DocumentLayout, source: str = ""
+) -> QdrantDocuments:
+    """Made, or made complete where somebody was killed while making it."""
+    await _create(qdrant, name, card, layout, source)
+    return QdrantDocuments(qdrant, name, card, layout, source)
+
+
+async def make_documents_live(qdrant: Qdrant, alias: str, name: str) -> None:
+    live = await _live(qdrant, alias)
+    if live == name:
+        return
+    gone = [wire.AliasOperations(delete_alias=wire.DeleteAlias(alias_name=alias))] if live else []
+    create = wire.AliasOperations(create_alias=wire.CreateAlias(collection_name=name, alias_name=alias))
+    await _collections(qdrant, "UpdateAliases", wire.ChangeAliases(actions=[*gone, create]))
+
+
+async def drop_documents(qdrant: Qdrant, name: str) -> None:
+    await _collections(qdrant, "Delete", wire.DeleteCollection(collection_name=name))
+
+
+async def live_name(qdrant: Qdrant, alias: str) -> str | None:
+    """Asked often, by servers that follow a switch."""
+    return await _live(qdrant, alias)
+
+
+async def document_collections(qdrant: Qdrant, alias: str) -> list[str]:
+    """All versions that there are, live or not."""
+    answer = await _collections(qdrant, "List", wire.ListCollectionsRequest())
+    return sorted(str(one.name) for one in answer.collections if one.name.startswith(f"{alias}__"))
+
+
+async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: DocumentLayout, source: str) -> None:
+    metadata = {"fingerprint": card.fingerprint, **asdict(card), "source": source}
     is_new = True
     try:
         await _collections(qdrant, "Create", create_request(name, card, metadata, layout))
@@ -81,23 +129,15 @@ async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: Documen
         if not exists_already(error):
             raise
         is_new = False
-        await _require_same_shards(qdrant, name, layout)
     await make_shards(qdrant, name, layout.shards, layout.replicas)
-    # A field that is declared later takes as long as there are passages: nobody waits for that.
-    for request in field_requests(name, layout, wait=is_new):
+    await _make_fields(qdrant, name, layout, wait=is_new)
+
+
+async def _make_fields(qdrant: Qdrant, name: str, layout: DocumentLayout, *, wait: bool) -> None:
+    """A field that is declared later takes as long as there are passages: nobody waits for that."""
+    for request in field_requests(name, layout, wait=wait):
         with translated():
             await qdrant.points.CreateFieldIndex(request, timeout=qdrant.timeout_seconds)
-
-
-async def _require_same_shards(qdrant: Qdrant, name: str, layout: DocumentLayout) -> None:
-    """A collection with shard keys cannot be read without them, nor one without by them."""
-    found = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=name))
-    is_custom = found.result.config.params.sharding_method == wire.ShardingMethod.Custom
-    if is_custom != bool(layout.shards):
-        raise SetupError(
-            f"{name} was made {'with' if is_custom else 'without'} shards of tenants",
-            hint="set TOOLSCRIPT_DOCUMENT_SHARDS to what it was when the first document was put",
-        )
 
 
 async def _live(qdrant: Qdrant, alias: str) -> str | None:

@@ -47,11 +47,19 @@ async def make_shards(qdrant: Qdrant, collection: str, shards: int, replicas: in
         await make_key(qdrant, collection, wire.CreateShardKey(shard_key=_key(name), replication_factor=replicas))
 
 
-async def require_shards(qdrant: Qdrant, collection: str, shards: int) -> None:
-    """Exactly those that there are."""
-    there = {name for name in await keys_of(qdrant, collection) if name.startswith(_SHARED)}
-    if len(there) != shards:
-        raise _other_number(collection, len(there), shards)
+async def shared_shards(qdrant: Qdrant, collection: str) -> int:
+    """How many there are."""
+    return sum(name.startswith(_SHARED) for name in await keys_of(qdrant, collection))
+
+
+async def copy_own_shards(qdrant: Qdrant, source: str, target: str, replicas: int) -> None:
+    """A tenant that has a shard of its own has one in another version, too; it is empty."""
+    if not await shared_shards(qdrant, target):
+        return
+    for name in await keys_of(qdrant, source) - await keys_of(qdrant, target):
+        if name.startswith(_OWN):
+            wanted = wire.CreateShardKey(shard_key=_key(name), replication_factor=replicas)
+            await make_key(qdrant, target, wanted)
 
 
 async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str], wanted: set[str]) -> None:
@@ -72,7 +80,7 @@ async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str],
 def _other_number(collection: str, there: int, wanted: int) -> SetupError:
     return SetupError(
         f"{collection} is spread over {there} shards, not over {wanted}",
-        hint=f"set TOOLSCRIPT_DOCUMENT_SHARDS to {there}, as it was when the first document was put",
+        hint=f"`toolscript reindex documents --shards {wanted}` spreads them anew",
     )
 
 

@@ -113,6 +113,9 @@ class QdrantTenantDocuments:
         if documents:
             raise IndexUnavailable("others write the same documents at the same moment", hint="try again")
 
+    async def restore(self, documents: Sequence[IndexedDocument]) -> None:
+        await writing.restore_documents(self._points, documents)
+
     async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
         found = await self.headers(keys)
         for batch in _whole_documents(list(found.values())):

@@ -142,6 +142,20 @@ class TenantPoints:
         )
         await self._call("Upsert", request)
 
+    async def restore(self, points: Sequence[tuple[wire.PointStruct, int]]) -> None:
+        """Each with its own version, whatever is there of this tenant."""
+        for point, version in points:
+            point.payload[TENANT].CopyFrom(to_value(self.tenant.name))
+            point.payload[VERSION].CopyFrom(to_value(version))
+        request = wire.UpsertPoints(
+            collection_name=self._collection,
+            wait=True,
+            points=[point for point, _ in points],
+            update_filter=self._own(wire.Filter()),
+            shard_key_selector=self._shard,
+        )
+        await self._call("Upsert", request)
+
     async def replace(self, points: Sequence[wire.PointStruct], version: int, same: wire.Condition) -> None:
         """Where exactly this version is there, and it is the same in this."""
         for point in points:

@@ -25,6 +25,7 @@ from toolscript.adapters.qdrant.documents.payload import (
 )
 from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.adapters.qdrant.values import to_value
+from toolscript.model.batches import in_batches
 from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
 
 MOST_POINTS = 256
@@ -40,6 +41,12 @@ def points_of(document: IndexedDocument) -> list[wire.PointStruct]:
     """As they are when all of them are written; whose they are is not in them yet."""
     finished = _finished(document)
     return [_point(document, one, {} if one.passage.number else finished) for one in document.passages]
+
+
+async def restore_documents(points: TenantPoints, documents: Sequence[IndexedDocument]) -> None:
+    structs = [(point, one.header.version) for one in documents for point in points_of(one)]
+    for batch in in_batches(structs, MOST_POINTS):
+        await points.restore(batch)
 
 
 async def complete(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:

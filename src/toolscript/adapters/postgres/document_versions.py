@@ -1,0 +1,174 @@
+"""Versions of the index of documents, and the changes that one has and another lacks, in schema `documents`.
+
+A writer marks a document before it writes and again afterwards: a change is known whenever the writer is killed.
+Where there is one version only, there is nothing to record: the statement finds no other version.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.errors import Conflict, NotFound
+from toolscript.model.document_versions import DocumentChange, DocumentVersion, FillPosition, VersionState
+from toolscript.model.documents import DocumentKey
+from toolscript.model.tenancy import Tenant
+
+# A writer that has not ended after so long was killed.
+WRITE_SECONDS = 60
+
+_ALONE = "LOCK TABLE documents.index_versions IN SHARE ROW EXCLUSIVE MODE"
+_ALL = """
+SELECT name, state, at_tenant, at_key, is_filled FROM documents.index_versions ORDER BY begun_at, name
+"""
+_ADD = """
+INSERT INTO documents.index_versions (name, state) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING
+"""
+_ADVANCE = """
+UPDATE documents.index_versions SET at_tenant = %s, at_key = %s, is_filled = %s WHERE name = %s
+"""
+_SWITCH = "UPDATE documents.index_versions SET state = CASE WHEN name = %s THEN 'live' ELSE 'previous' END"
+_FORGET = "DELETE FROM documents.index_versions WHERE name = %s"
+_FORGET_LAST = """
+DELETE FROM documents.index_versions WHERE (SELECT count(*) FROM documents.index_versions) = 1
+"""
+
+# In the order of keys: two writers of the same documents would otherwise wait for each other.
+_MARK = """
+INSERT INTO documents.index_changes AS known (target, tenant, key, source, revision, open_writes, at)
+SELECT version.name, %(tenant)s, marked.key, %(source)s,
+       nextval('documents.index_change_revisions'), 1, clock_timestamp()
+FROM documents.index_versions version, unnest(%(keys)s::text[]) AS marked (key)
+WHERE version.name <> %(source)s ORDER BY marked.key
+ON CONFLICT (target, tenant, key) DO UPDATE
+SET source = excluded.source, revision = excluded.revision, open_writes = known.open_writes + 1, at = excluded.at
+"""
+_WRITTEN = """
+UPDATE documents.index_changes
+SET revision = nextval('documents.index_change_revisions'), open_writes = greatest(open_writes - 1, 0),
+    at = clock_timestamp()
+WHERE source = %(source)s AND tenant = %(tenant)s AND key = ANY(%(keys)s)
+"""
+_CHANGES = """
+SELECT target, source, tenant, key, revision, at FROM documents.index_changes
+WHERE target = %s AND (open_writes = 0 OR at < now() - make_interval(secs => %s)) ORDER BY revision LIMIT %s
+"""
+_CLEAR = """
+DELETE FROM documents.index_changes AS known
+USING unnest(%s::text[], %s::text[], %s::bigint[]) AS done (tenant, key, revision)
+WHERE known.target = %s AND known.tenant = done.tenant AND known.key = done.key AND known.revision = done.revision
+"""
+_COUNT = "SELECT count(*) FROM documents.index_changes WHERE target = %s"
+
+_TAKE_LEASE = """
+INSERT INTO documents.reindex_lease AS held (holder, expires_at)
+VALUES (%(holder)s, now() + make_interval(secs => %(seconds)s))
+ON CONFLICT (only_row) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+WHERE held.holder = excluded.holder OR held.expires_at < now()
+RETURNING holder
+"""
+_RELEASE_LEASE = "DELETE FROM documents.reindex_lease WHERE holder = %s"
+
+
+class PostgresDocumentVersions:
+    def __init__(self, pool: Pool, *, write_seconds: float = WRITE_SECONDS) -> None:
+        self._pool = pool
+        self._write_seconds = write_seconds
+
+    async def all(self) -> Sequence[DocumentVersion]:
+        async with connection(self._pool) as conn:
+            return await _versions(conn)
+
+    async def begin(self, live: str, building: str) -> DocumentVersion:
+        async with transaction(self._pool) as conn:
+            await conn.execute(_ALONE)
+            known = {one.name: one for one in await _versions(conn)}
+            _require_only(known.values(), live, building)
+            await conn.execute(_ADD, (live, VersionState.LIVE))
+            await conn.execute(_ADD, (building, VersionState.BUILDING))
+            return known.get(building, DocumentVersion(building, VersionState.BUILDING))
+
+    async def advance(self, name: str, position: FillPosition) -> None:
+        async with connection(self._pool) as conn:
+            await conn.execute(_ADVANCE, (position.tenant, position.key, position.done, name))
+
+    async def switch(self, name: str) -> None:
+        async with transaction(self._pool) as conn:
+            await conn.execute(_ALONE)
+            if name not in {one.name for one in await _versions(conn)}:
+                raise NotFound(f"no version {name} of the documents' index is known")
+            await conn.execute(_SWITCH, (name,))
+
+    async def forget(self, name: str) -> None:
+        async with transaction(self._pool) as conn:
+            await conn.execute(_FORGET, (name,))
+            # The last one needs no record: there is no other that could lack something.
+            await conn.execute(_FORGET_LAST)
+
+    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
+        await self._record(_MARK, source, tenant, keys)
+
+    async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
+        await self._record(_WRITTEN, source, tenant, keys)
+
+    async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_CHANGES, (target, self._write_seconds, limit))).fetchall()
+        return [_change(row) for row in rows]
+
+    async def pending(self, target: str) -> int:
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(_COUNT, (target,))).fetchone()
+        return cast("int", row[0]) if row else 0
+
+    async def clear(self, changes: Sequence[DocumentChange]) -> None:
+        if not changes:
+            return
+        columns = (
+            [one.tenant.name for one in changes],
+            [one.key for one in changes],
+            [one.revision for one in changes],
+        )
+        async with connection(self._pool) as conn:
+            await conn.execute(_CLEAR, (*columns, changes[0].target))
+
+    async def hold(self, holder: str, seconds: float) -> bool:
+        async with connection(self._pool) as conn:
+            taken = await conn.execute(_TAKE_LEASE, {"holder": holder, "seconds": seconds})
+            return await taken.fetchone() is not None
+
+    async def release(self, holder: str) -> None:
+        async with connection(self._pool) as conn:
+            await conn.execute(_RELEASE_LEASE, (holder,))
+
+    async def _record(self, statement: str, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
+        async with connection(self._pool) as conn:
+            await conn.execute(
+                statement.encode(), {"source": source, "tenant": tenant.name, "keys": sorted(set(keys))}
+            )
+
+
+async def _versions(conn: Connection) -> list[DocumentVersion]:
+    rows = await (await conn.execute(_ALL)).fetchall()
+    return [
+        DocumentVersion(str(name), VersionState(str(state)), FillPosition(str(tenant), str(key), bool(done)))
+        for name, state, tenant, key, done in rows
+    ]
+
+
+def _require_only(known: Collection[DocumentVersion], live: str, building: str) -> None:
+    """Two versions at most: a third would lack what was recorded for the second."""
+    expected = {live: VersionState.LIVE, building: VersionState.BUILDING}
+    for one in known:
+        if expected.get(one.name) is not one.state:
+            raise Conflict(
+                f"there is a version {one.name} of the documents' index already ({one.state})",
+                hint="`toolscript reindex documents --drop-previous` removes the one before the live one; "
+                "`--cancel` gives up one that is being built",
+            )
+
+
+def _change(row: tuple[object, ...]) -> DocumentChange:
+    target, source, tenant, key, revision, at = row
+    moment = int(cast("datetime", at).astimezone(UTC).timestamp() * 1_000_000)
+    return DocumentChange(str(target), str(source), Tenant(str(tenant)), str(key), cast("int", revision), moment)

@@ -1,0 +1,166 @@
+"""reindex documents: another model, or another number of shards, while tenants search and write."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, count
+
+from toolscript.adapters import qdrant
+from toolscript.adapters.postgres import PostgresDocumentVersions, PostgresTenants
+from toolscript.errors import Conflict, NotFound, SetupError
+from toolscript.model.document_cards import DocumentCard
+from toolscript.model.document_versions import DocumentVersion, VersionState
+from toolscript.model.progress import OnProgress
+from toolscript.ports import Embedder
+from toolscript.service.document_models import embedder_of, model_source
+from toolscript.service.documents import document_layout
+from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.settings import Settings, load_settings
+from toolscript.sync.document_copying import DocumentCopy, Pace
+from toolscript.sync.document_reindex import DocumentReindex, lease
+
+
+def reindex_documents(
+    *, model: str | None, shards: int | None, share: float, on_progress: OnProgress
+) -> dict[str, object]:
+    async def build(job: "_Job") -> dict[str, object]:
+        async with open_embedder(job.settings, parallel=1) as embedder:
+            live = await job.live()
+            target = await job.target(live, DocumentCard(embedder.model), shards)
+            if target is None:
+                return await job.finished(live, embedder, share, on_progress)
+            done = await job.reindex(live, target, embedder, share, on_progress).build()
+            return {**asdict(done), "model": target.card.model.name, "shards": target.layout.shards}
+
+    return _run(build, model)
+
+
+def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, object]:
+    """To the previous version, which gets all that was put since."""
+
+    async def roll_back(job: "_Job") -> dict[str, object]:
+        live, previous = await job.live(), await job.opened(await job.known(VersionState.PREVIOUS))
+        async with (
+            open_embedder(job.settings, parallel=1) as configured,
+            embedder_of(previous, job.settings, configured) as embedder,
+        ):
+            done = await job.reindex(live, previous, embedder, share, on_progress).roll_back()
+            return {**asdict(done), "model": previous.card.model.name, "shards": previous.layout.shards}
+
+    return _run(roll_back, None)
+
+
+def drop_document_version(state: VersionState) -> dict[str, object]:
+    """The previous one, or one that is being built and is given up."""
+
+    async def drop(job: "_Job") -> dict[str, object]:
+        version = await job.known(state)
+        # The record first: a version that is still recorded must have its collection.
+        await job.versions.forget(version.name)
+        await qdrant.drop_documents(job.stores.qdrant, version.name)
+        return {"dropped": version.name}
+
+    return _run(drop, None)
+
+
+def _run(work: "Callable[[_Job], Awaitable[dict[str, object]]]", model: str | None) -> dict[str, object]:
+    async def run() -> dict[str, object]:
+        settings = load_settings()
+        if model:
+            settings = settings.model_copy(update={"embedding_model": model})
+        async with open_stores(settings) as stores:
+            versions = PostgresDocumentVersions(stores.pool)
+            async with lease(versions):
+                return await work(_Job(settings, stores, versions))
+
+    return asyncio.run(run())
+
+
+@dataclass(frozen=True)
+class _Job:
+    settings: Settings
+    stores: Stores
+    versions: PostgresDocumentVersions
+
+    @property
+    def alias(self) -> str:
+        return self.settings.qdrant_documents_alias
+
+    async def live(self) -> qdrant.QdrantDocuments:
+        """As it is recorded: of a switch that was interrupted the alias is moved now."""
+        recorded = [one for one in await self.versions.all() if one.state is VersionState.LIVE]
+        if recorded:
+            await self.make_live(recorded[0].name)
+        live = await qdrant.live_documents(self.stores.qdrant, self.alias, document_layout(self.settings))
+        if live is None:
+            raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
+        return live
+
+    async def known(self, state: VersionState) -> DocumentVersion:
+        for version in await self.versions.all():
+            if version.state is state:
+                return version
+        raise NotFound(
+            f"there is no {state} version of the documents' index",
+            hint="`toolscript reindex documents` builds one beside the live one",
+        )
+
+    async def opened(self, version: DocumentVersion) -> qdrant.QdrantDocuments:
+        return await qdrant.documents_of(self.stores.qdrant, version.name, document_layout(self.settings))
+
+    async def target(
+        self, live: qdrant.QdrantDocuments, card: DocumentCard, shards: int | None
+    ) -> qdrant.QdrantDocuments | None:
+        """The version to fill, made or found; None where the live one is what is wanted."""
+        layout = replace(live.layout, shards=live.layout.shards if shards is None else shards)
+        building = [one for one in await self.versions.all() if one.state is VersionState.BUILDING]
+        if building:
+            found = await self.opened(building[0])
+            if (found.card, found.layout.shards) != (card, layout.shards):
+                raise Conflict(
+                    f"{found.name} is being built, with {found.card.model.name} and {found.layout.shards} shards",
+                    hint="go on with its model and shards, or give it up with `--cancel`",
+                )
+            return found
+        if (live.card, live.layout.shards) == (card, layout.shards):
+            return None
+        name = await self._free_name(card)
+        made = await qdrant.create_documents(self.stores.qdrant, name, card, layout, model_source(self.settings))
+        await qdrant.copy_own_shards(self.stores.qdrant, live.name, name, layout.replicas)
+        return made
+
+    async def finished(
+        self, live: qdrant.QdrantDocuments, embedder: Embedder, share: float, on_progress: OnProgress
+    ) -> dict[str, object]:
+        """A run that was killed after its switch is completed; without one there is nothing to do."""
+        previous = [one for one in await self.versions.all() if one.state is VersionState.PREVIOUS]
+        if not previous:
+            raise SetupError(
+                "the documents are indexed like this already",
+                hint="choose another --model or --shards, or set TOOLSCRIPT_EMBEDDING_MODEL",
+            )
+        before = await self.opened(previous[0])
+        done = await self.reindex(before, live, embedder, share, on_progress).finish()
+        return {**asdict(done), "model": live.card.model.name, "shards": live.layout.shards}
+
+    def reindex(
+        self,
+        source: qdrant.QdrantDocuments,
+        target: qdrant.QdrantDocuments,
+        embedder: Embedder,
+        share: float,
+        on_progress: OnProgress,
+    ) -> DocumentReindex:
+        copy = DocumentCopy(source, target, embedder, Pace(rest=(1 - share) / share))
+        tenants = PostgresTenants(self.stores.pool)
+        return DocumentReindex(self.versions, tenants, copy, self.make_live, on_progress=on_progress)
+
+    async def make_live(self, name: str) -> None:
+        await qdrant.make_documents_live(self.stores.qdrant, self.alias, name)
+
+    async def _free_name(self, card: DocumentCard) -> str:
+        """A name tells the model; a second version of one model has a number."""
+        taken = await qdrant.document_collections(self.stores.qdrant, self.alias)
+        first = f"{self.alias}__{card.fingerprint}"
+        names = chain([first], (f"{first}_{number}" for number in count(2)))
+        return next(name for name in names if name not in taken)

@@ -1,0 +1,155 @@
+"""Copies documents from one version of their index to another, with another model or layout.
+
+Documents are put together from the passages of the source, cut and embedded anew, and keep their versions: so an
+older state never replaces a newer one, and a copy that was made twice is the same.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
+
+from toolscript.model.document_points import IndexedDocument
+from toolscript.model.document_versions import DocumentChange
+from toolscript.model.documents import Document, DocumentHeader, DocumentKey
+from toolscript.model.filters import NO_FILTERS
+from toolscript.model.tenancy import Tenant
+from toolscript.ports import DocumentIndex, Embedder, TenantDocuments
+from toolscript.sync.cancelling import go_on_unless_cancelled
+from toolscript.sync.document_indexing import Indexing, prepared
+from toolscript.sync.tenant_export import TenantExport
+
+HEADERS_AT_ONCE = 500
+# So many passages are embedded and stored at once.
+PASSAGES_AT_ONCE = 64
+
+T = TypeVar("T")
+Whole = tuple[DocumentHeader, Document]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Rests after each batch for `rest` times as long as it took: searches share the processor with this."""
+
+    rest: float = 1.0
+
+    async def pause(self, began: float) -> None:
+        go_on_unless_cancelled()
+        await asyncio.sleep((time.monotonic() - began) * self.rest)
+
+
+class DocumentCopy:
+    """From one version of the index to another. `left_out` were not written to their end in the source."""
+
+    def __init__(self, source: DocumentIndex, target: DocumentIndex, embedder: Embedder, pace: Pace) -> None:
+        self.source = source
+        self.target = target
+        self._indexing = Indexing(embedder)
+        self._pace = pace
+        self.left_out: set[tuple[Tenant, str]] = set()
+
+    async def restore(self, tenant: Tenant, documents: Sequence[Whole]) -> int:
+        """For a target that nobody else writes to; answers how many passages there are now."""
+        passages = 0
+        for batch in _batches(documents):
+            began = time.monotonic()
+            indexed = await self._indexed(batch, {})
+            await self.target.of(tenant).restore(indexed)
+            passages += sum(len(one.passages) for one in indexed)
+            await self._pace.pause(began)
+        return passages
+
+    async def bring_up_to_date(self, changes: Sequence[DocumentChange], *, is_live: bool) -> None:
+        """Makes the target what the source is in these documents of one tenant. Others may write to a live one."""
+        tenant, keys = changes[0].tenant, [one.key for one in changes]
+        shelf = self.target.of(tenant)
+        there, here = await self.source.of(tenant).headers(keys), await shelf.headers(keys)
+        newer = [header for key, header in there.items() if key not in here or here[key].version < header.version]
+        await self._put(shelf, await self.whole(tenant, newer), here)
+        marked = {one.key: one.at for one in changes}
+        gone = [key for key in here if key not in there]
+        # What was put into a live one after the mark is not what was removed before it.
+        await shelf.remove([key for key in gone if not is_live or here[key].version <= marked[key]])
+
+    async def reconcile(self, tenant: Tenant) -> int:
+        """Compares all documents of a tenant by key and version, and copies or removes those that differ."""
+        differing = 0
+        source, target = self.source.of(tenant), self.target.of(tenant)
+        async for there, here in _side_by_side(source, target):
+            stale = [header for key, header in there.items() if key not in here or not _is_same(here[key], header)]
+            extra = [key for key in here if key not in there]
+            copied = await self.whole(tenant, stale)
+            # A document that became shorter would leave passages behind.
+            await target.remove([*extra, *(header.key for header, _ in copied if header.key in here)])
+            await self.restore(tenant, copied)
+            differing += len(copied) + len(extra)
+        return differing
+
+    async def whole(self, tenant: Tenant, headers: Sequence[DocumentHeader]) -> list[Whole]:
+        found: list[Whole] = []
+        export = TenantExport(self.source.of(tenant))
+        for batch in _header_batches(headers):
+            found += await export.of_headers(batch)
+        self.left_out |= {(tenant, id_) for id_ in export.left_out}
+        return found
+
+    async def _put(
+        self, shelf: TenantDocuments, documents: Sequence[Whole], known: Mapping[DocumentKey, DocumentHeader]
+    ) -> None:
+        ordered = sorted(documents, key=lambda one: (one[0].version, one[0].key))
+        for _, same in groupby(ordered, key=lambda one: one[0].version):
+            for batch in _batches(list(same)):
+                began = time.monotonic()
+                await shelf.put(await self._indexed(batch, known))
+                await self._pace.pause(began)
+
+    async def _indexed(
+        self, documents: Sequence[Whole], known: Mapping[DocumentKey, DocumentHeader]
+    ) -> list[IndexedDocument]:
+        ready = await prepared({header.key: document for header, document in documents})
+        versions = {header.key: header.version for header, _ in documents}
+        return await self._indexing.as_of(versions, ready, known)
+
+
+async def _side_by_side(
+    source: TenantDocuments, target: TenantDocuments
+) -> AsyncIterator[tuple[dict[DocumentKey, DocumentHeader], dict[DocumentKey, DocumentHeader]]]:
+    """The headers of both in one order, page by page: both pages of a pair end at the same key."""
+    after = ""
+    while True:
+        pages = [await one.page(after, HEADERS_AT_ONCE, NO_FILTERS) for one in (source, target)]
+        if not any(pages):
+            return
+        ends = [page[-1].key for page in pages if len(page) == HEADERS_AT_ONCE]
+        end = min(ends) if ends else max(page[-1].key for page in pages if page)
+        there, here = ({one.key: one for one in page if one.key <= end} for page in pages)
+        yield there, here
+        after = end
+
+
+def _is_same(one: DocumentHeader, other: DocumentHeader) -> bool:
+    return one.complete and (one.version, one.content_hash) == (other.version, other.content_hash)
+
+
+def _batches(documents: Sequence[Whole]) -> Iterator[list[Whole]]:
+    return _by_size(documents, lambda one: one[0].passages)
+
+
+def _header_batches(headers: Sequence[DocumentHeader]) -> Iterator[list[DocumentHeader]]:
+    return _by_size(headers, lambda one: one.passages)
+
+
+def _by_size(many: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """A document that is larger than a batch is one by itself."""
+    batch: list[T] = []
+    held = 0
+    for one in many:
+        if batch and held + size(one) > PASSAGES_AT_ONCE:
+            yield batch
+            batch, held = [], 0
+        batch.append(one)
+        held += size(one)
+    if batch:
+        yield batch
