@@ -33,11 +33,10 @@ class DocumentVersion:
 
 @dataclass(frozen=True)
 class DocumentChange:
-    """A document that was written in `source` and may differ in `target`; `at` in microseconds, like versions."""
+    """A document that was written in `source` and may differ in `target`. Revisions are in the order of writes."""
 
     target: str
     source: str
     tenant: Tenant
     key: DocumentKey
     revision: int
-    at: int

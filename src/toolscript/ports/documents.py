@@ -58,8 +58,13 @@ class TenantDocuments(Protocol):
     async def restore(self, documents: Sequence[IndexedDocument]) -> None:
         """Stores complete documents as they are, each with its own version, where nobody else writes."""
 
-    async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
-        """Removes the documents with all passages; answers which of them were there."""
+    async def remove(
+        self, keys: Sequence[DocumentKey], *, up_to: Mapping[DocumentKey, int] | None = None
+    ) -> Sequence[DocumentKey]:
+        """Removes the documents with all passages; answers which of them were there.
+
+        `up_to` are versions: of a document what is newer stays.
+        """
 
     async def erase(self) -> None:
         """Removes everything of this tenant."""
@@ -104,6 +109,9 @@ class DocumentVersions(Protocol):
 
     async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
         """The oldest that this version may lack, except those that are being written."""
+
+    async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
+        """Which of these documents this version may lack, with the revision of the last mark of each."""
 
     async def pending(self, target: str) -> int:
         """How many there are in all."""

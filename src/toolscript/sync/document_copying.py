@@ -16,7 +16,7 @@ from toolscript.model.document_versions import DocumentChange
 from toolscript.model.documents import Document, DocumentHeader, DocumentKey
 from toolscript.model.filters import NO_FILTERS
 from toolscript.model.tenancy import Tenant
-from toolscript.ports import DocumentIndex, Embedder, TenantDocuments
+from toolscript.ports import DocumentIndex, DocumentVersions, Embedder, TenantDocuments
 from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.document_indexing import Indexing, prepared
 from toolscript.sync.tenant_export import TenantExport
@@ -27,6 +27,7 @@ PASSAGES_AT_ONCE = 64
 
 T = TypeVar("T")
 Whole = tuple[DocumentHeader, Document]
+Headers = Mapping[DocumentKey, DocumentHeader]
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,41 @@ class DocumentCopy:
             await self._pace.pause(began)
         return passages
 
-    async def bring_up_to_date(self, changes: Sequence[DocumentChange], *, is_live: bool) -> None:
-        """Makes the target what the source is in these documents of one tenant. Others may write to a live one."""
-        tenant, keys = changes[0].tenant, [one.key for one in changes]
-        shelf = self.target.of(tenant)
-        there, here = await self.source.of(tenant).headers(keys), await shelf.headers(keys)
-        newer = [header for key, header in there.items() if key not in here or here[key].version < header.version]
-        await self._put(shelf, await self.whole(tenant, newer), here)
-        marked = {one.key: one.at for one in changes}
-        gone = [key for key in here if key not in there]
-        # What was put into a live one after the mark is not what was removed before it.
-        await shelf.remove([key for key in gone if not is_live or here[key].version <= marked[key]])
+    async def bring_up_to_date(self, changes: Sequence[DocumentChange]) -> None:
+        """Makes the target what the source is in these documents of one tenant, where nobody else writes to it."""
+        there, here = await self._headers(changes)
+        await self._put(changes[0].tenant, there, here)
+        await self.target.of(changes[0].tenant).remove([key for key in here if key not in there])
+
+    async def bring_live_up_to_date(self, changes: Sequence[DocumentChange], versions: DocumentVersions) -> None:
+        """The same while others write to the target: of two who wrote one document the later counts."""
+        tenant, shelf = changes[0].tenant, self.target.of(changes[0].tenant)
+        later = await self._written_later(changes, versions)
+        changes = [one for one in changes if one.key not in later]
+        there, here = await self._headers(changes)
+        copied = await self._put(tenant, there, here)
+        removed = {key: header.version for key, header in here.items() if key not in there}
+        # A document that was removed before its copy came was not there to be removed.
+        for key in await self._written_later(changes, versions):
+            removed.pop(key, None)
+            if key in copied:
+                removed[key] = copied[key]
+        await shelf.remove(list(removed), up_to=removed)
+
+    async def _written_later(
+        self, changes: Sequence[DocumentChange], versions: DocumentVersions
+    ) -> frozenset[DocumentKey]:
+        """What was written in the target itself after the change in the source."""
+        keys = [one.key for one in changes]
+        marked = await versions.marked(self.source.name, changes[0].tenant, keys) if changes else {}
+        return frozenset(one.key for one in changes if marked.get(one.key, 0) > one.revision)
+
+    async def _headers(self, changes: Sequence[DocumentChange]) -> tuple[Headers, Headers]:
+        keys = [one.key for one in changes]
+        if not keys:
+            return {}, {}
+        tenant = changes[0].tenant
+        return await self.source.of(tenant).headers(keys), await self.target.of(tenant).headers(keys)
 
     async def reconcile(self, tenant: Tenant) -> int:
         """Compares all documents of a tenant by key and version, and copies or removes those that differ."""
@@ -95,15 +120,17 @@ class DocumentCopy:
         self.left_out |= {(tenant, id_) for id_ in export.left_out}
         return found
 
-    async def _put(
-        self, shelf: TenantDocuments, documents: Sequence[Whole], known: Mapping[DocumentKey, DocumentHeader]
-    ) -> None:
+    async def _put(self, tenant: Tenant, there: Headers, here: Headers) -> dict[DocumentKey, int]:
+        """What the target lacks or has an older version of; answers the versions that were put."""
+        newer = [header for key, header in there.items() if key not in here or here[key].version < header.version]
+        documents = await self.whole(tenant, newer)
         ordered = sorted(documents, key=lambda one: (one[0].version, one[0].key))
         for _, same in groupby(ordered, key=lambda one: one[0].version):
             for batch in _batches(list(same)):
                 began = time.monotonic()
-                await shelf.put(await self._indexed(batch, known))
+                await self.target.of(tenant).put(await self._indexed(batch, here))
                 await self._pace.pause(began)
+        return {header.key: header.version for header, _ in documents}
 
     async def _indexed(
         self, documents: Sequence[Whole], known: Mapping[DocumentKey, DocumentHeader]

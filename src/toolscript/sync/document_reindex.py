@@ -128,7 +128,10 @@ class DocumentReindex:
         name = self._copy.target.name
         while changes := await self._versions.changes(name, CHANGES_AT_ONCE):
             for of_one_tenant in _by_tenant(changes):
-                await self._copy.bring_up_to_date(of_one_tenant, is_live=is_live)
+                if is_live:
+                    await self._copy.bring_live_up_to_date(of_one_tenant, self._versions)
+                else:
+                    await self._copy.bring_up_to_date(of_one_tenant)
                 await self._versions.clear(of_one_tenant)
             caught_up += len(changes)
             self._on_progress(Progress("changes", caught_up))

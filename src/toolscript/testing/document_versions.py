@@ -1,7 +1,7 @@
 """Versions of the index of documents, in memory."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -65,6 +65,10 @@ class MemoryDocumentVersions:
         ready = [one for at, one in self._changes.items() if one.target == target and not self._open.get(at)]
         return sorted(ready, key=lambda one: one.revision)[:limit]
 
+    async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
+        known = {key: self._changes.get((target, tenant, key)) for key in keys}
+        return {key: change.revision for key, change in known.items() if change is not None}
+
     async def pending(self, target: str) -> int:
         return sum(one.target == target for one in self._changes.values())
 
@@ -88,7 +92,4 @@ class MemoryDocumentVersions:
             self._lease = ("", 0.0)
 
     def _record(self, target: str, source: str, tenant: Tenant, key: DocumentKey) -> None:
-        now = time.time_ns() // 1_000
-        self._changes[target, tenant, key] = DocumentChange(
-            target, source, tenant, key, next(self._revisions), now
-        )
+        self._changes[target, tenant, key] = DocumentChange(target, source, tenant, key, next(self._revisions))

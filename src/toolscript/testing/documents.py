@@ -77,8 +77,14 @@ class MemoryTenantDocuments:
     async def restore(self, documents: Sequence[IndexedDocument]) -> None:
         await self.put(documents)
 
-    async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
-        return [key for key in keys if self._documents.pop(key, None)]
+    async def remove(
+        self, keys: Sequence[DocumentKey], *, up_to: Mapping[DocumentKey, int] | None = None
+    ) -> Sequence[DocumentKey]:
+        there = [key for key in keys if key in self._documents]
+        for key in there:
+            if up_to is None or self._documents[key].header.version <= up_to[key]:
+                del self._documents[key]
+        return there
 
     async def erase(self) -> None:
         self._documents.clear()

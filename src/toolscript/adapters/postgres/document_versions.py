@@ -4,8 +4,7 @@ A writer marks a document before it writes and again afterwards: a change is kno
 Where there is one version only, there is nothing to record: the statement finds no other version.
 """
 
-from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
@@ -50,13 +49,16 @@ SET revision = nextval('documents.index_change_revisions'), open_writes = greate
 WHERE source = %(source)s AND tenant = %(tenant)s AND key = ANY(%(keys)s)
 """
 _CHANGES = """
-SELECT target, source, tenant, key, revision, at FROM documents.index_changes
+SELECT target, source, tenant, key, revision FROM documents.index_changes
 WHERE target = %s AND (open_writes = 0 OR at < now() - make_interval(secs => %s)) ORDER BY revision LIMIT %s
 """
 _CLEAR = """
 DELETE FROM documents.index_changes AS known
 USING unnest(%s::text[], %s::text[], %s::bigint[]) AS done (tenant, key, revision)
 WHERE known.target = %s AND known.tenant = done.tenant AND known.key = done.key AND known.revision = done.revision
+"""
+_MARKED = """
+SELECT key, revision FROM documents.index_changes WHERE target = %s AND tenant = %s AND key = ANY(%s)
 """
 _COUNT = "SELECT count(*) FROM documents.index_changes WHERE target = %s"
 
@@ -116,6 +118,11 @@ class PostgresDocumentVersions:
             rows = await (await conn.execute(_CHANGES, (target, self._write_seconds, limit))).fetchall()
         return [_change(row) for row in rows]
 
+    async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_MARKED, (target, tenant.name, list(keys)))).fetchall()
+        return {str(key): cast("int", revision) for key, revision in rows}
+
     async def pending(self, target: str) -> int:
         async with connection(self._pool) as conn:
             row = await (await conn.execute(_COUNT, (target,))).fetchone()
@@ -169,6 +176,5 @@ def _require_only(known: Collection[DocumentVersion], live: str, building: str) 
 
 
 def _change(row: tuple[object, ...]) -> DocumentChange:
-    target, source, tenant, key, revision, at = row
-    moment = int(cast("datetime", at).astimezone(UTC).timestamp() * 1_000_000)
-    return DocumentChange(str(target), str(source), Tenant(str(tenant)), str(key), cast("int", revision), moment)
+    target, source, tenant, key, revision = row
+    return DocumentChange(str(target), str(source), Tenant(str(tenant)), str(key), cast("int", revision))

@@ -82,8 +82,10 @@ class MeasuredDocuments:
     async def restore(self, documents: Sequence[IndexedDocument]) -> None:
         await timed(self._took, "put", self._documents.restore(documents))
 
-    async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
-        return await timed(self._took, "remove", self._documents.remove(keys))
+    async def remove(
+        self, keys: Sequence[DocumentKey], *, up_to: Mapping[DocumentKey, int] | None = None
+    ) -> Sequence[DocumentKey]:
+        return await timed(self._took, "remove", self._documents.remove(keys, up_to=up_to))
 
     async def erase(self) -> None:
         await timed(self._took, "erase", self._documents.erase())

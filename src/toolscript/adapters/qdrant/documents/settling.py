@@ -52,10 +52,10 @@ async def settled(points: TenantPoints, documents: Sequence[IndexedDocument]) ->
     return _as_newest([one for one in documents if one.header.key not in done], there)
 
 
-def not_newer(header: DocumentHeader) -> Span:
-    """All of a document as far as it is that of this header: what is written meanwhile stays."""
+def not_newer(header: DocumentHeader, version: int) -> Span:
+    """All of a document as far as it is no newer than this and its header: what is written meanwhile stays."""
     ids = [PassageId(header.key, number) for number in range(header.passages)]
-    return Span(ids, 0, header.version)
+    return Span(ids, 0, min(version, header.version))
 
 
 async def _written(points: TenantPoints, documents: Sequence[IndexedDocument]) -> Stands:

@@ -116,10 +116,14 @@ class QdrantTenantDocuments:
     async def restore(self, documents: Sequence[IndexedDocument]) -> None:
         await writing.restore_documents(self._points, documents)
 
-    async def remove(self, keys: Sequence[DocumentKey]) -> Sequence[DocumentKey]:
+    async def remove(
+        self, keys: Sequence[DocumentKey], *, up_to: Mapping[DocumentKey, int] | None = None
+    ) -> Sequence[DocumentKey]:
         found = await self.headers(keys)
+        bounds = up_to or {}
         for batch in _whole_documents(list(found.values())):
-            await self._points.remove_versions([not_newer(header) for header in batch])
+            spans = [not_newer(header, bounds.get(header.key, header.version)) for header in batch]
+            await self._points.remove_versions(spans)
         return [key for key in keys if key in found]
 
     async def erase(self) -> None:
