@@ -58,6 +58,7 @@ def test_the_doubles_are_exactly_these() -> None:
         "MemoryCatalog",
         "MemoryCatalogContents",
         "MemoryDirtySet",
+        "MemoryDocumentVersions",
         "MemoryDocuments",
         "MemoryIndexes",
         "MemoryItemChanges",
