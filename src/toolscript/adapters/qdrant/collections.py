@@ -14,6 +14,7 @@ from toolscript.adapters.qdrant.layout import (
     Layout,
     create_request,
     field_requests,
+    is_searching,
     loading_config,
     searching_config,
 )
@@ -53,11 +54,19 @@ class QdrantIndexes:
         except ToolscriptError as error:
             if not exists_already(error):
                 raise
-            # A process that was killed while it was loading has left the collection without a graph.
+        await self._complete(name)
+
+    async def _complete(self, name: str) -> None:
+        """What a killed process left undone, and nothing else: the engine interrupts an optimization to change a
+        collection, even to what it is already, and loses what was removed from it meanwhile."""
+        info = (await self._info(name)).result
+        # A process that was killed while it was loading has left the collection without a graph.
+        if not is_searching(info.config.optimizer_config):
             await self._optimize(name, searching_config())
         for request in field_requests(name, self._layout):
-            with translated():
-                await self._qdrant.points.CreateFieldIndex(request, timeout=self._qdrant.timeout_seconds)
+            if request.field_name not in info.payload_schema:
+                with translated():
+                    await self._qdrant.points.CreateFieldIndex(request, timeout=self._qdrant.timeout_seconds)
 
     async def open(self, card: IndexCard) -> Index:
         name = self._name(card.fingerprint)

@@ -69,6 +69,14 @@ def searching_config() -> wire.OptimizersConfigDiff:
     return wire.OptimizersConfigDiff(max_segment_size=LARGEST_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
 
 
+def is_searching(config: wire.OptimizersConfigDiff) -> bool:
+    wanted = searching_config()
+    return (config.max_segment_size, config.indexing_threshold) == (
+        wanted.max_segment_size,
+        wanted.indexing_threshold,
+    )
+
+
 def loading_config() -> wire.OptimizersConfigDiff:
     return wire.OptimizersConfigDiff(max_segment_size=LOADING_SEGMENT_KB, indexing_threshold=0)
 

@@ -134,10 +134,15 @@ async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: Documen
 
 
 async def _make_fields(qdrant: Qdrant, name: str, layout: DocumentLayout, *, wait: bool) -> None:
-    """A field that is declared later takes as long as there are passages: nobody waits for that."""
+    """Those that are not there yet: to change a collection interrupts its optimization.
+
+    A field that is declared later takes as long as there are passages: nobody waits for that.
+    """
+    info = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=name))
     for request in field_requests(name, layout, wait=wait):
-        with translated():
-            await qdrant.points.CreateFieldIndex(request, timeout=qdrant.timeout_seconds)
+        if request.field_name not in info.result.payload_schema:
+            with translated():
+                await qdrant.points.CreateFieldIndex(request, timeout=qdrant.timeout_seconds)
 
 
 async def _live(qdrant: Qdrant, alias: str) -> str | None:
