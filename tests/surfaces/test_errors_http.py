@@ -138,6 +138,8 @@ async def test_readiness_names_the_part_that_is_missing(fragile: Api) -> None:
         "live_index": True,
         "catalog": False,
         "library": True,
+        "index_contents": True,
+        "skill_contents": True,
     }
 
 

@@ -38,6 +38,8 @@ async def installed(cluster: Cluster, engines: Settings, migrated_database: str)
             to_node = relay("127.0.0.1", cluster.grpc_port(node), listens_on=f"127.0.0.{node}", own_port=port)
             port = (await stack.enter_async_context(to_node)).port
         environment = {
+            # Searched as often as it answers.
+            "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
             "TOOLSCRIPT_POSTGRES_URL": url,
             "TOOLSCRIPT_QDRANT_URL": ", ".join(f"http://127.0.0.{node}" for node in NODES),
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(port),
