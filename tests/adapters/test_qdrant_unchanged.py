@@ -1,0 +1,43 @@
+"""A collection that lacks nothing is left alone: Qdrant interrupts an optimization for every change of it."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from toolscript.adapters import qdrant
+from toolscript.model.models import IndexCard
+from toolscript.testing import HashEmbedder
+
+CHANGES = {"Update", "CreateFieldIndex"}
+
+
+@dataclass
+class Recorder:
+    """Hands every call on, and keeps the names of methods."""
+
+    stub: Any
+    called: list[str] = field(default_factory=list)
+
+    def __getattr__(self, method: str) -> Any:
+        self.called.append(method)
+        return getattr(self.stub, method)
+
+
+async def test_a_collection_that_is_as_wanted_is_not_changed_by_whoever_starts_next(
+    indexes: qdrant.QdrantIndexes,
+) -> None:
+    card = IndexCard(HashEmbedder().model)
+    await indexes.create(card)
+    points, collections = Recorder(indexes._qdrant.points), Recorder(indexes._qdrant.collections)
+    engine = replace(indexes._qdrant, points=points, collections=collections)
+    await qdrant.QdrantIndexes(engine, indexes._alias, indexes._layout).create(card)
+    assert "Get" in collections.called
+    assert not CHANGES & {*points.called, *collections.called}
+
+
+async def test_documents_that_are_opened_again_are_not_changed(qdrant_documents: qdrant.QdrantDocuments) -> None:
+    points, collections = Recorder(qdrant_documents._qdrant.points), Recorder(qdrant_documents._qdrant.collections)
+    engine = replace(qdrant_documents._qdrant, points=points, collections=collections)
+    alias = qdrant_documents.collection.partition("__")[0]
+    await qdrant.open_documents(engine, alias, qdrant_documents.card, qdrant.DocumentLayout())
+    assert "Get" in collections.called
+    assert not CHANGES & {*points.called, *collections.called}
