@@ -103,8 +103,8 @@ def test_once_it_is_told_to_end_nobody_is_let_in_and_then_reset(filled: Installa
         while server.poll() is None:
             resets += _is_reset(port)
         assert server.returncode == 0
-    # One may have been on its way in the moment the last of them closed the socket.
-    assert resets <= 1
+    # To each of the two, one may have been on its way in the moment it closed the socket.
+    assert resets <= 2
 
 
 def _is_reset(port: int) -> bool:
