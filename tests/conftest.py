@@ -236,6 +236,18 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
 
 
 @pytest.fixture
+def other_model(model_folder: str, tmp_path: Path) -> str:
+    """The same weights read another way (first token, query prefix): another model, with other vectors."""
+    if not Path(model_folder).is_dir():
+        return "BAAI/bge-small-en-v1.5"
+    other = tmp_path / "bge-other"
+    other.mkdir()
+    for file in Path(model_folder).iterdir():
+        (other / file.name).symlink_to(file)
+    return str(other)
+
+
+@pytest.fixture
 def installation(engines: Settings, postgres_url: str, model_folder: str) -> Iterator[Installation]:
     with fresh_installation(engines, postgres_url, model_folder) as fresh:
         yield fresh

@@ -18,6 +18,7 @@ ToolscriptError
 ├── Unavailable             a part we depend on did not answer in time, or at all
 │   ├── EmbedderUnavailable
 │   ├── IndexUnavailable
+│   ├── IndexReplaced       another version of an index is live now, and this one is not written to
 │   ├── CatalogUnavailable
 │   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
@@ -90,6 +91,10 @@ class Unavailable(ToolscriptError): ...
 
 
 class EmbedderUnavailable(Unavailable): ...
+
+
+class IndexReplaced(Unavailable):
+    """Another version of an index has become live: nothing may be written to this one any more."""
 
 
 class IndexUnavailable(Unavailable): ...

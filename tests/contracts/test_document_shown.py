@@ -3,6 +3,7 @@
 import pytest
 
 from tests.contracts.document_scenes import ANN, BOB, document, key
+from tests.contracts.scenes import axis
 from toolscript.model.document_points import PassageId
 from toolscript.ports import DocumentIndex
 
@@ -34,3 +35,17 @@ async def test_what_is_not_there_is_left_out_and_a_passage_can_be_gone_from_a_do
 async def test_what_is_another_tenants_is_not_there(document_index: DocumentIndex) -> None:
     await document_index.of(ANN).put([document("a", "one")])
     assert await document_index.of(BOB).shown([PassageId(key("a"), 0)]) == ({}, {})
+
+
+async def test_vectors_are_of_the_passages_that_are_there_and_of_no_other_tenant(
+    document_index: DocumentIndex,
+) -> None:
+    shelf = document_index.of(ANN)
+    await shelf.put([document("a", "one", "two", vectors=[axis(1), axis(2)])])
+    ids = [PassageId(key("a"), number) for number in range(3)]
+    found = await shelf.vectors(ids)
+    assert {id_: vector.tolist() for id_, vector in found.items()} == {
+        ids[0]: axis(1).tolist(),
+        ids[1]: axis(2).tolist(),
+    }
+    assert await document_index.of(BOB).vectors(ids) == {}

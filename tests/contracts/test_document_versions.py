@@ -49,14 +49,14 @@ async def test_what_is_written_in_one_version_is_recorded_for_the_other(versions
     assert await states(versions) == {"old": VersionState.LIVE, "new": VersionState.BUILDING}
     await write(versions, "old", "b", "a")
     await write(versions, "old", "a", tenant=BOB)
-    await write(versions, "new", "c")
+    assert not await versions.mark("new", ANN, ["c"])
     changes = await versions.changes("new", 100)
     assert sorted((one.tenant.name, one.key, one.source) for one in changes) == [
         ("ann", "a", "old"),
         ("ann", "b", "old"),
         ("bob", "a", "old"),
     ]
-    assert await keys(versions, "old") == ["c"]
+    assert await versions.pending("old") == 0
 
 
 async def test_a_document_that_is_being_written_waits(versions: DocumentVersions) -> None:
@@ -136,3 +136,16 @@ async def test_one_holder_at_a_time(versions: DocumentVersions) -> None:
     await versions.release("first")
     assert await versions.hold("second", 0.0)
     assert await versions.hold("first", 60)
+
+
+async def test_after_a_switch_nobody_is_let_in_to_the_version_before(versions: DocumentVersions) -> None:
+    assert await versions.mark("old", ANN, ["a"])
+    await versions.begin("old", "new")
+    assert await versions.mark("old", ANN, ["a"])
+    await versions.switch("new")
+    assert not await versions.mark("old", ANN, ["b"])
+    assert await versions.mark("new", ANN, ["b"])
+    assert (await versions.pending("new"), await versions.pending("old")) == (1, 1)
+    await versions.switch("old")
+    assert await versions.mark("old", ANN, ["c"])
+    assert not await versions.mark("new", ANN, ["c"])

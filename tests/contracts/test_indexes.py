@@ -18,6 +18,15 @@ async def test_creating_makes_nothing_live(some_indexes: Indexes) -> None:
     assert await some_indexes.live() is None
 
 
+async def test_the_live_one_says_which_model_made_it(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    assert await some_indexes.origin() is None
+    await some_indexes.make_live(CARD.fingerprint)
+    origin = await some_indexes.origin()
+    assert origin is not None
+    assert (origin.model, origin.collection[-12:]) == (CARD.model, CARD.fingerprint)
+
+
 async def test_creating_again_keeps_what_is_there(some_indexes: Indexes) -> None:
     await some_indexes.create(CARD)
     await (await some_indexes.open(CARD)).put([point(1)])

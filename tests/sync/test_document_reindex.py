@@ -1,15 +1,18 @@
 """A version of the documents' index is built beside the live one, while tenants write."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
+from toolscript.errors import Conflict, IndexReplaced
 from toolscript.model.document_cards import DocumentCard
-from toolscript.model.documents import Document
+from toolscript.model.document_points import PassageId
+from toolscript.model.documents import Document, document_key
 from toolscript.model.filters import NO_FILTERS
 from toolscript.model.models import Matrix
 from toolscript.model.tenancy import Caller, Tenant
+from toolscript.sync import document_reindex
 from toolscript.sync.document_copying import DocumentCopy, Pace
 from toolscript.sync.document_reindex import DocumentReindex
 from toolscript.sync.documents import DocumentDesk, stored_document
@@ -49,7 +52,7 @@ class Installation:
     def reindex(self, embedder: HashEmbedder = NEW, *, back: bool = False) -> DocumentReindex:
         source, target = (self.new, self.old) if back else (self.old, self.new)
         copy = DocumentCopy(source, target, embedder, Pace(rest=0.0))
-        return DocumentReindex(self.versions, self.tenants, copy, self.make_live, late_seconds=0.0)
+        return DocumentReindex(self.versions, self.tenants, copy, self.make_live)
 
 
 async def filled(documents: int = 20) -> Installation:
@@ -83,7 +86,7 @@ async def test_every_document_is_copied_with_its_version_and_vectors_of_the_new_
     assert made.live == ["old", "new"]
     assert (done.live, done.previous, done.passages) == ("new", "old", await made.old.passages())
     assert done.passages == await made.new.passages() > 60
-    assert (done.reconciled, done.left_out) == (0, [])
+    assert (done.reconciled, done.verified, done.left_out) == (0, 60, [])
 
 
 class Interrupting(HashEmbedder):
@@ -148,24 +151,41 @@ async def test_a_write_that_was_not_recorded_is_found_by_comparing_everything() 
     await require_equal(made)
 
 
-async def test_a_server_that_notices_late_loses_nothing() -> None:
-    """It writes to the version before when the other is live already."""
+async def test_a_server_that_notices_late_is_not_let_in() -> None:
     made = await filled()
     late = made.desk(made.old, OLD)
+    await made.reindex().build()
+    before = await texts(made.old, TENANTS[1])
+    with pytest.raises(IndexReplaced):
+        await late.put(Caller(TENANTS[1]), [Document("late", "written late", {})])
+    with pytest.raises(IndexReplaced):
+        await late.remove(Caller(TENANTS[1]), ["d7"])
+    assert await texts(made.old, TENANTS[1]) == before
+    assert await made.versions.pending("new") == 0
+
+
+async def test_a_write_that_was_let_in_before_the_switch_and_ends_after_it_is_not_lost() -> None:
+    made = await filled()
+    tenant = TENANTS[1]
+    plain = DocumentDesk(OLD, made.old, made.tenants)
+    written, removed = ["late", "short-lived"], ["d7", "d8"]
+    keys = [document_key(tenant, id_) for id_ in (*written, *removed)]
+
+    async def let_in() -> None:
+        assert await made.versions.mark("old", tenant, keys)
 
     async def make_live(name: str) -> None:
         made.live.append(name)
-        await late.put(Caller(TENANTS[1]), [Document("late", "written late", {})])
-        await late.remove(Caller(TENANTS[1]), ["d7", "d8"])
-        await made.put(TENANTS[1], "d8", "newer, in the live one")
-        # Put into the version before, removed from the live one, where it is not yet.
-        await late.put(Caller(TENANTS[1]), [Document("short-lived", "put late", {})])
-        await made.remove(TENANTS[1], "short-lived")
+        await plain.put(Caller(tenant), [Document(id_, "written late", {}) for id_ in written])
+        await plain.remove(Caller(tenant), removed)
+        await made.versions.written("old", tenant, keys)
+        # In the live one since: a newer text, and the end of what is not there yet.
+        await made.put(tenant, "d8", "newer, in the live one")
+        await made.remove(tenant, "short-lived")
 
-    copy = DocumentCopy(made.old, made.new, NEW, Pace(rest=0.0))
-    reindex = DocumentReindex(made.versions, made.tenants, copy, make_live, late_seconds=0.05)
-    await reindex.build()
-    there = await texts(made.new, TENANTS[1])
+    copy = DocumentCopy(made.old, made.new, Interrupting(3, let_in), Pace(rest=0.0))
+    await DocumentReindex(made.versions, made.tenants, copy, make_live).build()
+    there = await texts(made.new, tenant)
     assert (there["late"][0], there["d8"][0]) == ("written late", "newer, in the live one")
     assert not {"d7", "short-lived"} & there.keys()
 
@@ -182,6 +202,41 @@ async def test_the_way_back_has_what_was_put_since() -> None:
     there = await texts(made.old, TENANTS[2])
     assert (there["after"][0], there["d1"][0]) == ("put after the switch", "changed after the switch")
     assert "d2" not in there
+
+
+class Silent(HashEmbedder):
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        raise AssertionError(f"{len(texts)} texts are embedded")
+
+
+class Forgetful(HashEmbedder):
+    """Has the vectors of some other model at first."""
+
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        right = await super().embed_passages(texts)
+        self.batches = getattr(self, "batches", 0) + 1
+        return right[:, ::-1] if self.batches == 3 else right
+
+
+async def test_vectors_that_are_wrong_are_found_before_anybody_searches_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(document_reindex, "SAMPLE", 1_000)
+    made = await filled()
+    with pytest.raises(Conflict, match="not in the new index as they should be"):
+        await made.reindex(Forgetful(dimensions=32, name="other")).build()
+    assert made.live == ["old"]
+
+
+async def test_between_two_of_one_model_vectors_are_copied_and_nothing_is_embedded() -> None:
+    made = await filled()
+    again = MemoryDocuments(DocumentCard(OLD.model), "again")
+    copy = DocumentCopy(made.old, again, Silent(), Pace(rest=0.0))
+    headers = await made.old.of(TENANTS[0]).page("", 1_000, NO_FILTERS)
+    assert await copy.restore(TENANTS[0], await copy.whole(TENANTS[0], headers)) > len(headers)
+    ids = [PassageId(one.key, number) for one in headers for number in range(one.passages)]
+    before, after = [await one.of(TENANTS[0]).vectors(ids) for one in (made.old, again)]
+    assert {id_: list(vector) for id_, vector in after.items()} == {id_: list(one) for id_, one in before.items()}
 
 
 async def test_nothing_is_recorded_any_more_when_the_previous_version_is_gone() -> None:

@@ -41,6 +41,15 @@ class IndexCard:
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
+@dataclass(frozen=True)
+class IndexOrigin:
+    """Which model made a collection. `source` says how it is loaded; empty: nobody recorded it."""
+
+    collection: str
+    model: ModelCard
+    source: str = ""
+
+
 def checked_vectors(vectors: Matrix, count: int, card: ModelCard) -> Matrix:
     """The vectors, unit length; refused when missing, of the wrong size, not finite or zero."""
     if vectors.shape != (count, card.dimensions):

@@ -8,7 +8,7 @@ from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
 from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.model.index import Ask, Candidates, Fields, Point, PointVersion
 from toolscript.model.items import Item, JsonObject, Schemas, StoredItem, StoreReport
-from toolscript.model.models import IndexCard, Matrix, ModelCard, Vector
+from toolscript.model.models import IndexCard, IndexOrigin, Matrix, ModelCard, Vector
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
 from toolscript.model.text_usage import TextUsage
 from toolscript.ports.documents import (
@@ -102,6 +102,9 @@ class Indexes(Protocol):
     """The collections an engine holds, by the fingerprint of their card; one of them is live."""
 
     async def live(self) -> str | None: ...
+    async def origin(self) -> IndexOrigin | None:
+        """Which model made the live one; None where none is live."""
+
     async def size(self, card: IndexCard) -> int | None:
         """How many points the collection of this card has; None where there is none."""
 

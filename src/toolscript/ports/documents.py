@@ -17,6 +17,7 @@ from toolscript.model.document_results import Total
 from toolscript.model.document_versions import DocumentChange, DocumentVersion, FillPosition
 from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
 from toolscript.model.filters import Filters
+from toolscript.model.models import Vector
 from toolscript.model.progress import OnProgress, silent
 from toolscript.model.query_log import LoggedQuery
 from toolscript.model.tenancy import Budget, Caller, KnownTenant, Plan, Stranger, Tenant
@@ -36,6 +37,9 @@ class TenantDocuments(Protocol):
 
     async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
         """Those passages that are there."""
+
+    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+        """Of those passages that are there."""
 
     async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
         """These passages with the headers of their documents, as far as they are there: in one go."""
@@ -101,8 +105,12 @@ class DocumentVersions(Protocol):
     async def forget(self, name: str) -> None:
         """The version and what was recorded for it. Of a single one that is left nothing has to be known."""
 
-    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        """Before these documents are written or removed in `source`: the other version will lack it."""
+    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
+        """Before these documents are written or removed in `source`: the other version will lack it.
+
+        False where `source` is not the live one any more: then nothing may be written to it. A switch waits for
+        who marks at the same moment, so whoever was let in is known when it is done.
+        """
 
     async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
         """Afterwards. A writer that is killed in between is waited for, for a while."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from toolscript.service.evaluating import evaluate
     from toolscript.service.evaluating_documents import evaluate_documents
+    from toolscript.service.index_overview import list_indexes
     from toolscript.service.ingesting import ingest, watch_ingest
     from toolscript.service.library_contents import (
         find_in_library,
@@ -79,6 +80,7 @@ __all__ = [
     "import_skills",
     "ingest",
     "list_changes",
+    "list_indexes",
     "list_item_sources",
     "list_items",
     "list_library",
@@ -127,6 +129,7 @@ _HOMES = {
     "bench_sustained": "bench_load",
     "decide_change": "changing",
     "doctor": "writing",
+    "list_indexes": "index_overview",
     "drain": "writing",
     "drop_document_version": "document_reindexing",
     "erase_tenant": "tenants",

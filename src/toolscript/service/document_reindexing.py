@@ -1,7 +1,7 @@
 """reindex documents: another model, or another number of shards, while tenants search and write."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count
 
@@ -11,22 +11,29 @@ from toolscript.errors import Conflict, NotFound, SetupError
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.document_versions import DocumentVersion, VersionState
 from toolscript.model.progress import OnProgress
+from toolscript.model.tenancy import Tenant
 from toolscript.ports import Embedder
-from toolscript.service.document_models import embedder_of, model_source
-from toolscript.service.documents import document_layout
-from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.service.document_index import document_layout, require_same_texts
+from toolscript.service.index_models import embedder_of
+from toolscript.service.parts import Stores, model_source, open_embedder, open_stores
 from toolscript.settings import Settings, load_settings
 from toolscript.sync.document_copying import DocumentCopy, Pace
 from toolscript.sync.document_reindex import DocumentReindex, lease
 
 
 def reindex_documents(
-    *, model: str | None, shards: int | None, share: float, on_progress: OnProgress
+    *,
+    model: str | None,
+    shards: int | None,
+    own_shards: Mapping[str, int],
+    share: float,
+    on_progress: OnProgress,
 ) -> dict[str, object]:
     async def build(job: "_Job") -> dict[str, object]:
         async with open_embedder(job.settings, parallel=1) as embedder:
             live = await job.live()
-            target = await job.target(live, DocumentCard(embedder.model), shards)
+            own = {Tenant(name): number for name, number in own_shards.items()}
+            target = await job.target(live, DocumentCard(embedder.model), shards, own)
             if target is None:
                 return await job.finished(live, embedder, share, on_progress)
             done = await job.reindex(live, target, embedder, share, on_progress).build()
@@ -40,9 +47,10 @@ def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, o
 
     async def roll_back(job: "_Job") -> dict[str, object]:
         live, previous = await job.live(), await job.opened(await job.known(VersionState.PREVIOUS))
+        require_same_texts(previous)
         async with (
             open_embedder(job.settings, parallel=1) as configured,
-            embedder_of(previous, job.settings, configured) as embedder,
+            embedder_of(previous.origin, job.settings, configured, "documents") as embedder,
         ):
             done = await job.reindex(live, previous, embedder, share, on_progress).roll_back()
             return {**asdict(done), "model": previous.card.model.name, "shards": previous.layout.shards}
@@ -109,10 +117,19 @@ class _Job:
         return await qdrant.documents_of(self.stores.qdrant, version.name, document_layout(self.settings))
 
     async def target(
-        self, live: qdrant.QdrantDocuments, card: DocumentCard, shards: int | None
+        self, live: qdrant.QdrantDocuments, card: DocumentCard, shards: int | None, own: Mapping[Tenant, int]
     ) -> qdrant.QdrantDocuments | None:
-        """The version to fill, made or found; None where the live one is what is wanted."""
+        """The version to fill, made or found; None where the live one is what is wanted.
+
+        Whoever has shards of its own has as many in the new one, unless another number is given.
+        """
         layout = replace(live.layout, shards=live.layout.shards if shards is None else shards)
+        if own and not layout.shards:
+            raise SetupError(
+                "there are no shards that a tenant could have", hint="that takes a cluster of Qdrant, and --shards"
+            )
+        has = await qdrant.own_shards(self.stores.qdrant, live.name) if live.layout.shards else {}
+        wanted = {**has, **own} if layout.shards else {}
         building = [one for one in await self.versions.all() if one.state is VersionState.BUILDING]
         if building:
             found = await self.opened(building[0])
@@ -122,11 +139,11 @@ class _Job:
                     hint="go on with its model and shards, or give it up with `--cancel`",
                 )
             return found
-        if (live.card, live.layout.shards) == (card, layout.shards):
+        if (live.card, live.layout.shards, has) == (card, layout.shards, wanted):
             return None
         name = await self._free_name(card)
         made = await qdrant.create_documents(self.stores.qdrant, name, card, layout, model_source(self.settings))
-        await qdrant.copy_own_shards(self.stores.qdrant, live.name, name, layout.replicas)
+        await qdrant.make_own_shards(self.stores.qdrant, name, wanted, layout.replicas)
         return made
 
     async def finished(
@@ -159,8 +176,16 @@ class _Job:
         await qdrant.make_documents_live(self.stores.qdrant, self.alias, name)
 
     async def _free_name(self, card: DocumentCard) -> str:
-        """A name tells the model; a second version of one model has a number."""
-        taken = await qdrant.document_collections(self.stores.qdrant, self.alias)
+        """A name tells the model; a second version of one model has a number.
+
+        One that is empty was left by a run that was killed before anything was recorded.
+        """
+        found = await qdrant.found_collections(self.stores.qdrant, self.alias)
+        recorded = {one.name for one in await self.versions.all()}
+        for one in found:
+            if not (one.is_live or one.points or one.origin.collection in recorded):
+                await qdrant.drop_documents(self.stores.qdrant, one.origin.collection)
+        taken = {one.origin.collection for one in found if one.is_live or one.points} | recorded
         first = f"{self.alias}__{card.fingerprint}"
         names = chain([first], (f"{first}_{number}" for number in count(2)))
         return next(name for name in names if name not in taken)

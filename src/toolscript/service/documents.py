@@ -2,16 +2,16 @@
 
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from toolscript.adapters import qdrant
 from toolscript.adapters.postgres import PostgresDocumentVersions
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.models import ModelCard
+from toolscript.errors import CatalogUnavailable
 from toolscript.ports import Embedder
 from toolscript.search.documents.search import DocumentSearch
-from toolscript.service.document_models import embedder_of, model_source
+from toolscript.service.document_index import document_layout, open_index, recorded_live, require_same_texts
 from toolscript.service.health import DocumentHealth, Remembered
+from toolscript.service.index_models import embedder_of
 from toolscript.service.live_documents import LiveDocuments, ServedVersion
 from toolscript.service.parts import Stores
 from toolscript.service.reranking import open_rerankers
@@ -23,18 +23,6 @@ from toolscript.surfaces.http.documents import DocumentRoutes
 from toolscript.sync.documents import DocumentDesk
 
 
-async def open_index(settings: Settings, engine: qdrant.Qdrant, model: ModelCard) -> qdrant.QdrantDocuments:
-    """The live version; where there is none, one for this model."""
-    alias, layout = settings.qdrant_documents_alias, document_layout(settings)
-    return await qdrant.open_documents(engine, alias, DocumentCard(model), layout, model_source(settings))
-
-
-def document_layout(settings: Settings) -> qdrant.DocumentLayout:
-    return qdrant.DocumentLayout(
-        settings.document_shards, settings.qdrant_replicas, qdrant.declared_fields(settings.document_fields)
-    )
-
-
 @asynccontextmanager
 async def open_routes(
     settings: Settings, stores: Stores, tenancy: Tenancy, embedder: Embedder, seeing: Seeing, secret: bytes
@@ -43,15 +31,30 @@ async def open_routes(
 
     The embedder remembers nothing: by how fast an answer comes, a tenant could tell what another has asked.
     """
+    embedder = seeing.embedder(embedder)
     if not settings.jwt_keys and not settings.debug_bypass_auth:
         yield None
         return
+    versions = PostgresDocumentVersions(stores.pool)
+
+    async def live_name() -> str | None:
+        """Where the record cannot be read, whatever is served goes on being served."""
+        with suppress(CatalogUnavailable):
+            alias = settings.qdrant_documents_alias
+            return await recorded_live(versions) or await qdrant.live_name(stores.qdrant, alias)
+        return None
+
     async with open_rerankers(settings) as rerankers:
 
         @asynccontextmanager
         async def open_version() -> AsyncIterator[ServedVersion]:
-            version = await open_index(settings, stores.qdrant, embedder.model)
-            async with embedder_of(version, settings, embedder) as own:
+            recorded = await recorded_live(versions)
+            if recorded is None:
+                version = await open_index(settings, stores.qdrant, embedder.model)
+            else:
+                version = await qdrant.documents_of(stores.qdrant, recorded, document_layout(settings))
+            require_same_texts(version)
+            async with embedder_of(version.origin, settings, embedder, "documents") as own:
                 index = seeing.index(version)
                 search = DocumentSearch(
                     own,
@@ -61,12 +64,10 @@ async def open_routes(
                     rerankers=rerankers,
                     deadline_seconds=settings.deadline_seconds,
                 )
-                desk = DocumentDesk(own, index, tenancy.tenants, PostgresDocumentVersions(stores.pool))
+                desk = DocumentDesk(own, index, tenancy.tenants, versions)
                 yield ServedVersion(version.name, search, desk, Remembered(DocumentHealth(own, index).check).check)
 
-        live = LiveDocuments(
-            open_version, lambda: qdrant.live_name(stores.qdrant, settings.qdrant_documents_alias)
-        )
+        live = LiveDocuments(open_version, live_name)
         async with live.following():
             yield DocumentRoutes(
                 live,

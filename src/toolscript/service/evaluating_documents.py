@@ -18,7 +18,7 @@ from toolscript.model.tenancy import Budget, KnownTenant, Plan, Stranger, Tenant
 from toolscript.ports import DocumentIndex, Embedder
 from toolscript.search.documents.search import DocumentSearch
 from toolscript.service.bench_documents_points import remove_documents
-from toolscript.service.documents import open_index
+from toolscript.service.document_index import open_index
 from toolscript.service.documents_over_http import DocumentsOverHttp, documents_over_http
 from toolscript.service.evaluating import open_remembering, settings_for
 from toolscript.service.health import DocumentHealth

@@ -1,6 +1,6 @@
 """Knowledge: what is wired to what."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ from toolscript.model.models import IndexCard
 from toolscript.model.tenancy import Scope
 from toolscript.ports import Embedder, Index
 from toolscript.search.knowledge.search import KnowledgeSearch
+from toolscript.service.index_models import Product, searching_embedder
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.library import open_reader
 from toolscript.service.seeing import UNSEEN, Seeing
@@ -18,7 +19,7 @@ from toolscript.settings import Settings
 from toolscript.surfaces.http.visitors import VisitorOf, visitors_of
 from toolscript.sync.library_indexes import LibraryIndexes, require_live
 
-PRODUCT = "knowledge"
+PRODUCT: Product = "knowledge"
 
 
 def visitors(settings: Settings, tenancy: Tenancy, seeing: Seeing) -> VisitorOf:
@@ -43,18 +44,25 @@ def public_scopes(settings: Settings) -> frozenset[Scope]:
 
 @asynccontextmanager
 async def open_knowledge(
-    settings: Settings, engine: qdrant.Qdrant, embedder: Embedder, seeing: Seeing = UNSEEN
+    settings: Settings,
+    engine: qdrant.Qdrant,
+    embedder: Embedder,
+    seeing: Seeing = UNSEEN,
+    cached: Callable[[Embedder], Embedder] = lambda embedder: embedder,
 ) -> AsyncIterator[KnowledgeSearch | None]:
     """None where no library is named. One that is empty is asked again by every search until it is not."""
     if not settings.mongo_url.get_secret_value():
         yield None
         return
     indexes = LibraryIndexes(*knowledge_indexes(engine, settings))
-    live = LiveIndexes(indexes, knowledge_card(embedder.model), seeing)
-    async with open_reader(settings) as library:
+    origin = await indexes.chunks.origin()
+    async with (
+        searching_embedder(origin, settings, embedder, PRODUCT) as own,
+        open_reader(settings) as library,
+    ):
         yield KnowledgeSearch(
-            embedder,
-            live.open,
+            cached(own),
+            LiveIndexes(indexes, knowledge_card(own.model), seeing).open,
             seeing.library(library),
             deadline_seconds=settings.deadline_seconds,
             spans=seeing.spans_of(PRODUCT),

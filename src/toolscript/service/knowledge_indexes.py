@@ -2,6 +2,7 @@
 
 from toolscript.adapters import qdrant
 from toolscript.model.models import IndexCard, ModelCard
+from toolscript.service.parts import model_source
 from toolscript.settings import Settings
 from toolscript.sync.chunking import CHUNKS_VERSION
 
@@ -25,10 +26,10 @@ def knowledge_indexes(
     engine: qdrant.Qdrant, settings: Settings
 ) -> tuple[qdrant.QdrantIndexes, qdrant.QdrantIndexes]:
     """Of chunks, and of extractions."""
-    layout = knowledge_layout(settings)
+    layout, source = knowledge_layout(settings), model_source(settings)
     return (
-        qdrant.QdrantIndexes(engine, settings.qdrant_chunks_alias, layout),
-        qdrant.QdrantIndexes(engine, settings.qdrant_extractions_alias, layout),
+        qdrant.QdrantIndexes(engine, settings.qdrant_chunks_alias, layout, source),
+        qdrant.QdrantIndexes(engine, settings.qdrant_extractions_alias, layout, source),
     )
 
 

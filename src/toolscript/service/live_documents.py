@@ -9,8 +9,9 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
-from toolscript.errors import ToolscriptError, Unavailable
+from toolscript.errors import IndexReplaced, ToolscriptError, Unavailable
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.document_results import DocumentAnswer
 from toolscript.model.documents import Document, PutResult, StoredDocument
@@ -33,6 +34,7 @@ class ServedVersion:
     check_health: CheckHealth
 
 
+T = TypeVar("T")
 OpenVersion = Callable[[], AbstractAsyncContextManager[ServedVersion]]
 
 
@@ -44,15 +46,27 @@ class LiveDocuments:
         self._resources = AsyncExitStack()
         self._problem: ToolscriptError = Unavailable("documents are not open yet", hint="try again in a moment")
         self._closing: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
 
     async def search(self, caller: Caller, query: DocumentQuery) -> DocumentAnswer:
         return await self._version().search.search(caller, query)
 
     async def put(self, caller: Caller, documents: Sequence[Document]) -> Sequence[PutResult]:
-        return await self._version().desk.put(caller, documents)
+        return await self._written(lambda desk: desk.put(caller, documents))
 
     async def remove(self, caller: Caller, ids: Sequence[str]) -> Sequence[str]:
-        return await self._version().desk.remove(caller, ids)
+        return await self._written(lambda desk: desk.remove(caller, ids))
+
+    async def _written(self, write: Callable[[KeepsDocuments], Awaitable[T]]) -> T:
+        """A version that was replaced lets nobody write: the next one is opened at once, and written to."""
+        version = self._version()
+        try:
+            return await write(version.desk)
+        except IndexReplaced:
+            async with self._opening:
+                if self._served is version:
+                    await self._open()
+        return await write(self._version().desk)
 
     async def document(self, caller: Caller, document_id: str) -> StoredDocument:
         return await self._version().desk.document(caller, document_id)
@@ -89,8 +103,9 @@ class LiveDocuments:
 
     async def _follow_once(self) -> None:
         try:
-            if self._served is None or await self._live_name() not in (None, self._served.name):
-                await self._open()
+            async with self._opening:
+                if self._served is None or await self._live_name() not in (None, self._served.name):
+                    await self._open()
         except ToolscriptError as error:
             self._warn(error)
 

@@ -82,8 +82,8 @@ def skill_layout(settings: Settings) -> qdrant.Layout:
 
 def _indexes(engine: qdrant.Qdrant, settings: Settings, pool: postgres.Pool) -> IndexPair:
     return IndexPair(
-        qdrant.QdrantIndexes(engine, settings.qdrant_alias, item_layout(settings)),
-        qdrant.QdrantIndexes(engine, settings.qdrant_skills_alias, skill_layout(settings)),
+        qdrant.QdrantIndexes(engine, settings.qdrant_alias, item_layout(settings), model_source(settings)),
+        qdrant.QdrantIndexes(engine, settings.qdrant_skills_alias, skill_layout(settings), model_source(settings)),
         postgres.PostgresSkillVectors(pool),
     )
 
@@ -95,6 +95,11 @@ async def _check_schema(pool: postgres.Pool, *, catalog_needed: bool) -> None:
         if catalog_needed:
             raise
         logger.warning("no catalog yet", extra={"part": "catalog", "reason": error.message})
+
+
+def model_source(settings: Settings) -> str:
+    """What says how to load the configured model; of an endpoint its card says it."""
+    return "" if settings.embedding_url else settings.embedding_model
 
 
 @asynccontextmanager

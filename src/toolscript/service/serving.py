@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.adapters.postgres import PostgresCatalogContents, PostgresItemChanges, PostgresSyncJobs
 from toolscript.errors import Unavailable
-from toolscript.model.models import IndexCard
+from toolscript.model.models import IndexCard, ModelCard
 from toolscript.model.tenancy import Scope
 from toolscript.ports import Embedder
 from toolscript.search.knowledge.search import KnowledgeSearch
@@ -28,6 +28,7 @@ from toolscript.service.health import HealthChecks, Remembered
 from toolscript.service.http_protocol import Connections
 from toolscript.service.http_server import Draining, Server
 from toolscript.service.index_contents import item_contents, skill_contents
+from toolscript.service.index_models import searching_embedder
 from toolscript.service.knowledge import open_knowledge, public_scopes, visitors
 from toolscript.service.mcp import open_mcp
 from toolscript.service.parts import Stores, open_embedder, open_stores
@@ -117,33 +118,34 @@ async def _answer(
 
 @asynccontextmanager
 async def open_app(settings: Settings, common: Common | None = None) -> AsyncIterator[FastAPI]:
-    """The HTTP API with everything behind it open. Refuses an index that another model made."""
+    """The HTTP API with everything behind it open."""
     common = common or Common("", cursor_secret(settings))
     async with (
         open_stores(settings, catalog_needed=False) as stores,
         open_seeing(settings, stores.pool, common.figures) as seeing,
         open_embedder(settings, parallel=_cores(settings), headers=seeing.headers) as embedder,
+        _model_of_tools(settings, stores, embedder) as of_tools,
         open_tenancy(settings, stores.pool) as tenancy,
         _admission(settings, seeing).adapting() as admission,
     ):
-        measured, cached = _measured(settings, seeing, embedder)
-        opened = await _opened(stores, embedder)
-        search = seeing.tool_search(_tool_search(settings, cached, opened, stores, seeing, admission))
+        cached = _caching(settings, seeing)
+        opened = await _opened(stores, of_tools)
+        search = seeing.tool_search(_tool_search(settings, cached(of_tools), opened, stores, seeing, admission))
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (
-            open_routes(settings, stores, tenancy, measured, seeing, common.cursor_secret) as documents,
-            open_knowledge(settings, stores.qdrant, cached, seeing) as library,
+            open_routes(settings, stores, tenancy, embedder, seeing, common.cursor_secret) as documents,
+            open_knowledge(settings, stores.qdrant, embedder, seeing, cached) as library,
             _open_mcp(settings, seeing, ServiceParts(library, catalog, documents), visitor) as mcp,
             seeing.watching(stores, opened.items),
             JobRunner(jobs).running() as runner,
         ):
             app = create_app(
                 search,
-                skill_management(stores, _given(embedder)),
+                skill_management(stores, _given(of_tools)),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
-                common.health(await _health(stores, embedder, opened, library, documents)),
+                common.health(await _health(stores, of_tools, opened, library, documents)),
                 access=api_access(settings),
                 documents=documents,
                 knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor),
@@ -160,10 +162,24 @@ def _cores(settings: Settings) -> int:
     return max(1, (os.cpu_count() or 1) // settings.processes)
 
 
-def _measured(settings: Settings, seeing: Seeing, embedder: Embedder) -> tuple[Embedder, Embedder]:
-    """Without a cache, and with one. Measured within it: what was remembered has not been embedded."""
-    measured = seeing.embedder(embedder)
-    return measured, CachedEmbedder(measured, settings.embedding_cache_size)
+def _caching(settings: Settings, seeing: Seeing) -> Callable[[Embedder], Embedder]:
+    """One cache for each model. Measured within it: what was remembered has not been embedded."""
+
+    caches = dict[ModelCard, Embedder]()
+
+    def cached(embedder: Embedder) -> Embedder:
+        if embedder.model not in caches:
+            caches[embedder.model] = CachedEmbedder(seeing.embedder(embedder), settings.embedding_cache_size)
+        return caches[embedder.model]
+
+    return cached
+
+
+@asynccontextmanager
+async def _model_of_tools(settings: Settings, stores: Stores, configured: Embedder) -> AsyncIterator[Embedder]:
+    origin = await stores.indexes.items.origin()
+    async with searching_embedder(origin, settings, configured, "tools", parallel=_cores(settings)) as own:
+        yield own
 
 
 async def _opened(stores: Stores, embedder: Embedder) -> Readable:

@@ -13,13 +13,14 @@ from toolscript.adapters.skill_files import read_skills, skills_to_text, write_s
 from toolscript.errors import SetupError
 from toolscript.model.assignments import AssignedBy
 from toolscript.model.dirty import GenerationState
-from toolscript.model.models import IndexCard
+from toolscript.model.models import IndexCard, IndexOrigin
 from toolscript.model.progress import OnProgress
 from toolscript.model.skill_json import skills_from_text
 from toolscript.model.skill_vectors import Rebuilt
 from toolscript.model.skills import Skill
 from toolscript.ports import Embedder
 from toolscript.service.catalog_alone import open_pool
+from toolscript.service.index_models import embedder_of
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.settings import Settings, load_settings
 from toolscript.sync import generations, skill_import
@@ -165,7 +166,10 @@ async def _open_management(stack: AsyncExitStack) -> SkillManagement:
 
     async def open_once() -> Embedder:
         if not opened:
-            opened.append(await stack.enter_async_context(open_embedder(settings)))
+            configured = await stack.enter_async_context(open_embedder(settings))
+            origin = await stores.indexes.items.origin() or IndexOrigin("", configured.model)
+            live = embedder_of(origin, settings, configured, "tools")
+            opened.append(await stack.enter_async_context(live))
         return opened[0]
 
     return skill_management(stores, open_once)

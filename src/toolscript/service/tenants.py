@@ -17,7 +17,7 @@ from toolscript.model.filters import NO_FILTERS
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.tenancy import KnownTenant, Scope, Tenant
 from toolscript.ports import DocumentIndex, TenantPlaces, Tenants
-from toolscript.service.documents import document_layout
+from toolscript.service.document_index import document_layout
 from toolscript.service.parts import Stores, open_stores
 from toolscript.service.tenancy import token_rules
 from toolscript.settings import load_settings

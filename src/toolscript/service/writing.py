@@ -15,6 +15,7 @@ from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.schema_status import SchemaStatus
 from toolscript.ports import Embedder
 from toolscript.service.classifying import Classifying, open_classifier
+from toolscript.service.index_models import embedder_of
 from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.skills import load_default_skills
 from toolscript.service.store_watch import StoreWatch
@@ -124,8 +125,7 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
     async def run() -> Examination:
         settings = load_settings()
         async with open_stores(settings) as stores:
-            async with open_embedder(settings) as embedder:
-                card = IndexCard(embedder.model)
+            card = await _live_card(settings, stores)
             opened = await generations.open_for_examination(stores.indexes, stores.dirty, card)
             doctor = Doctor(stores.catalog, stores.dirty, stores.skill_vectors, opened)
             return await doctor.examine(repair=repair, on_progress=on_progress)
@@ -166,12 +166,33 @@ class Writer:
 
 @asynccontextmanager
 async def open_writer(settings: Settings, figures: "WorkerFigures | None" = None) -> AsyncIterator[Writer]:
-    async with open_stores(settings) as plain, open_embedder(settings) as plain_embedder:
+    async with open_stores(settings) as plain, _model_to_follow(settings, plain) as plain_embedder:
         stores, embedder = measured(plain, plain_embedder, figures)
         card = IndexCard(embedder.model)
         opened = await generations.open_for_writing(stores.indexes, stores.dirty, card)
         async with _writer(settings, stores, embedder, opened) as writer:
             yield writer
+
+
+@asynccontextmanager
+async def _model_to_follow(settings: Settings, stores: Stores) -> AsyncIterator[Embedder]:
+    """The configured one, once there is an index of it; until then the one of the live index."""
+    async with open_embedder(settings) as configured:
+        origin = await stores.indexes.items.origin()
+        wanted = IndexCard(configured.model).fingerprint
+        if origin is None or any(one.fingerprint == wanted for one in await stores.dirty.generations()):
+            yield configured
+            return
+        async with embedder_of(origin, settings, configured, "tools") as own:
+            yield own
+
+
+async def _live_card(settings: Settings, stores: Stores) -> IndexCard:
+    origin = await stores.indexes.items.origin()
+    if origin is not None:
+        return IndexCard(origin.model)
+    async with open_embedder(settings) as embedder:
+        return IndexCard(embedder.model)
 
 
 @asynccontextmanager

@@ -65,6 +65,14 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
     embedding_revision: str = Field(
         default="", description="Which weights the endpoint serves; a new value means a new index."
     )
+    tools_model: str = Field(
+        default="",
+        description="Where the model of the live tools is, when it is not the configured one and was moved.",
+    )
+    knowledge_model: str = Field(
+        default="",
+        description="Where the model of the live library is, when it is not the configured one and was moved.",
+    )
     embedding_query_prefix: str = Field(default="", description="What the endpoint's model wants before a query.")
     embedding_cache_size: int = Field(default=4096, ge=1, description="How many queries' vectors are remembered.")
     qdrant_url: str = Field(

@@ -36,6 +36,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     errors.Unavailable: _UNAVAILABLE,
     errors.EmbedderUnavailable: _UNAVAILABLE,
     errors.IndexUnavailable: _UNAVAILABLE,
+    errors.IndexReplaced: _UNAVAILABLE,
     errors.CatalogUnavailable: _UNAVAILABLE,
     errors.LibraryUnavailable: _UNAVAILABLE,
     errors.ServerUnavailable: _UNAVAILABLE,

@@ -1,20 +1,23 @@
 """Copies documents from one version of their index to another, with another model or layout.
 
 Documents are put together from the passages of the source, cut and embedded anew, and keep their versions: so an
-older state never replaces a newer one, and a copy that was made twice is the same.
+older state never replaces a newer one, and a copy that was made twice is the same. Where both are of one model,
+vectors are copied as they are.
 """
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
-from toolscript.model.document_points import IndexedDocument
+from toolscript.model.document_points import IndexedDocument, PassageId
 from toolscript.model.document_versions import DocumentChange
 from toolscript.model.documents import Document, DocumentHeader, DocumentKey
 from toolscript.model.filters import NO_FILTERS
+from toolscript.model.models import Vector
 from toolscript.model.tenancy import Tenant
 from toolscript.ports import DocumentIndex, DocumentVersions, Embedder, TenantDocuments
 from toolscript.sync.cancelling import go_on_unless_cancelled
@@ -24,6 +27,8 @@ from toolscript.sync.tenant_export import TenantExport
 HEADERS_AT_ONCE = 500
 # So many passages are embedded and stored at once.
 PASSAGES_AT_ONCE = 64
+# Cosine of two vectors of one text by one model; a quantized model gives slightly others in another batch.
+ALIKE = 0.95
 
 T = TypeVar("T")
 Whole = tuple[DocumentHeader, Document]
@@ -56,7 +61,7 @@ class DocumentCopy:
         passages = 0
         for batch in _batches(documents):
             began = time.monotonic()
-            indexed = await self._indexed(batch, {})
+            indexed = await self._indexed(tenant, batch, {})
             await self.target.of(tenant).restore(indexed)
             passages += sum(len(one.passages) for one in indexed)
             await self._pace.pause(began)
@@ -98,7 +103,7 @@ class DocumentCopy:
         tenant = changes[0].tenant
         return await self.source.of(tenant).headers(keys), await self.target.of(tenant).headers(keys)
 
-    async def reconcile(self, tenant: Tenant) -> int:
+    async def reconcile(self, tenant: Tenant, sample: "Sample") -> int:
         """Compares all documents of a tenant by key and version, and copies or removes those that differ."""
         differing = 0
         source, target = self.source.of(tenant), self.target.of(tenant)
@@ -110,7 +115,27 @@ class DocumentCopy:
             await target.remove([*extra, *(header.key for header, _ in copied if header.key in here)])
             await self.restore(tenant, copied)
             differing += len(copied) + len(extra)
+            for header in there.values():
+                sample.see(tenant, header)
         return differing
+
+    async def differs(self, tenant: Tenant, key: DocumentKey) -> bool:
+        """Whether text or vectors are not what they should be; of one that was changed since nobody knows."""
+        headers = (await self.source.of(tenant).headers([key])).values()
+        there = await TenantExport(self.source.of(tenant)).of_headers(list(headers))
+        here = await TenantExport(self.target.of(tenant)).of_headers(list(headers))
+        if [header for header, _ in there] != [header for header, _ in here]:
+            return False
+        return there != here or not await self._has_right_vectors(tenant, here)
+
+    async def _has_right_vectors(self, tenant: Tenant, documents: Sequence[Whole]) -> bool:
+        ready = await prepared({header.key: document for header, document in documents})
+        right = await self._indexing.as_of({header.key: header.version for header, _ in documents}, ready, {})
+        wanted = {PassageId(one.header.key, it.passage.number): it.vector for one in right for it in one.passages}
+        found = await self.target.of(tenant).vectors(list(wanted))
+        return wanted.keys() == found.keys() and all(
+            float(found[id_] @ vector) > ALIKE for id_, vector in wanted.items()
+        )
 
     async def whole(self, tenant: Tenant, headers: Sequence[DocumentHeader]) -> list[Whole]:
         found: list[Whole] = []
@@ -128,16 +153,34 @@ class DocumentCopy:
         for _, same in groupby(ordered, key=lambda one: one[0].version):
             for batch in _batches(list(same)):
                 began = time.monotonic()
-                await self.target.of(tenant).put(await self._indexed(batch, here))
+                await self.target.of(tenant).put(await self._indexed(tenant, batch, here))
                 await self._pace.pause(began)
         return {header.key: header.version for header, _ in documents}
 
-    async def _indexed(
-        self, documents: Sequence[Whole], known: Mapping[DocumentKey, DocumentHeader]
-    ) -> list[IndexedDocument]:
+    async def _indexed(self, tenant: Tenant, documents: Sequence[Whole], known: Headers) -> list[IndexedDocument]:
         ready = await prepared({header.key: document for header, document in documents})
         versions = {header.key: header.version for header, _ in documents}
-        return await self._indexing.as_of(versions, ready, known)
+        vectors: Mapping[PassageId, Vector] = {}
+        if self.source.card == self.target.card:
+            ids = [PassageId(one.key, passage.number) for one in ready for passage in one.passages]
+            vectors = await self.source.of(tenant).vectors(ids)
+        return await self._indexing.as_of(versions, ready, known, vectors)
+
+
+class Sample:
+    """Some documents of all that were seen, each with the same chance."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._seen = 0
+        self.chosen: list[tuple[Tenant, DocumentHeader]] = []
+
+    def see(self, tenant: Tenant, header: DocumentHeader) -> None:
+        self._seen += 1
+        if len(self.chosen) < self._size:
+            self.chosen.append((tenant, header))
+        elif (at := random.randrange(self._seen)) < self._size:  # noqa: S311 - no secret
+            self.chosen[at] = (tenant, header)
 
 
 async def _side_by_side(

@@ -5,8 +5,9 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from toolscript.model.document_points import IndexedDocument, IndexedPassage
+from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
 from toolscript.model.documents import Document, DocumentHeader, DocumentKey, Passage
 from toolscript.model.filters import filterable
 from toolscript.model.index import Terms
@@ -52,21 +53,28 @@ class Indexing:
         versions: Mapping[DocumentKey, int],
         batch: Sequence[Prepared],
         known: Mapping[DocumentKey, DocumentHeader],
+        vectors: Mapping[PassageId, Vector] = MappingProxyType({}),
     ) -> list[IndexedDocument]:
-        """With versions that they have already."""
-        vectors = iter(await self._vectors([text for one in batch for text in _texts(one)]))
+        """With versions that they have already, and passages with vectors that are known."""
+        vectors = {**vectors, **await self._missing(batch, vectors)}
         return [
             IndexedDocument(
                 _header(one, versions[one.key]),
                 filterable(one.document.metadata),
                 [
-                    IndexedPassage(passage, next(vectors), terms)
+                    IndexedPassage(passage, vectors[PassageId(one.key, passage.number)], terms)
                     for passage, terms in zip(one.passages, one.terms, strict=True)
                 ],
                 replaces=known[one.key].passages if one.key in known else 0,
             )
             for one in batch
         ]
+
+    async def _missing(
+        self, batch: Sequence[Prepared], known: Mapping[PassageId, Vector]
+    ) -> dict[PassageId, Vector]:
+        texts = {id_: text for one in batch for id_, text in _texts(one).items() if id_ not in known}
+        return dict(zip(texts, await self._vectors(list(texts.values())), strict=True))
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
         """One tenant's at a time, and a few: nobody's many documents keep others from being embedded."""
@@ -82,8 +90,9 @@ def _prepared(key: DocumentKey, document: Document) -> Prepared:
     return Prepared(key, document, passages, [passage_terms(document.title, one.text) for one in passages])
 
 
-def _texts(one: Prepared) -> list[str]:
-    return [passage_text(one.document.title, passage) for passage in one.passages]
+def _texts(one: Prepared) -> dict[PassageId, str]:
+    title = one.document.title
+    return {PassageId(one.key, passage.number): passage_text(title, passage) for passage in one.passages}
 
 
 def _version_after(versions: Sequence[int]) -> int:

@@ -1,9 +1,10 @@
 """Builds a version of the documents' index beside the live one, and makes it the live one.
 
-    begin -> fill, tenant by tenant -> catch up -> reconcile -> catch up -> switch -> catch up with late writers
+    begin -> fill, tenant by tenant -> catch up -> reconcile -> verify -> switch -> end of open writes
 
 From the first step on, whoever writes records what the other version lacks. So a run that is killed goes on where
-it was, a switch loses nothing, and a way back has all that was put meanwhile.
+it was, a switch loses nothing, and a way back has all that was put meanwhile. After the switch nobody is let in
+any more who would write to the version before.
 """
 
 import asyncio
@@ -20,16 +21,16 @@ from toolscript.model.document_versions import DocumentChange, DocumentVersion, 
 from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.model.tenancy import Tenant
 from toolscript.ports import DocumentVersions, Tenants
-from toolscript.sync.document_copying import DocumentCopy
+from toolscript.sync.document_copying import DocumentCopy, Sample
 from toolscript.sync.tenant_export import TenantExport
 
 TENANTS_AT_ONCE = 100
 CHANGES_AT_ONCE = 200
 LEASE_SECONDS = 15.0
-# Servers notice a switch within this, and end what they write to the version before.
-LATE_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.5
 MAX_RECONCILIATIONS = 5
+# So many documents are read to their end before the switch.
+SAMPLE = 200
 
 MakeLive = Callable[[str], Awaitable[None]]
 
@@ -43,6 +44,7 @@ class Reindexed:
     passages: int = 0
     caught_up: int = 0
     reconciled: int = 0
+    verified: int = 0
     left_out: list[str] = field(default_factory=list)
 
 
@@ -55,14 +57,12 @@ class DocumentReindex:
         make_live: MakeLive,
         *,
         on_progress: OnProgress = silent,
-        late_seconds: float = LATE_SECONDS,
     ) -> None:
         self._versions = versions
         self._tenants = tenants
         self._copy = copy
         self._make_live = make_live
         self._on_progress = on_progress
-        self._late_seconds = late_seconds
         self._done = Reindexed(copy.target.name, copy.source.name)
 
     async def build(self) -> Reindexed:
@@ -71,7 +71,7 @@ class DocumentReindex:
         if not version.position.done:
             await self._fill(version)
         await self._catch_up(is_live=False)
-        await self._reconcile()
+        await self._verify(await self._reconcile())
         return await self._switch()
 
     async def roll_back(self) -> Reindexed:
@@ -81,7 +81,7 @@ class DocumentReindex:
 
     async def finish(self) -> Reindexed:
         """After the switch of a run that was killed."""
-        await self._catch_up_with_late_writers()
+        await self._catch_up_with_writers()
         return self._done
 
     async def _switch(self) -> Reindexed:
@@ -90,7 +90,7 @@ class DocumentReindex:
         # The record first: a run that is killed in between is followed by one that moves the alias.
         await self._versions.switch(name)
         await self._make_live(name)
-        await self._catch_up_with_late_writers()
+        await self._catch_up_with_writers()
         self._done.left_out = sorted(f"{tenant}: {id_}" for tenant, id_ in self._copy.left_out)
         return self._done
 
@@ -138,29 +138,42 @@ class DocumentReindex:
         self._done.caught_up += caught_up
         return caught_up
 
-    async def _reconcile(self) -> None:
+    async def _reconcile(self) -> Sample:
         """A writer that began before the first step recorded nothing: that is found by looking at everything."""
         for _ in range(MAX_RECONCILIATIONS):
-            differing = 0
+            differing, sample = 0, Sample(SAMPLE)
             async for tenant in self._from(""):
-                differing += await self._copy.reconcile(tenant)
+                differing += await self._copy.reconcile(tenant, sample)
                 self._on_progress(Progress("documents that differed", self._done.reconciled + differing))
             await self._catch_up(is_live=False)
             self._done.reconciled += differing
             if not differing:
-                return
+                return sample
         raise Conflict(
             "documents keep changing faster than they are copied",
             hint="run it again with a higher --rate; nothing is lost",
         )
 
-    async def _catch_up_with_late_writers(self) -> None:
-        """Servers that have not noticed yet write to the version before."""
-        ends_at = time.monotonic() + self._late_seconds
-        while time.monotonic() < ends_at or await self._versions.pending(self._copy.target.name):
-            if await self._catch_up(is_live=True):
-                ends_at = max(ends_at, time.monotonic() + self._late_seconds)
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+    async def _verify(self, sample: Sample) -> None:
+        """Some documents are read to their end in both versions, before anybody depends on the new one."""
+        wrong = [
+            f"{tenant}: {header.id}"
+            for tenant, header in sample.chosen
+            if await self._copy.differs(tenant, header.key)
+        ]
+        self._done.verified = len(sample.chosen)
+        if wrong:
+            raise Conflict(
+                f"of {len(sample.chosen)} documents {len(wrong)} are not in the new index as they should be, "
+                f"among them {wrong[0]}; the live one was left as it is",
+                hint="`toolscript reindex documents --cancel` gives the new one up",
+            )
+
+    async def _catch_up_with_writers(self) -> None:
+        """Who was let in before the switch may still write to the version before."""
+        while await self._versions.pending(self._copy.target.name):
+            if not await self._catch_up(is_live=True):
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
 
 @asynccontextmanager

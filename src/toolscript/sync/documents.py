@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from toolscript.errors import InvalidRequest, NotFound, Unavailable
+from toolscript.errors import IndexReplaced, InvalidRequest, NotFound, Unavailable
 from toolscript.model.document_points import PassageId
 from toolscript.model.documents import (
     Document,
@@ -82,7 +82,8 @@ class DocumentDesk:
         if self._versions is None:
             yield
             return
-        await self._versions.mark(self._index.name, tenant, keys)
+        if not await self._versions.mark(self._index.name, tenant, keys):
+            raise IndexReplaced("documents are moving to another index", hint="try again in a moment")
         try:
             yield
         finally:

@@ -49,11 +49,14 @@ class MemoryDocumentVersions:
             self._versions.clear()
         self._changes = {key: one for key, one in self._changes.items() if one.target in self._versions}
 
-    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
+    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
+        if self._versions and self._versions[source].state is not VersionState.LIVE:
+            return False
         for target in self._versions:
             for key in keys if target != source else ():
                 self._record(target, source, tenant, key)
                 self._open[target, tenant, key] = self._open.get((target, tenant, key), 0) + 1
+        return True
 
     async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
         for (target, whose, key), change in list(self._changes.items()):

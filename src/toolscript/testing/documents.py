@@ -58,6 +58,10 @@ class MemoryTenantDocuments:
         there = {id_: indexed.passage for id_, indexed in _passages_of(self._in_order())}
         return {id_: there[id_] for id_ in ids if id_ in there}
 
+    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+        there = {id_: indexed.vector for id_, indexed in _passages_of(self._in_order())}
+        return {id_: there[id_] for id_ in ids if id_ in there}
+
     async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
         return ShownPassages(await self.headers([id_.key for id_ in ids]), await self.passages(ids))
 

@@ -17,7 +17,7 @@ from toolscript.model.index import (
     Terms,
     rarity_of,
 )
-from toolscript.model.models import IndexCard
+from toolscript.model.models import IndexCard, IndexOrigin
 from toolscript.ports import Index
 
 
@@ -114,6 +114,9 @@ class MemoryIndexes:
 
     async def live(self) -> str | None:
         return self._live
+
+    async def origin(self) -> IndexOrigin | None:
+        return None if self._live is None else IndexOrigin(self._live, self._indexes[self._live].card.model)
 
     async def size(self, card: IndexCard) -> int | None:
         found = self._indexes.get(card.fingerprint)

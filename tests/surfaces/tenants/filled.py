@@ -12,7 +12,7 @@ from toolscript.adapters import postgres, qdrant
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.documents import Document
 from toolscript.model.tenancy import Caller, Tenant
-from toolscript.service.documents import document_layout
+from toolscript.service.document_index import document_layout
 from toolscript.service.parts import connect_qdrant
 from toolscript.sync.documents import DocumentDesk
 from toolscript.testing import HashEmbedder

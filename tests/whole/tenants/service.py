@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 import httpx2
@@ -92,9 +93,14 @@ class Service:
 
 @contextmanager
 def served(
-    installation: Installation, *, leak: str = "", dimensions: int = DIMENSIONS, **more: str
+    installation: Installation,
+    *,
+    leak: str = "",
+    dimensions: int = DIMENSIONS,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    **more: str,
 ) -> Iterator[tuple[Service, Issuer]]:
-    """Queries and documents are embedded by an endpoint on loopback."""
+    """Queries and documents are embedded by an endpoint on loopback, unless settings say otherwise."""
     issuer = an_issuer()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -113,6 +119,7 @@ def served(
             "TOOLSCRIPT_LOG_LEVEL": "warning",
             # What is measured here is whose documents come, on machines that may be busy.
             "TOOLSCRIPT_DEADLINE_SECONDS": "120",
+            **settings,
             **more,
         }
         # `serve` wants the index of tools, too.

@@ -32,15 +32,22 @@ _FORGET_LAST = """
 DELETE FROM documents.index_versions WHERE (SELECT count(*) FROM documents.index_versions) = 1
 """
 
-# In the order of keys: two writers of the same documents would otherwise wait for each other.
+# In the order of keys: two writers of the same documents would otherwise wait for each other. A switch changes the
+# row that is locked here: it waits for this, or this for it.
 _MARK = """
-INSERT INTO documents.index_changes AS known (target, tenant, key, source, revision, open_writes, at)
-SELECT version.name, %(tenant)s, marked.key, %(source)s,
-       nextval('documents.index_change_revisions'), 1, clock_timestamp()
-FROM documents.index_versions version, unnest(%(keys)s::text[]) AS marked (key)
-WHERE version.name <> %(source)s ORDER BY marked.key
-ON CONFLICT (target, tenant, key) DO UPDATE
-SET source = excluded.source, revision = excluded.revision, open_writes = known.open_writes + 1, at = excluded.at
+WITH live AS MATERIALIZED (
+    SELECT name FROM documents.index_versions WHERE name = %(source)s AND state = 'live' FOR SHARE
+), marked AS (
+    INSERT INTO documents.index_changes AS known (target, tenant, key, source, revision, open_writes, at)
+    SELECT version.name, %(tenant)s, wanted.key, live.name,
+           nextval('documents.index_change_revisions'), 1, clock_timestamp()
+    FROM live, documents.index_versions version, unnest(%(keys)s::text[]) AS wanted (key)
+    WHERE version.name <> live.name ORDER BY wanted.key
+    ON CONFLICT (target, tenant, key) DO UPDATE
+    SET source = excluded.source, revision = excluded.revision, open_writes = known.open_writes + 1,
+        at = excluded.at
+)
+SELECT EXISTS (SELECT FROM live) OR NOT EXISTS (SELECT FROM documents.index_versions)
 """
 _WRITTEN = """
 UPDATE documents.index_changes
@@ -107,11 +114,14 @@ class PostgresDocumentVersions:
             # The last one needs no record: there is no other that could lack something.
             await conn.execute(_FORGET_LAST)
 
-    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        await self._record(_MARK, source, tenant, keys)
+    async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(_MARK, _written_by(source, tenant, keys))).fetchone()
+        return bool(row and row[0])
 
     async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        await self._record(_WRITTEN, source, tenant, keys)
+        async with connection(self._pool) as conn:
+            await conn.execute(_WRITTEN, _written_by(source, tenant, keys))
 
     async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
         async with connection(self._pool) as conn:
@@ -148,11 +158,9 @@ class PostgresDocumentVersions:
         async with connection(self._pool) as conn:
             await conn.execute(_RELEASE_LEASE, (holder,))
 
-    async def _record(self, statement: str, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        async with connection(self._pool) as conn:
-            await conn.execute(
-                statement.encode(), {"source": source, "tenant": tenant.name, "keys": sorted(set(keys))}
-            )
+
+def _written_by(source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> dict[str, object]:
+    return {"source": source, "tenant": tenant.name, "keys": sorted(set(keys))}
 
 
 async def _versions(conn: Connection) -> list[DocumentVersion]:

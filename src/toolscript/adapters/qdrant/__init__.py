@@ -1,12 +1,11 @@
 """The indexes on Qdrant, over gRPC."""
 
-from toolscript.adapters.qdrant.collections import QdrantIndexes
+from toolscript.adapters.qdrant.collections import FoundCollection, QdrantIndexes, found_collections
 from toolscript.adapters.qdrant.connection import TIMEOUT_SECONDS, Qdrant, connect
 from toolscript.adapters.qdrant.credentials import Tls
 from toolscript.adapters.qdrant.documents.collection import (
     QdrantDocuments,
     create_documents,
-    document_collections,
     documents_of,
     drop_documents,
     live_documents,
@@ -16,12 +15,13 @@ from toolscript.adapters.qdrant.documents.collection import (
 )
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, declared_fields
 from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
-from toolscript.adapters.qdrant.documents.places import copy_own_shards
+from toolscript.adapters.qdrant.documents.places import make_own_shards, own_shards
 from toolscript.adapters.qdrant.layout import Layout
 
 __all__ = [
     "TIMEOUT_SECONDS",
     "DocumentLayout",
+    "FoundCollection",
     "Layout",
     "Qdrant",
     "QdrantDocuments",
@@ -29,14 +29,15 @@ __all__ = [
     "QdrantPlaces",
     "Tls",
     "connect",
-    "copy_own_shards",
     "create_documents",
     "declared_fields",
-    "document_collections",
     "documents_of",
     "drop_documents",
+    "found_collections",
     "live_documents",
     "live_name",
     "make_documents_live",
+    "make_own_shards",
     "open_documents",
+    "own_shards",
 ]

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
@@ -20,17 +20,20 @@ from toolscript.adapters.qdrant.layout import (
 )
 from toolscript.adapters.qdrant.values import from_value
 from toolscript.errors import IndexUnavailable, ModelMismatch, ToolscriptError
-from toolscript.model.models import IndexCard
+from toolscript.model.models import IndexCard, IndexOrigin, ModelCard
 from toolscript.ports import Index
 
 SETTLE_SECONDS = 6 * 3600.0
 
 
 class QdrantIndexes:
-    def __init__(self, qdrant: Qdrant, alias: str, layout: Layout) -> None:
+    """`source` says how the model is loaded that makes new ones."""
+
+    def __init__(self, qdrant: Qdrant, alias: str, layout: Layout, source: str = "") -> None:
         self._qdrant = qdrant
         self._alias = alias
         self._layout = layout
+        self._source = source
 
     async def live(self) -> str | None:
         answer = await self._collections("ListAliases", wire.ListAliasesRequest())
@@ -38,6 +41,13 @@ class QdrantIndexes:
             if found.alias_name == self._alias:
                 return str(found.collection_name).removeprefix(f"{self._alias}__")
         return None
+
+    async def origin(self) -> IndexOrigin | None:
+        live = await self.live()
+        if live is None:
+            return None
+        name = self._name(live)
+        return origin_of(name, (await self._info(name)).result.config.metadata)
 
     async def size(self, card: IndexCard) -> int | None:
         name = self._name(card.fingerprint)
@@ -48,7 +58,7 @@ class QdrantIndexes:
 
     async def create(self, card: IndexCard) -> None:
         name = self._name(card.fingerprint)
-        metadata = {"fingerprint": card.fingerprint, **asdict(card)}
+        metadata = {"fingerprint": card.fingerprint, **asdict(card), "source": self._source}
         try:
             await self._collections("Create", create_request(name, card, metadata, self._layout))
         except ToolscriptError as error:
@@ -126,3 +136,45 @@ class QdrantIndexes:
 
     def _name(self, fingerprint: str) -> str:
         return f"{self._alias}__{fingerprint}"
+
+
+@dataclass(frozen=True)
+class FoundCollection:
+    origin: IndexOrigin
+    points: int
+    shards: int
+    is_live: bool
+
+
+async def found_collections(qdrant: Qdrant, alias: str) -> list[FoundCollection]:
+    """All that were made under this alias, whoever serves them."""
+
+    async def asked(method: str, request: object) -> Any:
+        with translated():
+            return await getattr(qdrant.collections, method)(request, timeout=qdrant.timeout_seconds)
+
+    listed = await asked("List", wire.ListCollectionsRequest())
+    aliases = await asked("ListAliases", wire.ListAliasesRequest())
+    live = {str(one.collection_name) for one in aliases.aliases if one.alias_name == alias}
+    names = sorted(str(one.name) for one in listed.collections if _is_of(alias, one.name))
+    found = list[FoundCollection]()
+    for name in names:
+        info = (await asked("Get", wire.GetCollectionInfoRequest(collection_name=name))).result
+        if "model" in info.config.metadata:
+            origin = origin_of(name, info.config.metadata)
+            spread = await asked("CollectionClusterInfo", wire.CollectionClusterInfoRequest(collection_name=name))
+            shards = {one.shard_id for one in (*spread.local_shards, *spread.remote_shards)}
+            found.append(FoundCollection(origin, int(info.points_count), len(shards), name in live))
+    return found
+
+
+def _is_of(alias: str, name: str) -> bool:
+    """The name of an alias may be the beginning of another's."""
+    return name.startswith(f"{alias}__") and "__" not in name.removeprefix(f"{alias}__")
+
+
+def origin_of(collection: str, metadata: Mapping[str, wire.Value]) -> IndexOrigin:
+    """From what was written into a collection when it was made."""
+    model = ModelCard(**cast("dict[str, Any]", from_value(metadata["model"])))
+    source = from_value(metadata["source"]) if "source" in metadata else ""
+    return IndexOrigin(collection, model, str(source))

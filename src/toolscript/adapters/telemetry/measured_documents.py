@@ -17,6 +17,7 @@ from toolscript.model.document_points import (
 from toolscript.model.document_results import Total
 from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
 from toolscript.model.filters import Filters
+from toolscript.model.models import Vector
 from toolscript.model.tenancy import Tenant
 from toolscript.ports import DocumentIndex, TenantDocuments
 
@@ -66,6 +67,9 @@ class MeasuredDocuments:
 
     async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
         return await timed(self._took, "passages", self._documents.passages(ids))
+
+    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+        return await timed(self._took, "vectors", self._documents.vectors(ids))
 
     async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
         return await timed(self._took, "shown", self._documents.shown(ids))

@@ -1,7 +1,7 @@
 """The commands. Each one parses, hands over to a deployable, and shows what came back."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -33,11 +33,13 @@ from toolscript.surfaces.cli.skills import skill_commands
 from toolscript.surfaces.cli.skills_commands import SkillCommands
 from toolscript.surfaces.cli.sources import source_commands
 from toolscript.surfaces.cli.sync import SyncCommands, add_sync
+from toolscript.surfaces.cli.tables import table
 from toolscript.surfaces.cli.tenants import TenantCommands, tenant_commands
 from toolscript.surfaces.cli.tools import ToolCommands, tool_commands
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 if TYPE_CHECKING:
+    from toolscript.model.index_status import IndexStatus
     from toolscript.sync.doctor import Examination
     from toolscript.sync.worker import WorkReport
 
@@ -63,6 +65,7 @@ class ServiceCommands(
     def drain(self, on_progress: OnProgress) -> "WorkReport": ...
     def work(self) -> None: ...
     def doctor(self, *, repair: bool, on_progress: OnProgress) -> "Examination": ...
+    def list_indexes(self) -> Sequence["IndexStatus"]: ...
     def serve(self, *, host: str | None, port: int | None, socket_file: str | None) -> None: ...
 
 
@@ -170,7 +173,12 @@ def _doctor(
 ) -> None:
     @app.command()
     def doctor(
-        index: Annotated[bool, typer.Option("--index", help="Compare the service's catalog and index.")] = False,
+        index: Annotated[
+            bool,
+            typer.Option(
+                "--index", help="Compare the service's catalog and index, and show which index is on which model."
+            ),
+        ] = False,
         repair: Annotated[bool, typer.Option(help="Mark what differs, for the worker to do again.")] = False,
         config: ConfigFile = None,
         data_dir: DataDir = None,
@@ -185,7 +193,7 @@ def _doctor(
                 given = flags(config=config, data_dir=data_dir, model=model)
                 findings = gateway().examine(flags=given, on_progress=on_progress)
         if index or repair:
-            _show_examination(report, as_json=as_json)
+            _show_examination(report, service().list_indexes(), as_json=as_json)
             healthy = report.healthy or repair
         else:
             show_findings(findings, as_json=as_json)
@@ -204,7 +212,7 @@ def _spending(report: "WorkReport") -> str:
     )
 
 
-def _show_examination(report: "Examination", *, as_json: bool) -> None:
+def _show_examination(report: "Examination", indexes: Sequence["IndexStatus"], *, as_json: bool) -> None:
     for item, reason in report.failing:
         say(f"item {item} keeps failing: {reason}")
     text = (
@@ -212,7 +220,10 @@ def _show_examination(report: "Examination", *, as_json: bool) -> None:
         f"{report.extra:,} extra; {report.pending:,} waiting for a worker; "
         f"{report.skills:,} skills, {report.wrong_skills:,} wrong in the index"
     )
-    show({**asdict(report), "healthy": report.healthy}, text, as_json=as_json)
+    columns = ("product", "collection", "state", "model", "points", "shards", "under way")
+    rows = [[str(value) for value in asdict(one).values()] for one in indexes]
+    shown = {**asdict(report), "healthy": report.healthy, "indexes": [asdict(one) for one in indexes]}
+    show(shown, f"{text}\n\n{table(columns, rows, colour=False)}", as_json=as_json)
     if not report.healthy:
         next_step = "`toolscript worker --drain`" if report.repaired else "`toolscript doctor --repair`"
         say(f"hint: run {next_step}")

@@ -1,6 +1,6 @@
 """toolscript reindex: an index with another model or layout, beside the live one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Protocol
 
@@ -19,11 +19,20 @@ class Product(StrEnum):
     KNOWLEDGE = "knowledge"
 
 
+MOST_OWN_SHARDS = 64
+
+
 class ReindexCommands(Protocol):
     def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
     def reindex_library(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
     def reindex_documents(
-        self, *, model: str | None, shards: int | None, share: float, on_progress: OnProgress
+        self,
+        *,
+        model: str | None,
+        shards: int | None,
+        own_shards: Mapping[str, int],
+        share: float,
+        on_progress: OnProgress,
     ) -> dict[str, object]: ...
     def roll_back_documents(self, *, share: float, on_progress: OnProgress) -> dict[str, object]: ...
     def drop_document_version(self, state: VersionState) -> dict[str, object]: ...
@@ -31,6 +40,14 @@ class ReindexCommands(Protocol):
 
 Model = Annotated[str | None, typer.Option(help="Documents: the new model (default: TOOLSCRIPT_EMBEDDING_MODEL).")]
 Shards = Annotated[int | None, typer.Option(min=0, max=1024, help="Documents: the new number of shared shards.")]
+OwnShards = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--own-shards",
+        metavar="TENANT=N",
+        help="Documents: a large tenant's own shards, so many; repeatable.",
+    ),
+]
 Share = Annotated[
     float, typer.Option(min=0.05, max=1.0, help="Documents: share of the time it works; searches get the rest.")
 ]
@@ -50,6 +67,7 @@ def add_reindex(app: typer.Typer, service: Callable[[], ReindexCommands]) -> Non
         product: Annotated[Product, typer.Argument(help="Whose index.")] = Product.TOOLS,
         model: Model = None,
         shards: Shards = None,
+        own_shards: OwnShards = None,
         share: Share = 0.5,
         rollback: Rollback = False,
         cancel: Cancel = False,
@@ -60,7 +78,7 @@ def add_reindex(app: typer.Typer, service: Callable[[], ReindexCommands]) -> Non
 
         Searches and writes go on meanwhile. Ended at any moment, it goes on when it is run again.
         """
-        if product is not Product.DOCUMENTS and (model or shards is not None or rollback or cancel):
+        if product is not Product.DOCUMENTS and (model or shards is not None or own_shards or rollback or cancel):
             raise InvalidRequest(
                 f"these options are not for {product}", hint="`toolscript reindex documents` takes them"
             )
@@ -75,8 +93,27 @@ def add_reindex(app: typer.Typer, service: Callable[[], ReindexCommands]) -> Non
             elif rollback:
                 result = called.roll_back_documents(share=share, on_progress=on_progress)
             else:
-                result = called.reindex_documents(model=model, shards=shards, share=share, on_progress=on_progress)
+                result = called.reindex_documents(
+                    model=model,
+                    shards=shards,
+                    own_shards=_own_shards(own_shards or []),
+                    share=share,
+                    on_progress=on_progress,
+                )
         show(result, _text(result), as_json=as_json)
+
+
+def _own_shards(given: Sequence[str]) -> dict[str, int]:
+    numbers = dict[str, int]()
+    for one in given:
+        tenant, _, number = one.rpartition("=")
+        if not tenant or not number.isdecimal() or not 1 <= int(number) <= MOST_OWN_SHARDS:
+            raise InvalidRequest(
+                f"--own-shards {one} is not a tenant and a number from 1 to {MOST_OWN_SHARDS}",
+                hint="for example `--own-shards acme=4`",
+            )
+        numbers[tenant] = int(number)
+    return numbers
 
 
 def _text(result: Mapping[str, object]) -> str:

@@ -52,11 +52,16 @@ class ClusterView:
     def ready(self, key: wire.ShardKey) -> list[Copy]:
         return [copy for copy in self.of(key) if copy.is_ready]
 
+    def ready_by_shard(self, key: wire.ShardKey) -> dict[int, list[Copy]]:
+        """A key may be that of several shards; one without a ready copy has none here."""
+        shards = {copy.shard for copy in self.of(key)}
+        return {shard: [copy for copy in self.ready(key) if copy.shard == shard] for shard in sorted(shards)}
+
     def stage(self, key: wire.ShardKey) -> Stage:
         copies = self.of(key)
         if not copies:
             return Stage.ABSENT
-        if self.ready(key):
+        if all(self.ready_by_shard(key).values()):
             return Stage.READY
         if self.is_receiving(key):
             return Stage.COPYING

@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 from typing import Any, cast
 
 from toolscript.adapters.qdrant import wire
+from toolscript.adapters.qdrant.collections import origin_of
 from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, create_request, field_requests
 from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
@@ -13,7 +14,7 @@ from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
 from toolscript.adapters.qdrant.values import from_value
 from toolscript.errors import ToolscriptError
 from toolscript.model.document_cards import DocumentCard
-from toolscript.model.models import ModelCard
+from toolscript.model.models import IndexOrigin
 from toolscript.model.tenancy import Tenant
 
 
@@ -27,7 +28,7 @@ class QdrantDocuments:
         self.collection = collection
         self._card = card
         self.layout = layout
-        self.source = source
+        self.origin = IndexOrigin(collection, card.model, source)
 
     @property
     def name(self) -> str:
@@ -76,16 +77,13 @@ async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> 
 async def documents_of(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
     """A version as it was made: its model and the number of its shards are its own."""
     found = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=collection))
-    made_by = {name: from_value(value) for name, value in found.result.config.metadata.items()}
-    card = DocumentCard(
-        ModelCard(**cast("Any", made_by["model"])),
-        cast("int", made_by["words_version"]),
-        cast("int", made_by["passages_version"]),
-    )
+    metadata = found.result.config.metadata
+    origin = origin_of(collection, metadata)
+    words, passages = (cast("int", from_value(metadata[f"{name}_version"])) for name in ("words", "passages"))
+    card = DocumentCard(origin.model, words, passages)
     is_custom = found.result.config.params.sharding_method == wire.ShardingMethod.Custom
     shards = await shared_shards(qdrant, collection) if is_custom else 0
-    source = str(made_by.get("source", ""))
-    return QdrantDocuments(qdrant, collection, card, replace(layout, shards=shards), source)
+    return QdrantDocuments(qdrant, collection, card, replace(layout, shards=shards), origin.source)
 
 
 async def create_documents(
@@ -112,12 +110,6 @@ async def drop_documents(qdrant: Qdrant, name: str) -> None:
 async def live_name(qdrant: Qdrant, alias: str) -> str | None:
     """Asked often, by servers that follow a switch."""
     return await _live(qdrant, alias)
-
-
-async def document_collections(qdrant: Qdrant, alias: str) -> list[str]:
-    """All versions that there are, live or not."""
-    answer = await _collections(qdrant, "List", wire.ListCollectionsRequest())
-    return sorted(str(one.name) for one in answer.collections if one.name.startswith(f"{alias}__"))
 
 
 async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: DocumentLayout, source: str) -> None:

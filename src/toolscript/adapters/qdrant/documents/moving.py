@@ -8,13 +8,13 @@ nobody's, and is removed. Each step looks at what is true now, so whoever was ki
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.connection import Qdrant
 from toolscript.adapters.qdrant.documents.clearing import clear, clear_moved, hands_on
-from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Stage, view_of
+from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Copy, Stage, view_of
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout
 from toolscript.adapters.qdrant.documents.payload import TENANT
 from toolscript.adapters.qdrant.documents.places import ask, make_key, own_key, shared_key
@@ -133,23 +133,33 @@ class QdrantPlaces:
             )
 
     async def _add_copies(self, tenant: Tenant, on_progress: OnProgress) -> None:
-        for _ in range(self._layout.replicas):
+        shards = len((await self._view()).ready_by_shard(own_key(tenant)))
+        for _ in range(self._layout.replicas * shards):
             view = await self._wait(tenant, on_progress, lambda seen: not seen.is_receiving(own_key(tenant)))
-            if len(view.ready(own_key(tenant))) >= self._layout.replicas:
+            least = min(view.ready_by_shard(own_key(tenant)).values(), key=len)
+            if len(least) >= self._layout.replicas:
                 return
-            await self._add_copy(tenant, view, on_progress)
+            if least:
+                await self._add_copy(tenant, view, least, on_progress)
         logger.warning(
             "fewer copies of a shard than wanted", extra={"part": "index", "reason": f"tenant {tenant}"}
         )
 
-    async def _add_copy(self, tenant: Tenant, view: ClusterView, on_progress: OnProgress) -> None:
+    async def _add_copy(
+        self, tenant: Tenant, view: ClusterView, ready: Sequence[Copy], on_progress: OnProgress
+    ) -> None:
         """On the node that has the least of the collection."""
-        ready, having = view.ready(own_key(tenant)), {copy.node for copy in view.of(own_key(tenant))}
+        shard = ready[0].shard
+        having = {copy.node for copy in view.of(own_key(tenant)) if copy.shard == shard}
         node = next((node for node in view.nodes_by_load() if node not in having), None)
         if node is not None:
-            another = wire.ReplicateShard(shard_id=ready[0].shard, from_peer_id=ready[0].node, to_peer_id=node)
+            another = wire.ReplicateShard(shard_id=shard, from_peer_id=ready[0].node, to_peer_id=node)
             await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_shard=another))
-            await self._wait(tenant, on_progress, lambda seen: len(seen.ready(own_key(tenant))) > len(ready))
+            await self._wait(
+                tenant,
+                on_progress,
+                lambda seen: len(seen.ready_by_shard(own_key(tenant)).get(shard, [])) > len(ready),
+            )
 
     async def _until_apart(self, tenant: Tenant) -> None:
         """The node that gave the copy may not know yet that it is done, and would remove here what goes there."""

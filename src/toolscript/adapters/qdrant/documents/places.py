@@ -6,6 +6,8 @@ shared one until then, so nobody has to be told of a move.
 """
 
 import hashlib
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import grpc
@@ -52,14 +54,23 @@ async def shared_shards(qdrant: Qdrant, collection: str) -> int:
     return sum(name.startswith(_SHARED) for name in await keys_of(qdrant, collection))
 
 
-async def copy_own_shards(qdrant: Qdrant, source: str, target: str, replicas: int) -> None:
-    """A tenant that has a shard of its own has one in another version, too; it is empty."""
-    if not await shared_shards(qdrant, target):
-        return
-    for name in await keys_of(qdrant, source) - await keys_of(qdrant, target):
-        if name.startswith(_OWN):
-            wanted = wire.CreateShardKey(shard_key=_key(name), replication_factor=replicas)
-            await make_key(qdrant, target, wanted)
+async def make_own_shards(qdrant: Qdrant, collection: str, own: Mapping[Tenant, int], replicas: int) -> None:
+    """Empty ones: each of these tenants in so many shards, which no other is in."""
+    there = await keys_of(qdrant, collection) if own else frozenset()
+    for tenant, number in own.items():
+        key = own_key(tenant)
+        if key.keyword not in there:
+            wanted = wire.CreateShardKey(shard_key=key, replication_factor=replicas, shards_number=number)
+            await make_key(qdrant, collection, wanted)
+
+
+async def own_shards(qdrant: Qdrant, collection: str) -> dict[Tenant, int]:
+    """Which tenants have some, and how many."""
+    request = wire.CollectionClusterInfoRequest(collection_name=collection)
+    found = await ask(qdrant, "CollectionClusterInfo", request)
+    shards = {(one.shard_key.keyword, one.shard_id) for one in (*found.local_shards, *found.remote_shards)}
+    numbers = Counter(key for key, _ in shards if key.startswith(_OWN))
+    return {Tenant(key.removeprefix(_OWN)): number for key, number in numbers.items()}
 
 
 async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str], wanted: set[str]) -> None:
@@ -91,7 +102,7 @@ async def keys_of(qdrant: Qdrant, collection: str) -> frozenset[str]:
 
 async def make_key(qdrant: Qdrant, collection: str, wanted: wire.CreateShardKey) -> None:
     """Who makes the same one at the same time is as welcome."""
-    wanted.shards_number = 1
+    wanted.shards_number = wanted.shards_number or 1
     try:
         await ask(qdrant, "CreateShardKey", wire.CreateShardKeyRequest(collection_name=collection, request=wanted))
     except IndexRejected as error:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.documents import writing
 from toolscript.adapters.qdrant.documents.filters import compiled
@@ -42,6 +44,7 @@ from toolscript.model.document_results import Exactness, Total
 from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
 from toolscript.model.filters import Filters
 from toolscript.model.items import JsonObject
+from toolscript.model.models import Vector
 from toolscript.model.tenancy import Tenant
 
 # Of a larger tenant so many passages tell which words are common.
@@ -80,6 +83,9 @@ class QdrantTenantDocuments:
     async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
         points = await self._with_ids(ids, PASSAGE_FIELDS)
         return {passage_id(point.id): _passage(point) for point in points}
+
+    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+        return {passage_id(point.id): _dense(point) for point in await self._with_ids(ids, (), vector=DENSE)}
 
     async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
         wanted = frozenset(ids)
@@ -129,10 +135,11 @@ class QdrantTenantDocuments:
     async def erase(self) -> None:
         await self._points.remove(EVERYTHING)
 
-    async def _with_ids(self, ids: Sequence[PassageId], fields: Sequence[str]) -> list[Any]:
+    async def _with_ids(self, ids: Sequence[PassageId], fields: Sequence[str], vector: str = "") -> list[Any]:
         found: list[Any] = []
         for batch in in_batches(ids, MOST_IDS):
-            found += await self._points.scroll(wire.Filter(must=[among(batch)]), len(batch), fields=fields)
+            where = wire.Filter(must=[among(batch)])
+            found += await self._points.scroll(where, len(batch), fields=fields, vector=vector)
         return found
 
 
@@ -161,6 +168,10 @@ def _found(points: Iterable[Any]) -> list[FoundPassage]:
 def _terms(point: Any) -> Sequence[int]:
     terms: Sequence[int] = point.vectors.vectors.vectors[WORDS].sparse.indices
     return terms
+
+
+def _dense(point: Any) -> Vector:
+    return np.array(point.vectors.vectors.vectors[DENSE].dense.data, dtype=np.float32)
 
 
 def _whole_documents(headers: Sequence[DocumentHeader]) -> Iterator[Sequence[DocumentHeader]]:
