@@ -4,11 +4,14 @@ UV ?= uv
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-header --quiet
 
+PYTEST = $(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+	--durations 10
+
 # Tests start hundreds of processes: where nothing is kept of it, each of them compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install engines check lint test docs lock serve
+.PHONY: help install engines check lint test nightly docs lock serve
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
@@ -32,7 +35,10 @@ lint: ## format, lint, types, import direction, generated pages
 	$(PYTHON) scripts/generate-docs --check
 
 test: ## the tests alone, some at once
-	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 10
+	$(PYTEST) -m "not nightly"
+
+nightly: ## the tests that take long, for the night or by hand
+	$(PYTEST) -m nightly
 
 docs: ## write the generated pages
 	$(PYTHON) scripts/generate-docs

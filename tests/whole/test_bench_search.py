@@ -34,6 +34,7 @@ def indexed(
         yield installation.environment
 
 
+@pytest.mark.nightly
 def test_at_rising_load_both_are_measured_in_turn_and_drawn(indexed: dict[str, str], tmp_path: Path) -> None:
     picture = tmp_path / "load.svg"
     arguments = ("--load", "--rates", "4,8", "--step-seconds", "1", "--plot", str(picture))
@@ -51,6 +52,7 @@ def test_at_rising_load_both_are_measured_in_turn_and_drawn(indexed: dict[str, s
     assert ET.parse(picture).getroot().tag.endswith("svg")
 
 
+@pytest.mark.nightly
 def test_one_rate_for_a_while_is_told_by_the_minute(indexed: dict[str, str]) -> None:
     done = run(indexed, *USUAL[:-1], "--strategy", "hybrid", "--rate", "5", "--seconds", "2")
     assert "strategy hybrid, 40 different queries in turn, each is embedded each time" in done.stdout

@@ -53,6 +53,7 @@ def test_a_folder_is_put_searched_walked_and_removed(
     printed(mine, "get", "notes/07.md", code=2)
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("DOC-006")
 def test_a_service_that_is_killed_and_comes_back_gets_every_document(
     service: tuple[Service, dict[str, str]], tmp_path: Path

@@ -22,6 +22,7 @@ def fragile(installation: Installation) -> dict[str, str]:
     return {**installation.environment, "TOOLSCRIPT_WORKER_BATCH": "8", "TOOLSCRIPT_WORKER_LEASE_SECONDS": "0.5"}
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("SK-009")
 def test_a_worker_killed_at_every_step_and_at_random_leaves_catalog_and_index_equal(
     fragile: dict[str, str], tmp_path: Path

@@ -65,6 +65,7 @@ def test_a_judged_set_is_put_and_asked_over_the_api_in_all_five_ways(
     assert next(one["measure"] for one in json.loads(again.stdout)["compared"]) == "ndcg@10"
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("DOC-003")
 def test_a_bench_of_many_tenants_measures_and_leaves_nothing_but_what_it_is_told_to_keep(
     installation: Installation, engines: Settings

@@ -8,6 +8,7 @@ from tests.whole.fire.run import on_fire
 SEED = 20261115
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("SK-006", "SK-007", "SK-008", "SK-009")
 async def test_catalog_index_and_skills_equal_the_model_whoever_was_killed(installation: Installation) -> None:
     async with on_fire(installation.settings, installation.environment, workers=2, seed=SEED, items=60) as fire:

@@ -33,6 +33,7 @@ async def test_every_node_starts_again_after_it_was_killed_and_knows_all_that_wa
     assert await spread.places().passages(client.tenant) == await client.passages()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("end", ["from", "to"])
 async def test_a_copy_that_a_dead_node_has_ended_is_made_again(cluster: Cluster, spread: Spread, end: str) -> None:
     tenant = Tenant(f"copied_{end}_the_dead")

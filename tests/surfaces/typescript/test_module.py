@@ -200,6 +200,7 @@ def test_names_are_made_of_words() -> None:
     assert pascal_case("*/`${") == ""
 
 
+@pytest.mark.nightly
 def test_every_letter_a_name_may_have_is_one_to_the_compiler() -> None:
     letters = [chr(code) for code in range(0x80, 0xD800) if pascal_case("a" + chr(code)) != "A"]
     letters += [chr(code) for code in range(0xE000, 0x10000) if pascal_case("a" + chr(code)) != "A"]

@@ -149,6 +149,7 @@ def test_a_number_that_json_does_not_have_does_not_spoil_the_answer(troubled: tu
     assert answer.json()["isError"] is False
 
 
+@pytest.mark.nightly
 def test_ten_thousand_tools_are_searched_while_they_are_still_being_embedded(machine: Machine) -> None:
     with with_faults(machine, {"many": "ten_thousand_tools"}).gateway() as gateway:
         until(lambda: gateway.server("many").get("tools") == 10_000 and gateway.health()["items"] == 10_001, "all")

@@ -6,6 +6,7 @@ from tests.whole.ingest.killed import kill_often
 from toolscript.settings import Settings
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("KN-005")
 def test_killed_while_its_files_change_it_ends_with_what_a_clean_ingest_gives(engines: Settings) -> None:
     figures = kill_often(engines, files=10, kills=3, longest=1.0, seed=7, disturbed=5)

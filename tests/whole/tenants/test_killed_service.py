@@ -6,6 +6,7 @@ from tests.conftest import Installation
 from tests.whole.tenants.killed_service import DOCUMENTS, TENANTS, killed
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("DOC-006")
 def test_whoever_kills_the_service_finds_documents_whole_once_they_are_sent_again(
     installation: Installation,

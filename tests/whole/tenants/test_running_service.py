@@ -60,6 +60,7 @@ def test_tenants_that_are_alike_and_curious_see_their_own_documents_alone(runnin
     assert result.documents_written["documents removed"]
 
 
+@pytest.mark.nightly
 def test_a_service_that_leaks_would_be_seen(installation: Installation) -> None:
     result = run(installation, Size(tenants=4, queries=60, at_once=4, writers=1), leak="all")
     assert result.foreign, report(result)

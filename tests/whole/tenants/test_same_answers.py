@@ -6,6 +6,7 @@ from tests.conftest import Installation
 from tests.whole.tenants.same_answers import compared
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("DOC-004")
 def test_answers_are_the_same_with_and_without_another_tenant_of_the_same_words(
     installation: Installation,
