@@ -155,6 +155,7 @@ async def exercise(shelf: TenantDocuments) -> set[str]:
     await shelf.statistics()
     await shelf.headers([key("long")])
     await shelf.passages([PassageId(key("long"), 0)])
+    await shelf.vectors([PassageId(key("long"), 0)])
     await shelf.shown([PassageId(key("long"), 0)])
     await shelf.remove([key("long")])
     await shelf.erase()
@@ -167,6 +168,7 @@ async def exercise(shelf: TenantDocuments) -> set[str]:
         "statistics",
         "headers",
         "passages",
+        "vectors",
         "shown",
         "remove",
         "erase",
