@@ -149,3 +149,12 @@ async def test_after_a_switch_nobody_is_let_in_to_the_version_before(versions: D
     await versions.switch("old")
     assert await versions.mark("old", ANN, ["c"])
     assert not await versions.mark("new", ANN, ["c"])
+
+
+async def test_who_began_before_there_was_another_version_is_recorded_at_the_end(
+    versions: DocumentVersions,
+) -> None:
+    await versions.mark("old", ANN, ["a"])
+    await versions.begin("old", "new")
+    await versions.written("old", ANN, ["a"])
+    assert await keys(versions, "new") == ["a"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
 
@@ -12,8 +13,9 @@ from toolscript.model.documents import Document, document_key
 from toolscript.model.filters import NO_FILTERS
 from toolscript.model.models import Matrix
 from toolscript.model.tenancy import Caller, Tenant
+from toolscript.ports import DocumentVersions
 from toolscript.sync import document_reindex
-from toolscript.sync.document_copying import DocumentCopy, Pace
+from toolscript.sync.document_copying import DocumentCopy, Pace, Sample
 from toolscript.sync.document_reindex import DocumentReindex
 from toolscript.sync.documents import DocumentDesk, stored_document
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryDocumentVersions, MemoryTenants
@@ -148,6 +150,24 @@ async def test_a_write_that_was_not_recorded_is_found_by_comparing_everything() 
 
     done = await made.reindex(Interrupting(9, write)).build()
     assert done.reconciled == 3
+    await require_equal(made)
+
+
+async def test_what_is_written_all_the_time_keeps_nothing_from_coming_to_its_end() -> None:
+    made = await filled()
+
+    class Busy(DocumentCopy):
+        """Somebody writes before each tenant is compared."""
+
+        async def reconcile(self, tenant: Tenant, sample: Sample, versions: DocumentVersions) -> int:
+            await made.put(TENANTS[0], "d1", f"written again, {next(numbers)}")
+            await made.remove(TENANTS[1], f"d{next(numbers)}")
+            return await super().reconcile(tenant, sample, versions)
+
+    numbers = count(3)
+    copy = Busy(made.old, made.new, NEW, Pace(rest=0.0))
+    done = await DocumentReindex(made.versions, made.tenants, copy, made.make_live).build()
+    assert (done.reconciled, done.caught_up > 0) == (0, True)
     await require_equal(made)
 
 

@@ -113,7 +113,10 @@ class DocumentVersions(Protocol):
         """
 
     async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        """Afterwards. A writer that is killed in between is waited for, for a while."""
+        """Afterwards. A writer that is killed in between is waited for, for a while.
+
+        Who began when there was no other version, and ends when there is one, is recorded now.
+        """
 
     async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
         """The oldest that this version may lack, except those that are being written."""

@@ -103,13 +103,19 @@ class DocumentCopy:
         tenant = changes[0].tenant
         return await self.source.of(tenant).headers(keys), await self.target.of(tenant).headers(keys)
 
-    async def reconcile(self, tenant: Tenant, sample: "Sample") -> int:
-        """Compares all documents of a tenant by key and version, and copies or removes those that differ."""
+    async def reconcile(self, tenant: Tenant, sample: "Sample", versions: DocumentVersions) -> int:
+        """Compares all documents of a tenant by key and version, and copies or removes those that differ.
+
+        What is recorded as changed may differ: it is brought over with the other changes.
+        """
         differing = 0
         source, target = self.source.of(tenant), self.target.of(tenant)
         async for there, here in _side_by_side(source, target):
-            stale = [header for key, header in there.items() if key not in here or not _is_same(here[key], header)]
-            extra = [key for key in here if key not in there]
+            changed = [key for key, header in there.items() if key not in here or not _is_same(here[key], header)]
+            gone = [key for key in here if key not in there]
+            recorded = await versions.marked(self.target.name, tenant, [*changed, *gone])
+            stale = [there[key] for key in changed if key not in recorded]
+            extra = [key for key in gone if key not in recorded]
             copied = await self.whole(tenant, stale)
             # A document that became shorter would leave passages behind.
             await target.remove([*extra, *(header.key for header, _ in copied if header.key in here)])

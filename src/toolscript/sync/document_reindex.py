@@ -143,7 +143,7 @@ class DocumentReindex:
         for _ in range(MAX_RECONCILIATIONS):
             differing, sample = 0, Sample(SAMPLE)
             async for tenant in self._from(""):
-                differing += await self._copy.reconcile(tenant, sample)
+                differing += await self._copy.reconcile(tenant, sample, self._versions)
                 self._on_progress(Progress("documents that differed", self._done.reconciled + differing))
             await self._catch_up(is_live=False)
             self._done.reconciled += differing

@@ -59,8 +59,8 @@ class MemoryDocumentVersions:
         return True
 
     async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        for (target, whose, key), change in list(self._changes.items()):
-            if (change.source, whose) == (source, tenant) and key in keys:
+        for target in self._versions:
+            for key in keys if target != source else ():
                 self._record(target, source, tenant, key)
                 self._open[target, tenant, key] = max(0, self._open.get((target, tenant, key), 0) - 1)
 

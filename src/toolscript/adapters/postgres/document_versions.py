@@ -50,10 +50,14 @@ WITH live AS MATERIALIZED (
 SELECT EXISTS (SELECT FROM live) OR NOT EXISTS (SELECT FROM documents.index_versions)
 """
 _WRITTEN = """
-UPDATE documents.index_changes
-SET revision = nextval('documents.index_change_revisions'), open_writes = greatest(open_writes - 1, 0),
-    at = clock_timestamp()
-WHERE source = %(source)s AND tenant = %(tenant)s AND key = ANY(%(keys)s)
+INSERT INTO documents.index_changes AS known (target, tenant, key, source, revision, open_writes, at)
+SELECT version.name, %(tenant)s, wanted.key, %(source)s,
+       nextval('documents.index_change_revisions'), 0, clock_timestamp()
+FROM documents.index_versions version, unnest(%(keys)s::text[]) AS wanted (key)
+WHERE version.name <> %(source)s ORDER BY wanted.key
+ON CONFLICT (target, tenant, key) DO UPDATE
+SET source = excluded.source, revision = excluded.revision, open_writes = greatest(known.open_writes - 1, 0),
+    at = excluded.at
 """
 _CHANGES = """
 SELECT target, source, tenant, key, revision FROM documents.index_changes
@@ -129,6 +133,8 @@ class PostgresDocumentVersions:
         return [_change(row) for row in rows]
 
     async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
+        if not keys:
+            return {}
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(_MARKED, (target, tenant.name, list(keys)))).fetchall()
         return {str(key): cast("int", revision) for key, revision in rows}
