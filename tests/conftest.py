@@ -23,6 +23,9 @@ from toolscript.model.document_cards import DocumentCard
 from toolscript.settings import Settings
 from toolscript.testing import HashEmbedder
 
+# How long a test waits for a connection: a busy machine is no reason to fail.
+PATIENCE = 60.0
+
 ROOT = Path(__file__).parent.parent
 
 # A machine under load is slow, and that is no fault of what is tested.
@@ -141,7 +144,7 @@ def postgres_url(engines: Settings, migrated_database: str) -> Iterator[str]:
 
 @pytest.fixture
 async def pool(postgres_url: str) -> AsyncIterator[postgres.Pool]:
-    async with postgres.open_pool(postgres_url, size=4) as opened:
+    async with postgres.open_pool(postgres_url, size=4, wait_seconds=PATIENCE) as opened:
         yield opened
 
 

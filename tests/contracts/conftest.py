@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
-from tests.conftest import drop_collections
+from tests.conftest import PATIENCE, drop_collections
 from tests.contracts import document_scenes, library_scenes
 from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
 from toolscript.adapters import qdrant
@@ -98,7 +98,7 @@ async def record(request: pytest.FixtureRequest) -> AsyncIterator[Record]:
     if request.param == "memory":
         yield _in_memory()
     else:
-        async with open_pool(request.getfixturevalue("postgres_url"), size=8) as pool:
+        async with open_pool(request.getfixturevalue("postgres_url"), size=8, wait_seconds=PATIENCE) as pool:
             yield _in_postgres(pool)
 
 

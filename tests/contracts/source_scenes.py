@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.conftest import PATIENCE
 from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet, open_pool
 from toolscript.adapters.postgres.audit import read_audit
 from toolscript.adapters.postgres.changes import PostgresItemChanges
@@ -70,7 +71,7 @@ async def open_changing(request: pytest.FixtureRequest) -> AsyncIterator[Changin
     if request.param == "memory":
         yield changing_in_memory()
         return
-    async with open_pool(request.getfixturevalue("postgres_url"), size=8) as pool:
+    async with open_pool(request.getfixturevalue("postgres_url"), size=8, wait_seconds=PATIENCE) as pool:
         yield changing_in_postgres(pool)
 
 

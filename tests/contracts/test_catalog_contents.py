@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.conftest import PATIENCE
 from tests.contracts.scenes import tool, tools
 from tests.contracts.source_scenes import changing_in_postgres
 from toolscript.adapters.postgres import PostgresCatalogContents, open_pool
@@ -49,7 +50,7 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
         holding = MemoryCatalog(MemoryDirtySet(), hold_changes=True)
         yield Scene(catalog, holding, catalog.changes, dirty, MemoryCatalogContents(catalog))
         return
-    async with open_pool(request.getfixturevalue("postgres_url"), size=8) as pool:
+    async with open_pool(request.getfixturevalue("postgres_url"), size=8, wait_seconds=PATIENCE) as pool:
         opened = changing_in_postgres(pool)
         yield Scene(opened.applying, opened.holding, opened.changes, opened.dirty, PostgresCatalogContents(pool))
 

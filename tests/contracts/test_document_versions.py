@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from tests.conftest import PATIENCE
 from toolscript.adapters.postgres import PostgresDocumentVersions, open_pool
 from toolscript.errors import Conflict, NotFound
 from toolscript.model.document_versions import DocumentVersion, FillPosition, VersionState
@@ -21,7 +22,7 @@ async def versions(request: pytest.FixtureRequest) -> AsyncIterator[DocumentVers
     if request.param == "memory":
         yield MemoryDocumentVersions()
         return
-    async with open_pool(request.getfixturevalue("postgres_url"), size=2) as pool:
+    async with open_pool(request.getfixturevalue("postgres_url"), size=2, wait_seconds=PATIENCE) as pool:
         yield PostgresDocumentVersions(pool)
 
 

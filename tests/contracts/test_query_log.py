@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from psycopg.rows import dict_row
 
+from tests.conftest import PATIENCE
 from tests.sync.query_log_scenes import search
 from toolscript.adapters.postgres import Pool, open_pool
 from toolscript.adapters.postgres.query_log import PostgresQueryLog
@@ -45,7 +46,7 @@ async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield _queued(file, lambda: _lines(tmp_path / "queries.ndjson"))
         file.close()
     else:
-        async with open_pool(request.getfixturevalue("postgres_url"), size=2) as pool:
+        async with open_pool(request.getfixturevalue("postgres_url"), size=2, wait_seconds=PATIENCE) as pool:
             yield _queued(PostgresQueryLog(pool), lambda: _rows(pool))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.conftest import PATIENCE
 from toolscript.adapters.postgres import PostgresRequestBudget, open_pool
 from toolscript.model.tenancy import UNLIMITED, Budget, Plan, Stranger, Tenant
 from toolscript.ports import RequestBudget
@@ -38,7 +39,7 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
     if request.param == "memory":
         yield Scene(MemoryRequestBudget(clock), clock)
         return
-    async with open_pool(request.getfixturevalue("postgres_url"), size=2) as pool:
+    async with open_pool(request.getfixturevalue("postgres_url"), size=2, wait_seconds=PATIENCE) as pool:
         await pool.wait()
         # No database is waited for longer, and a machine under load takes its time.
         budget = PostgresRequestBudget(pool, clock, wait_seconds=30)

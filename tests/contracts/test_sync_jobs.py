@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.conftest import PATIENCE
 from tests.contracts.source_scenes import Working, working_in_memory, working_in_postgres
 from toolscript.adapters.postgres import open_pool
 from toolscript.errors import NotFound
@@ -17,7 +18,7 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Working]:
     if request.param == "memory":
         yield working_in_memory()
     else:
-        async with open_pool(request.getfixturevalue("postgres_url"), size=4) as pool:
+        async with open_pool(request.getfixturevalue("postgres_url"), size=4, wait_seconds=PATIENCE) as pool:
             yield working_in_postgres(pool)
 
 

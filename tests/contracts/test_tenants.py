@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.conftest import PATIENCE
 from toolscript.adapters.postgres import PostgresTenants, open_pool
 from toolscript.adapters.postgres.pool import Pool
 from toolscript.model.tenancy import Tenant
@@ -29,7 +30,7 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
     if request.param == "memory":
         yield _in_memory()
     else:
-        async with open_pool(request.getfixturevalue("postgres_url"), size=2) as pool:
+        async with open_pool(request.getfixturevalue("postgres_url"), size=2, wait_seconds=PATIENCE) as pool:
             yield _in_postgres(pool)
 
 

@@ -33,6 +33,7 @@ SOURCE = "many"
 BATCH = 5_000
 LARGEST, SMALL, EMPTY = "s0000", "s0001", "s_empty"
 
+_CONNECTIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 _WRITTEN = """
 SELECT relname, n_tup_ins + n_tup_upd + n_tup_del, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)
 FROM pg_stat_user_tables WHERE schemaname = 'mcp'
@@ -99,16 +100,19 @@ class Scene:
         return Touched(rows, read, self.items.written, self.skills.written)
 
     async def _statistics(self) -> dict[str, tuple[int, int]]:
-        """A connection tells what it did when it ends, and its end takes a moment: until nothing new is told."""
+        """A connection tells what it did when it ends, and its end takes a moment: until all of now have ended."""
+        now = await self._connections()
         await self.stores.pool.drain()
-        told: list[dict[str, tuple[int, int]]] = []
-        while len(told) < 3 or told[-1] != told[-3]:
-            await asyncio.sleep(0.2)
-            async with self.stores.pool.connection() as conn:
-                await conn.execute("SELECT pg_stat_clear_snapshot()")
-                rows = await (await conn.execute(_WRITTEN)).fetchall()
-            told.append({str(row[0]): (int(str(row[1])), int(str(row[2]))) for row in rows})
-        return told[-1]
+        while now & await self._connections():  # noqa: ASYNC110 - the engine tells nobody
+            await asyncio.sleep(0.1)
+        async with self.stores.pool.connection() as conn:
+            rows = await (await conn.execute(_WRITTEN)).fetchall()
+        return {str(row[0]): (int(str(row[1])), int(str(row[2]))) for row in rows}
+
+    async def _connections(self) -> set[int]:
+        async with self.stores.pool.connection() as conn:
+            rows = await (await conn.execute(_CONNECTIONS)).fetchall()
+        return {int(str(row[0])) for row in rows}
 
 
 @asynccontextmanager

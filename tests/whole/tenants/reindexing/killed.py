@@ -23,7 +23,7 @@ from tests.clusters import NODES, Cluster, fresh_cluster
 from tests.conftest import Installation
 from tests.faults import relay
 from tests.whole.commands import command, environment
-from tests.whole.tenants.reindexing.dying import STEPS
+from tests.whole.tenants.reindexing.dying import AGAIN, STEPS
 from tests.whole.tenants.reindexing.traffic import Traffic
 from tests.whole.tenants.reindexing.world import World
 from tests.whole.tenants.service import DIMENSIONS, Service, clients, own_installation, served
@@ -68,17 +68,11 @@ class Kills:
     cycles: int = 0
 
     async def at_step(self, step: str, traffic: Traffic, rates: tuple[float, float]) -> None:
-        dying = [
-            sys.executable,
-            "-m",
-            "tests.whole.tenants.reindexing.dying",
-            step,
-            str(self.chance.randint(1, 2)),
-        ]
+        times = self.chance.randint(1, 3) if step in AGAIN else 1
+        dying = [sys.executable, "-m", "tests.whole.tenants.reindexing.dying", step, str(times)]
         async with traffic.running(*rates):
             process = await self._begun([*dying, *self._wanted()])
             code = await process.wait()
-            # A step that is reached once only is not reached twice: then it has ended.
             await self._until_done(first=code)
         await self._compare(f"{step} ({'killed' if code == KILLED else 'ended'})")
 
