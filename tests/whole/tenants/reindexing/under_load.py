@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from tests.clusters import fresh_cluster
 from tests.conftest import Installation
+from tests.token_issuer import Issuer
 from tests.whole.commands import command, environment
 from tests.whole.tenants.reindexing.traffic import Seen, Shown, Traffic
 from tests.whole.tenants.reindexing.world import World, differing
@@ -121,18 +122,17 @@ def compared(
     }
 
 
-async def run(given: argparse.Namespace, installation: Installation) -> dict[str, object]:
+async def run(given: argparse.Namespace, service: Service, issuer: Issuer) -> dict[str, object]:
     names = [f"t{number:03}" for number in range(given.tenants)]
     world = World(names, given.chunks // given.tenants)
+    settings = Installation({**service.environment}).settings
     began = time.monotonic()
-    with served(installation, settings=installation.environment) as (service, issuer):
-        settings = Installation({**service.environment}).settings
-        await world.load(settings)
-        sys.stderr.write(f"loaded in {time.monotonic() - began:.0f} s\n")
-        tokens = {name: issuer.token(name, exp=int(time.time()) + 14_400) for name in names}
-        async with clients(service.url, 64) as client:
-            report = await measured(given, service, Traffic(client, tokens, world))
-        return {**report, **await found_in_the_end(settings, world, report)}
+    await world.load(settings)
+    sys.stderr.write(f"loaded in {time.monotonic() - began:.0f} s\n")
+    tokens = {name: issuer.token(name, exp=int(time.time()) + 14_400) for name in names}
+    async with clients(service.url, 64) as client:
+        report = await measured(given, service, Traffic(client, tokens, world))
+    return {**report, **await found_in_the_end(settings, world, report)}
 
 
 async def found_in_the_end(settings: Settings, world: World, report: Mapping[str, object]) -> dict[str, object]:
@@ -150,8 +150,11 @@ async def found_in_the_end(settings: Settings, world: World, report: Mapping[str
 
 def main() -> None:
     given = arguments()
-    with installed(given) as installation:
-        for name, value in asyncio.run(run(given, installation)).items():
+    with (
+        installed(given) as installation,
+        served(installation, settings=installation.environment) as (service, issuer),
+    ):
+        for name, value in asyncio.run(run(given, service, issuer)).items():
             sys.stdout.write(f"{name}: {value}\n")
 
 
