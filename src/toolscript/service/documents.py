@@ -31,10 +31,10 @@ async def open_routes(
 
     The embedder remembers nothing: by how fast an answer comes, a tenant could tell what another has asked.
     """
-    embedder = seeing.embedder(embedder)
     if not settings.jwt_keys and not settings.debug_bypass_auth:
         yield None
         return
+    embedder = seeing.embedder(embedder)
     versions = PostgresDocumentVersions(stores.pool)
 
     async def live_name() -> str | None:
@@ -52,7 +52,7 @@ async def open_routes(
             if recorded is None:
                 version = await open_index(settings, stores.qdrant, embedder.model)
             else:
-                version = await qdrant.documents_of(stores.qdrant, recorded, document_layout(settings))
+                version = await qdrant.open_version(stores.qdrant, recorded, document_layout(settings))
             require_same_texts(version)
             async with embedder_of(version.origin, settings, embedder, "documents") as own:
                 index = seeing.index(version)

@@ -43,15 +43,16 @@ async def searching_embedder(
     origin: IndexOrigin | None, settings: Settings, configured: Embedder, product: Product, *, parallel: int = 1
 ) -> AsyncIterator[Embedder]:
     """The same for who only searches: without the model, words are searched for alone."""
-    if origin is None or origin.model == configured.model:
+    if origin is None:
         yield configured
         return
     async with AsyncExitStack() as stack:
-        other = embedder_of(origin, settings, configured, product, parallel=parallel)
+        opening = embedder_of(origin, settings, configured, product, parallel=parallel)
         facts = {"part": product, "model": origin.model.name}
         try:
-            own: Embedder = await stack.enter_async_context(other)
-            logger.warning("searched with the model of its index, not with the configured one", extra=facts)
+            own = await stack.enter_async_context(opening)
+            if own is not configured:
+                logger.warning("searched with the model of its index, not with the configured one", extra=facts)
         except ModelMismatch as error:
             logger.warning("searched by words alone", extra={**facts, "reason": f"{error.message}; {error.hint}"})
             own = AbsentModel(origin.model)

@@ -12,6 +12,7 @@ from toolscript.adapters.qdrant.documents.collection import (
     live_name,
     make_documents_live,
     open_documents,
+    open_version,
 )
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, declared_fields
 from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
@@ -39,5 +40,6 @@ __all__ = [
     "make_documents_live",
     "make_own_shards",
     "open_documents",
+    "open_version",
     "own_shards",
 ]

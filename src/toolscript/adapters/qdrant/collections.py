@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
+from toolscript.adapters.qdrant.connection import Qdrant, ask_collections, exists_already, translated
 from toolscript.adapters.qdrant.index import QdrantIndex
 from toolscript.adapters.qdrant.layout import (
     Layout,
@@ -130,9 +130,7 @@ class QdrantIndexes:
         return await self._collections("Get", wire.GetCollectionInfoRequest(collection_name=name))
 
     async def _collections(self, method: str, request: object) -> Any:
-        call = getattr(self._qdrant.collections, method)
-        with translated():
-            return await call(request, timeout=self._qdrant.timeout_seconds)
+        return await ask_collections(self._qdrant, method, request)
 
     def _name(self, fingerprint: str) -> str:
         return f"{self._alias}__{fingerprint}"
@@ -148,21 +146,18 @@ class FoundCollection:
 
 async def found_collections(qdrant: Qdrant, alias: str) -> list[FoundCollection]:
     """All that were made under this alias, whoever serves them."""
-
-    async def asked(method: str, request: object) -> Any:
-        with translated():
-            return await getattr(qdrant.collections, method)(request, timeout=qdrant.timeout_seconds)
-
-    listed = await asked("List", wire.ListCollectionsRequest())
-    aliases = await asked("ListAliases", wire.ListAliasesRequest())
+    listed = await ask_collections(qdrant, "List", wire.ListCollectionsRequest())
+    aliases = await ask_collections(qdrant, "ListAliases", wire.ListAliasesRequest())
     live = {str(one.collection_name) for one in aliases.aliases if one.alias_name == alias}
     names = sorted(str(one.name) for one in listed.collections if _is_of(alias, one.name))
     found = list[FoundCollection]()
     for name in names:
-        info = (await asked("Get", wire.GetCollectionInfoRequest(collection_name=name))).result
+        named = wire.GetCollectionInfoRequest(collection_name=name)
+        info = (await ask_collections(qdrant, "Get", named)).result
         if "model" in info.config.metadata:
             origin = origin_of(name, info.config.metadata)
-            spread = await asked("CollectionClusterInfo", wire.CollectionClusterInfoRequest(collection_name=name))
+            spread_of = wire.CollectionClusterInfoRequest(collection_name=name)
+            spread = await ask_collections(qdrant, "CollectionClusterInfo", spread_of)
             shards = {one.shard_id for one in (*spread.local_shards, *spread.remote_shards)}
             found.append(FoundCollection(origin, int(info.points_count), len(shards), name in live))
     return found

@@ -116,6 +116,12 @@ def _meaning(code: StatusCode, text: str) -> tuple[type[ToolscriptError], str]:
     return next(told, TRANSLATIONS[code])
 
 
+async def ask_collections(qdrant: Qdrant, method: str, request: object) -> Any:
+    """One request about collections, aliases or shards."""
+    with translated():
+        return await getattr(qdrant.collections, method)(request, timeout=qdrant.timeout_seconds)
+
+
 def exists_already(error: ToolscriptError) -> bool:
     """Whether what was to be made was there."""
     cause = error.__cause__

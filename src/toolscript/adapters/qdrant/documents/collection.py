@@ -1,11 +1,11 @@
 """The collection of all tenants' documents."""
 
 from dataclasses import asdict, replace
-from typing import Any, cast
+from typing import cast
 
 from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.collections import origin_of
-from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
+from toolscript.adapters.qdrant.connection import Qdrant, ask_collections, exists_already, translated
 from toolscript.adapters.qdrant.documents.layout import DocumentLayout, create_request, field_requests
 from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
 from toolscript.adapters.qdrant.documents.places import make_shards, shared_shards
@@ -52,21 +52,25 @@ class QdrantDocuments:
 
     async def ready(self) -> None:
         request = wire.GetCollectionInfoRequest(collection_name=self.collection)
-        await _collections(self._qdrant, "Get", request)
+        await ask_collections(self._qdrant, "Get", request)
 
 
 async def open_documents(
     qdrant: Qdrant, alias: str, card: DocumentCard, layout: DocumentLayout, source: str = ""
 ) -> QdrantDocuments:
     """The live version, whatever model made it; where there is none, one for this model is made."""
-    live = await live_documents(qdrant, alias, layout)
+    live = await _live(qdrant, alias)
     if live is not None:
-        # Fields may have been declared since.
-        await _make_fields(qdrant, live.collection, layout, wait=False)
-        return live
+        return await open_version(qdrant, live, layout)
     made = await create_documents(qdrant, f"{alias}__{card.fingerprint}", card, layout, source)
     await make_documents_live(qdrant, alias, made.collection)
     return made
+
+
+async def open_version(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
+    """To be served: fields may have been declared since it was made."""
+    await _make_fields(qdrant, collection, layout, wait=False)
+    return await documents_of(qdrant, collection, layout)
 
 
 async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> QdrantDocuments | None:
@@ -76,7 +80,7 @@ async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> 
 
 async def documents_of(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
     """A version as it was made: its model and the number of its shards are its own."""
-    found = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=collection))
+    found = await ask_collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=collection))
     metadata = found.result.config.metadata
     origin = origin_of(collection, metadata)
     words, passages = (cast("int", from_value(metadata[f"{name}_version"])) for name in ("words", "passages"))
@@ -100,11 +104,11 @@ async def make_documents_live(qdrant: Qdrant, alias: str, name: str) -> None:
         return
     gone = [wire.AliasOperations(delete_alias=wire.DeleteAlias(alias_name=alias))] if live else []
     create = wire.AliasOperations(create_alias=wire.CreateAlias(collection_name=name, alias_name=alias))
-    await _collections(qdrant, "UpdateAliases", wire.ChangeAliases(actions=[*gone, create]))
+    await ask_collections(qdrant, "UpdateAliases", wire.ChangeAliases(actions=[*gone, create]))
 
 
 async def drop_documents(qdrant: Qdrant, name: str) -> None:
-    await _collections(qdrant, "Delete", wire.DeleteCollection(collection_name=name))
+    await ask_collections(qdrant, "Delete", wire.DeleteCollection(collection_name=name))
 
 
 async def live_name(qdrant: Qdrant, alias: str) -> str | None:
@@ -116,7 +120,7 @@ async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: Documen
     metadata = {"fingerprint": card.fingerprint, **asdict(card), "source": source}
     is_new = True
     try:
-        await _collections(qdrant, "Create", create_request(name, card, metadata, layout))
+        await ask_collections(qdrant, "Create", create_request(name, card, metadata, layout))
     except ToolscriptError as error:
         if not exists_already(error):
             raise
@@ -130,7 +134,7 @@ async def _make_fields(qdrant: Qdrant, name: str, layout: DocumentLayout, *, wai
 
     A field that is declared later takes as long as there are passages: nobody waits for that.
     """
-    info = await _collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=name))
+    info = await ask_collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=name))
     for request in field_requests(name, layout, wait=wait):
         if request.field_name not in info.result.payload_schema:
             with translated():
@@ -138,10 +142,5 @@ async def _make_fields(qdrant: Qdrant, name: str, layout: DocumentLayout, *, wai
 
 
 async def _live(qdrant: Qdrant, alias: str) -> str | None:
-    answer = await _collections(qdrant, "ListAliases", wire.ListAliasesRequest())
+    answer = await ask_collections(qdrant, "ListAliases", wire.ListAliasesRequest())
     return next((str(one.collection_name) for one in answer.aliases if one.alias_name == alias), None)
-
-
-async def _collections(qdrant: Qdrant, method: str, request: object) -> Any:
-    with translated():
-        return await getattr(qdrant.collections, method)(request, timeout=qdrant.timeout_seconds)

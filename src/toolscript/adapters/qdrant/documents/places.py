@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 
 from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import Qdrant, exists_already, translated
+from toolscript.adapters.qdrant.connection import Qdrant, ask_collections, exists_already, translated
 from toolscript.errors import IndexRejected, SetupError
 from toolscript.model.tenancy import Tenant
 
@@ -111,10 +111,8 @@ async def make_key(qdrant: Qdrant, collection: str, wanted: wire.CreateShardKey)
 
 
 async def ask(qdrant: Qdrant, method: str, request: object) -> Any:
-    call = getattr(qdrant.collections, method)
     try:
-        with translated():
-            return await call(request, timeout=qdrant.timeout_seconds)
+        return await ask_collections(qdrant, method, request)
     except IndexRejected as error:
         if _says(error, "istributed"):
             raise SetupError("Qdrant is no cluster", hint=_NO_CLUSTER) from error
