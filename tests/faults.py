@@ -20,6 +20,7 @@ class Fault(StrEnum):
     HALF_THEN_SILENT = "half then silent"
 
 
+LAST_MOMENT_SECONDS = 0.01
 GARBAGE = random.Random(6).randbytes(512)
 _PASSING = {Fault.NONE, Fault.REFUSED, Fault.RESET}
 
@@ -69,15 +70,24 @@ class Relay:
         self._healed.set()
         await self.fail(Fault.REFUSED)
         await asyncio.gather(*self._relays, return_exceptions=True)
+        # Who was let in a moment ago is shown out: a transport that nobody closes is complained of much later.
+        await asyncio.sleep(LAST_MOMENT_SECONDS)
+        _abort(self._writers)
+        await asyncio.sleep(0)
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
+        if self._server is None:
+            writer.transport.abort()
+            return
+        self._writers.add(writer)
         self._relays.add(asyncio.ensure_future(self._relay(reader, writer)))
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._target)
         except OSError:
+            self._writers.discard(writer)
             writer.transport.abort()
             return
         both = {writer, far_writer}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.text_endpoint import TextEndpoint
-from tests.gateway.serving import serving
+from tests.gateway.serving import open_app, serving
 from tests.surfaces.mcp.gateway_double import GatewayDouble
 from toolscript.adapters.jsonl_items import read_items
 from toolscript.errors import InvalidRequest, NotFound, SetupError, Unavailable
@@ -17,7 +17,6 @@ from toolscript.gateway import make_draft
 from toolscript.model.drafts import WrittenDraft
 from toolscript.model.items import Item
 from toolscript.model.progress import silent
-from toolscript.surfaces.gateway_http import create_gateway_app
 
 TOOLS = Path(__file__).parents[1] / "golden" / "tools.jsonl"
 
@@ -77,7 +76,7 @@ def test_lines_that_are_no_tools_are_counted_and_left_out(tmp_path: Path) -> Non
 async def test_without_a_file_the_tools_are_those_of_the_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(create_gateway_app(GatewayDouble(), limit=3, threshold=0.0)) as url:
+    async with serving(open_app(GatewayDouble())) as url:
         monkeypatch.setenv("TOOLSCRIPT_GATEWAY_URL", url)
         written = await asyncio.to_thread(make, tmp_path, tools=None)
     items = [item for item in read_items(tmp_path / "tools.jsonl") if isinstance(item, Item)]

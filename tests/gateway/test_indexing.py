@@ -229,5 +229,5 @@ async def test_progress_tells_of_servers_and_of_embedding(world: World) -> None:
     world.servers.put("files", *FILES)
     await world.search.until(lambda search: search.index.model_is_used)
     said = {(one.task, one.done, one.total) for one in world.progress}
-    assert ("servers that have answered", 1, 2) in said
+    assert ("starting servers", 1, 2) in said
     assert ("embedding tools", 2, 2) in said

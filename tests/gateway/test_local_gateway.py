@@ -31,14 +31,14 @@ async def test_a_search_says_which_servers_it_did_not_search(world: World) -> No
     await world.settled()
     answer = await world.gateway.search(LocalQuery("read_file"))
     assert answer.hint.startswith("not searched: mail (it fell far")
-    assert len(answer.hint) < 120
+    assert len(answer.hint) < 200
 
 
 @pytest.mark.requirement("TS-011")
 async def test_of_many_failed_servers_a_few_are_named_and_the_rest_counted(world: World) -> None:
     world.gateway.left_out = [failed(f"broken{number}", "why") for number in range(5)]
     hint = (await world.gateway.search(LocalQuery("read_file"))).hint
-    assert hint == "not searched: broken0 (why), broken1 (why), broken2 (why), and 2 more"
+    assert hint == "not searched: broken0, broken1, broken2, and 2 more (why)"
 
 
 async def test_servers_that_were_left_out_stand_among_the_others(world: World) -> None:

@@ -12,12 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.gateway.serving import serving
+from tests.gateway.serving import open_app, serving
 from tests.house.sources import ROOT
 from tests.surfaces.mcp.gateway_double import GatewayDouble
 from toolscript.model.items import ItemKind
 from toolscript.model.results import Timings, ToolAnswer, ToolHit
-from toolscript.surfaces.gateway_http import create_gateway_app
 from toolscript.surfaces.http.search_answers import search_response
 
 SLOW_TO_IMPORT = {
@@ -52,7 +51,7 @@ def test_help_imports_no_driver_and_no_model() -> None:
 
 @pytest.mark.requirement("TS-002")
 async def test_a_command_that_asks_a_running_gateway_imports_nothing_heavy(tmp_path: Path) -> None:
-    async with serving(create_gateway_app(GatewayDouble(), limit=3, threshold=0.0)) as url:
+    async with serving(open_app(GatewayDouble())) as url:
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", RUN, "search", "read a file"),
             env={**os.environ, "HOME": str(tmp_path), "TOOLSCRIPT_GATEWAY_URL": url},

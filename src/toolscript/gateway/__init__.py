@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from toolscript.gateway.eval_pages import make_page
     from toolscript.gateway.evaluating import evaluate
     from toolscript.gateway.examination import examine
-    from toolscript.gateway.lifecycle import start, status, stop
+    from toolscript.gateway.lifecycle import find, start, status, stop
     from toolscript.gateway.serving import serve_stdio
+    from toolscript.gateway.trusting import decide_trust, forget_trust, list_trusted, trust_question
 
 __all__ = [
     "Need",
@@ -22,9 +23,13 @@ __all__ = [
     "bench_gateway",
     "bench_tokens",
     "connect",
+    "decide_trust",
     "evaluate",
     "examine",
+    "find",
     "fit_recipe",
+    "forget_trust",
+    "list_trusted",
     "make_draft",
     "make_page",
     "plan_import",
@@ -32,6 +37,7 @@ __all__ = [
     "start",
     "status",
     "stop",
+    "trust_question",
     "usual_query",
     "write_import",
 ]
@@ -42,9 +48,13 @@ _HOMES = {
     "bench_gateway": "benches",
     "bench_tokens": "benches",
     "connect": "configs",
+    "decide_trust": "trusting",
     "evaluate": "evaluating",
     "fit_recipe": "eval_fitting",
     "examine": "examination",
+    "find": "lifecycle",
+    "forget_trust": "trusting",
+    "list_trusted": "trusting",
     "make_draft": "eval_drafts",
     "make_page": "eval_pages",
     "plan_import": "configs",
@@ -52,6 +62,7 @@ _HOMES = {
     "start": "lifecycle",
     "status": "lifecycle",
     "stop": "lifecycle",
+    "trust_question": "trusting",
     "usual_query": "asking",
     "write_import": "configs",
 }

@@ -1,20 +1,21 @@
 """Asks the gateway that is running, else one that lives as long as the question. Kept light: all commands pass."""
 
 import asyncio
+import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from toolscript.adapters.config_files.here import files_here
+from toolscript.adapters.config_files.here import ConfigPlace
 from toolscript.adapters.http_clients.gateway import GatewayClient
-from toolscript.adapters.running_gateway import RunningFile
+from toolscript.adapters.running_gateway import RunningFile, RunningGateway, token_at
+from toolscript.errors import ConfigInvalid
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress, silent
-from toolscript.settings import GatewaySettings, load_gateway_settings
+from toolscript.settings import ENVIRONMENT, GatewaySettings, environment, load_gateway_settings
 
 if TYPE_CHECKING:
     from toolscript.ports import Gateway
@@ -23,6 +24,7 @@ FIND_SECONDS = 1.0
 # What a running gateway decided when it started: a command that is told otherwise works alone.
 CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -61,17 +63,57 @@ async def _run(action: "Callable[[Gateway], Awaitable[T]]", gateway: "Gateway") 
 
 
 def find_running(settings: GatewaySettings) -> GatewayClient | None:
-    """The gateway of this address, else the one that runs for these config files as these settings say."""
+    """The gateway of this address, else the one that runs for these config files, unless it is told otherwise."""
     if settings.gateway_url:
-        return GatewayClient(settings.gateway_url, token=settings.gateway_token)
-    running = running_file(settings).read()
-    if running is None or running.choices != choices_of(settings) or not listens(running.url):
+        token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
+        return GatewayClient(settings.gateway_url, token=token)
+    running = running_here(settings)
+    if running is None:
+        _say_who_else_runs(settings)
         return None
-    return GatewayClient(running.url, token=settings.gateway_token, find_again=lambda: _url_now(settings))
+    if why := _why_not(running, settings):
+        logger.warning("the gateway at %s is not used: %s", running.url, why)
+        return None
+    return GatewayClient(
+        running.url,
+        token=settings.gateway_token or running.token,
+        find_again=lambda: _url_now(settings),
+        note=_untrusted_note(settings),
+    )
+
+
+def _untrusted_note(settings: GatewaySettings) -> str:
+    """The gateway of another folder knows nothing of the file in this one."""
+    try:
+        untrusted = place_of(settings).read(environment()).untrusted
+    except ConfigInvalid:
+        return ""
+    return "; ".join(f"not searched: the servers of {path}, until `toolscript trust {path}`" for path in untrusted)
+
+
+def _why_not(running: RunningGateway, settings: GatewaySettings) -> str:
+    """What was left to its default is no wish: the gateway that is there will do."""
+    for name in CHOICES:
+        has, wanted = running.choices.get(name), getattr(settings, name)
+        if name in settings.told and has != wanted:
+            return f"it has {name} {has}, and this command was told {wanted}"
+    return "" if listens(running.url) else "it does not listen"
+
+
+def _say_who_else_runs(settings: GatewaySettings) -> None:
+    own, *projects = place_of(settings).paths()
+    other = RunningFile(settings.data_folder / "run", [own]).read() if projects else None
+    if other is not None:
+        logger.warning(
+            "the gateway at %s is not used: %s has servers of its own, which are started for this command alone "
+            "(`toolscript gateway start` in this folder keeps them running)",
+            other.url,
+            projects[0],
+        )
 
 
 def _url_now(settings: GatewaySettings) -> str | None:
-    running = running_file(settings).read()
+    running = running_here(settings)
     return None if running is None else running.url
 
 
@@ -79,16 +121,34 @@ def choices_of(settings: GatewaySettings) -> dict[str, object]:
     return {name: getattr(settings, name) for name in CHOICES}
 
 
+def running_here(settings: GatewaySettings) -> RunningGateway | None:
+    return next(filter(None, (file.read() for file in running_files(settings))), None)
+
+
 def running_file(settings: GatewaySettings) -> RunningFile:
-    """A person's own config file is always one of them; a project's where there is one."""
-    if settings.config:
-        return RunningFile(settings.data_folder / "run", [Path(settings.config).expanduser().absolute()])
-    own, *projects = files_of(settings)
-    return RunningFile(settings.data_folder / "run", [own, *(path for path in projects if path.exists())])
+    """The one that a gateway of this place writes."""
+    return running_files(settings)[0]
 
 
-def files_of(settings: GatewaySettings) -> Sequence[Path]:
-    return files_here(settings.config)
+def running_files(settings: GatewaySettings) -> list[RunningFile]:
+    """A person's own config file is always one of them; a project's where it names servers.
+
+    While a project's file is not trusted it has no servers, and the person's own gateway will do.
+    """
+    place, folder = place_of(settings), settings.data_folder / "run"
+    own, *projects = place.paths()
+    try:
+        config = place.read(environment())
+    except ConfigInvalid:
+        # A gateway that runs stays with what it read before.
+        return [RunningFile(folder, [own, *(path for path in projects if path.exists())])]
+    naming = [path for path in projects if path in config.used | config.untrusted]
+    first = RunningFile(folder, [own, *naming])
+    return [first] if config.used.issuperset(naming) else [first, RunningFile(folder, [own])]
+
+
+def place_of(settings: GatewaySettings) -> ConfigPlace:
+    return ConfigPlace(settings.config, by_person=settings.told.get("config") != ENVIRONMENT)
 
 
 def listens(url: str) -> bool:

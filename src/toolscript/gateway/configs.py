@@ -9,6 +9,7 @@ from toolscript.adapters.config_files.client_servers import read_clients
 from toolscript.adapters.config_files.clients import Client, find_clients
 from toolscript.adapters.config_files.connect import (
     ConnectPlan,
+    Running,
     apply_connect,
     connect_client,
     disconnect_client,
@@ -21,8 +22,9 @@ from toolscript.adapters.config_files.importing import (
 )
 from toolscript.adapters.config_files.importing import plan_import as plan
 from toolscript.adapters.config_files.read import FILE_NAME
-from toolscript.errors import InvalidRequest
-from toolscript.settings import environment
+from toolscript.errors import InvalidRequest, NotFound
+from toolscript.gateway.asking import running_here
+from toolscript.settings import environment, load_gateway_settings
 
 
 def plan_import(
@@ -42,12 +44,23 @@ def write_import(planned: ImportPlan) -> tuple[str, ...]:
     return apply_import(planned)
 
 
-def connect(client: str, *, undo: bool, write: bool) -> ConnectPlan:
-    make = disconnect_client if undo else connect_client
-    planned = make(client, Path.home(), Path.cwd(), sys.platform, environment())
+def connect(client: str, *, undo: bool, write: bool, http: bool = False) -> ConnectPlan:
+    places = (client, Path.home(), Path.cwd(), sys.platform, environment())
+    planned = disconnect_client(*places) if undo else connect_client(*places, _running() if http else None)
     if write:
         apply_connect(planned)
     return planned
+
+
+def _running() -> Running:
+    """The gateway of these config files: its address holds for as long as its port does."""
+    running = running_here(load_gateway_settings())
+    if running is None:
+        raise NotFound(
+            "no gateway is running for these config files",
+            hint="`toolscript gateway start --background` starts one",
+        )
+    return Running(running.url, running.token)
 
 
 def _client(name: str) -> Client:

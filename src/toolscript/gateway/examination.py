@@ -4,14 +4,17 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from toolscript.adapters.config_files import Config, Severity, read_config
+from toolscript.adapters.config_files import Config, Severity
+from toolscript.adapters.gateway_files import ToolChange
 from toolscript.errors import ConfigInvalid, SetupError
-from toolscript.gateway.asking import Need, files_of, find_running, running_file
+from toolscript.gateway.asking import Need, find_running, place_of, running_here
 from toolscript.gateway.opening import load_embedder, open_alone
 from toolscript.model.progress import OnProgress
 from toolscript.model.servers import ServerState, ServerStatus, Transport
+from toolscript.model.tool_ids import tool_id
 from toolscript.settings import GatewaySettings, environment, load_gateway_settings
 
 
@@ -40,7 +43,7 @@ def examine(*, flags: Mapping[str, object], on_progress: OnProgress) -> list[Fin
 
 def _files(settings: GatewaySettings) -> Iterator[Finding]:
     try:
-        config = read_config(files_of(settings), environment())
+        config = place_of(settings).read(environment())
     except ConfigInvalid as error:
         yield Finding("CONFIG_UNREADABLE", False, error.message, error.hint)
         return
@@ -79,7 +82,7 @@ def _folder(folder: Path) -> Iterator[Finding]:
 
 def _model(settings: GatewaySettings) -> Iterator[Finding]:
     try:
-        card = load_embedder(settings).model
+        card = load_embedder(settings, again=True).model
     except SetupError as error:
         yield Finding("MODEL", False, f"{error.message}; searches use words alone", error.hint)
     else:
@@ -87,7 +90,7 @@ def _model(settings: GatewaySettings) -> Iterator[Finding]:
 
 
 def _running(settings: GatewaySettings) -> Iterator[Finding]:
-    running = running_file(settings).read()
+    running = running_here(settings)
     if running is None:
         yield Finding("GATEWAY", True, "not running; commands work alone")
     elif find_running(settings) is None:
@@ -103,17 +106,35 @@ def _running(settings: GatewaySettings) -> Iterator[Finding]:
 
 async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[Finding]:
     try:
-        async with open_alone(settings, Need(model=False, refresh=True), on_progress) as gateway:
+        async with open_alone(settings, Need(model=False, remembers=False), on_progress) as gateway:
             states = [one for one in await gateway.servers() if one not in gateway.left_out]
-            return [_server(state) for state in states]
+            return [*map(_server, states), *map(_change, gateway.changes())]
     except ConfigInvalid as error:
         return [Finding("CAPABILITIES", False, error.message, error.hint)]
+
+
+def _change(change: ToolChange) -> Finding:
+    name = tool_id(change.server, change.tool)
+    when = datetime.fromtimestamp(change.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Finding(
+        "TOOL_CHANGED",
+        False,
+        f"{name} said {change.before!r}, and since {when} says {change.now!r}",
+        f"if that is not what {change.server} should say, take it out of the config file; shown for a week",
+    )
 
 
 def _server(state: ServerState) -> Finding:
     if state.status is ServerStatus.READY:
         return Finding("SERVER", True, f"{state.name}: {state.tools} tools, protocol {state.protocol}")
-    fix = "run its command by hand to see what it says"
-    if state.transport is not Transport.STDIO:
-        fix = "check that its address answers, and the headers it wants"
-    return Finding("SERVER", False, f"{state.name}: {state.status}, {state.error}", fix)
+    return Finding("SERVER", False, f"{state.name}: {state.status}, {state.error}", _fix(state))
+
+
+def _fix(state: ServerState) -> str:
+    if "command not found" in state.error:
+        return "install it, or write its whole path: it is not on the PATH that servers get"
+    if state.transport is Transport.STDIO:
+        return "run its command by hand to see what it says; a variable it needs may be missing (envPassthrough)"
+    if "401" in state.error:
+        return "it wants you to sign in: give a token in `headers`, or `npx -y mcp-remote URL` as its command"
+    return "check that its address answers, and the headers it wants"

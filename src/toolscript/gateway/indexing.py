@@ -4,11 +4,12 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from toolscript.adapters.gateway_files import AnalysisFile, EmbeddingFile, OfferFile
+from toolscript.adapters.gateway_files import AnalysisFile, EmbeddingFile, OfferFile, ToolChange
 from toolscript.errors import ToolscriptError
 from toolscript.model.items import Item
 from toolscript.model.models import IndexCard
@@ -22,6 +23,8 @@ from toolscript.sync.item_vectors import ItemVectors, vector_hash
 BATCH = 64
 SHOW_EVERY = 512
 EMBEDDING = "the tools are still being embedded"
+NO_ANSWER = "it did not answer"
+FAILED_BEFORE_SECONDS = 3.0
 
 logger = logging.getLogger(__name__)
 
@@ -56,18 +59,35 @@ class Indexing:
         self._caught_up = asyncio.Event()
         self._begun = asyncio.Event()
         self._model_decided = asyncio.Event()
+        self._ends = False
+        self._changes: Sequence[ToolChange] = ()
         self.specs: Sequence[ServerSpec] = ()
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
-        self.ready = False
+        self._ready = asyncio.Event()
 
     def use(self, specs: Sequence[ServerSpec], remembered: Sequence[Offer] = ()) -> None:
         """These servers from now on; until one has answered for the first time, what is remembered of it."""
         self.specs = specs
         self._remembered = {offer.server: offer for offer in remembered}
         self._files = _Files.of(self._cache, specs) if self._cache else None
+        self._changes = self._files.offers.changes() if self._files else []
         self._open_vectors()
         self._mark_due()
+
+    def changes(self) -> Sequence[ToolChange]:
+        """Tools of which their servers say something else than before, in the last days."""
+        return self._changes
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to search, or nothing to wait for."""
+        return self._ready.is_set()
+
+    async def until_ready(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ready.wait(), seconds)
+        return self.ready
 
     @property
     def remembers(self) -> bool:
@@ -91,27 +111,34 @@ class Indexing:
         """Waits until the model has been loaded, or cannot be."""
         await self._model_decided.wait()
 
-    async def settled(self, patience: float = math.inf) -> None:
+    async def settled(self, patience: float = math.inf, not_for: Collection[str] = ()) -> None:
         """Waits until every server has answered or failed, the model has come or not, and all of it is indexed.
 
-        Once one server has answered, the others have `patience` seconds more.
+        Once one server has answered, the others have `patience` seconds more. Those of `not_for`, which failed a
+        short while ago, have a few seconds in all: long enough for one that was mended.
         """
-        await self._servers_settled(patience)
+        await self._servers_settled(patience, not_for)
         await self._model_decided.wait()
+        self._ends = True
         self._mark_due()
         await self._caught_up.wait()
 
-    async def _servers_settled(self, patience: float) -> None:
-        revision, ends_at = -1, math.inf
-        while any(state.status is ServerStatus.STARTING for state in self._servers.states()):
-            now = asyncio.get_running_loop().time()
+    async def _servers_settled(self, patience: float, not_for: Collection[str]) -> None:
+        loop = asyncio.get_running_loop()
+        revision, ends_at, failed_until = -1, math.inf, loop.time() + FAILED_BEFORE_SECONDS
+        while self._waits_for(not_for) or (loop.time() < failed_until and self._waits_for(())):
             if self._remembered or self._servers.offers():
-                ends_at = min(ends_at, now + patience)
+                ends_at = min(ends_at, loop.time() + patience)
+            until = ends_at if self._waits_for(not_for) else min(ends_at, failed_until)
             try:
-                async with asyncio.timeout_at(None if math.isinf(ends_at) else ends_at):
+                async with asyncio.timeout_at(None if math.isinf(until) else until):
                     revision = await self._servers.changed(revision)
             except TimeoutError:
                 return
+
+    def _waits_for(self, not_for: Collection[str]) -> bool:
+        states = self._servers.states()
+        return any(one.status is ServerStatus.STARTING and one.name not in not_for for one in states)
 
     async def _follow_servers(self) -> None:
         revision = -1
@@ -119,7 +146,8 @@ class Indexing:
             revision = await self._servers.changed(revision)
             states = self._servers.states()
             settled = sum(state.status is not ServerStatus.STARTING for state in states)
-            self._on_progress(Progress("servers that have answered", settled, len(states)))
+            if states:
+                self._on_progress(Progress("starting servers", settled, len(states)))
             self._mark_due()
 
     async def _load_model(self) -> None:
@@ -128,7 +156,11 @@ class Indexing:
         except ToolscriptError as error:
             self.model_error = error
             self._search.why_words_alone = f"{error.message}" + (f" ({error.hint})" if error.hint else "")
-            logger.warning("search by words alone", extra={"part": "model", "reason": error.message})
+            # What the answer says is not said a second time, unless it is news.
+            level = logging.INFO if error.details.get("remembered") else logging.WARNING
+            logger.log(level, "search by words alone", extra={"part": "model", "reason": error.message})
+        if self._load_embedder is None:
+            self._search.why_words_alone = ""
         if self._embedder is not None:
             self._search.embedder = self._embedder
             self._search.why_words_alone = EMBEDDING
@@ -156,6 +188,8 @@ class Indexing:
                 self._caught_up.set()
 
     async def _index(self) -> None:
+        # One look: a server that is started meanwhile has not failed.
+        failures, ends = self._failures(), self._ends
         states = {state.name: state.status for state in self._servers.states()}
         all_said = ServerStatus.STARTING not in states.values()
         offers = self._current_offers(states)
@@ -164,12 +198,22 @@ class Indexing:
         vectors, files = self._vectors, self._files
         index, hashes = await asyncio.to_thread(self._build, items, vectors, files)
         self._search.index = index
-        self.ready = self.ready or all_said or bool(items)
-        if all_said and files is not None:
-            await asyncio.to_thread(files.remember, self._servers.offers(), dict(self._analysed))
+        if all_said or items:
+            self._ready.set()
+        # Whoever waits no longer keeps what is known: one server that hangs must not cost the others their memory.
+        if (all_said or ends) and files is not None:
+            await asyncio.to_thread(files.remember, self._servers.offers(), failures, dict(self._analysed))
+            self._changes = await asyncio.to_thread(files.offers.changes)
         if vectors is not None:
             absent = {spec.name for spec in self.specs} - {offer.server for offer in self._servers.offers()}
             await self._embed(vectors, index, hashes, absent)
+
+    def _failures(self) -> dict[str, str]:
+        """Of servers that have failed; also of those that have not answered, once nobody waits any more."""
+        states = self._servers.states()
+        failed = {one.name: one.error for one in states if one.status is ServerStatus.FAILED}
+        mute = [one.name for one in states if one.status is ServerStatus.STARTING] if self._ends else []
+        return {**failed, **dict.fromkeys(mute, NO_ANSWER)}
 
     def _current_offers(self, states: Mapping[str, ServerStatus]) -> list[Offer]:
         """What the servers offer, and what is remembered of those that have not answered for the first time."""
@@ -245,6 +289,8 @@ class _Files:
     def embeddings(self, embedder: Embedder) -> EmbeddingFile:
         return EmbeddingFile(self.folder / "embeddings", self.servers, IndexCard(embedder.model))
 
-    def remember(self, offers: Sequence[Offer], analysed: Mapping[str, Analysed]) -> None:
-        self.offers.remember(offers)
+    def remember(
+        self, offers: Sequence[Offer], failed: Mapping[str, str], analysed: Mapping[str, Analysed]
+    ) -> None:
+        self.offers.remember(offers, failed)
         self.words.remember(analysed)

@@ -6,18 +6,21 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 from toolscript.adapters.http_clients.gateway import GatewayClient
 from toolscript.adapters.running_gateway import RunningGateway
 from toolscript.errors import NotFound, SetupError, Unavailable
-from toolscript.gateway.asking import listens, running_file
+from toolscript.gateway.asking import listens, running_file, running_here
 from toolscript.model.gateway import GatewayHealth
 from toolscript.settings import GatewaySettings, load_gateway_settings
 
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
 LOOK_SECONDS = 0.05
+MOST_OF_A_LOG = 4_096
 
 
 def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None:
@@ -37,23 +40,29 @@ def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], backg
 def status(*, flags: Mapping[str, object]) -> tuple[RunningGateway | None, GatewayHealth | None]:
     """What is written down about a gateway for these config files, and what it says itself."""
     settings = load_gateway_settings(flags)
-    running = running_file(settings).read()
+    running = running_here(settings)
     url = settings.gateway_url or (running.url if running is not None else "")
     if not url or not listens(url):
         return running, None
-    return running, asyncio.run(GatewayClient(url, token=settings.gateway_token).health())
+    token = settings.gateway_token or (running.token if running is not None else "")
+    return running, asyncio.run(GatewayClient(url, token=token).health())
+
+
+def find(*, flags: Mapping[str, object]) -> RunningGateway | None:
+    """The gateway that runs for these config files, with its token."""
+    return running_here(load_gateway_settings(flags))
 
 
 def stop(*, flags: Mapping[str, object]) -> RunningGateway:
     settings = load_gateway_settings(flags)
-    running = running_file(settings).read()
+    running = running_here(settings)
     if running is None:
         raise NotFound(
             "no gateway is running for these config files", hint="`toolscript gateway start` starts one"
         )
     os.kill(running.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
-    while running_file(settings).read() is not None:
+    while running_here(settings) == running:
         if time.monotonic() > deadline:
             raise Unavailable(
                 f"the gateway (process {running.pid}) has not stopped", hint="end the process yourself"
@@ -87,7 +96,17 @@ def _start_in_background(settings: GatewaySettings) -> str:
         if running is not None and running.pid == child.pid:
             return running.url
         time.sleep(LOOK_SECONDS)
-    raise SetupError("the gateway did not start", hint=f"see {log}")
+    raise SetupError(f"the gateway did not start{_last_line(log)}", hint=f"see {log}")
+
+
+def _last_line(log: Path) -> str:
+    """The end of what it logged, which says why."""
+    with suppress(OSError, UnicodeDecodeError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - MOST_OF_A_LOG))
+        lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        said = [line for line in lines if line.startswith("error: ")] or lines
+        return f": {said[-1].removeprefix('error: ')}" if said else ""
+    return ""
 
 
 def _same_command() -> Sequence[str]:

@@ -1,46 +1,66 @@
 """The gateway in this process: the servers, the index that follows them, and the answers."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from rapidfuzz import process
 
 from toolscript import __version__
+from toolscript.adapters.gateway_files import ToolChange
 from toolscript.errors import NotFound, NotReady, ServerUnavailable
 from toolscript.gateway.indexing import Indexing
 from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.model.items import Item, ItemKind, JsonObject
-from toolscript.model.servers import CallResult, ServerState, ServerStatus
+from toolscript.model.servers import CallResult, ServerState, ServerStatus, in_short
 from toolscript.model.tool_ids import is_wanted, split_tool_id, tool_id
 from toolscript.ports import ToolServers
 from toolscript.search.local import LocalSearch
 from toolscript.surfaces.typescript import typescript_module
 
 MOST_SUGGESTED = 3
-MOST_OF_A_REASON = 80
+MOST_OF_A_REASON = 160
 MOST_OF_A_REFUSAL = 200
 
 
 class LocalGateway:
-    """Implements the port `Gateway`. `left_out` are servers whose entry in the config cannot be used."""
+    """Implements the port `Gateway`. `left_out` are servers whose entry in the config cannot be used.
 
-    def __init__(self, servers: ToolServers, search: LocalSearch, indexing: Indexing, model: str) -> None:
+    A search in the first moments waits up to `patience` seconds for the first server, as a call waits for its own.
+    """
+
+    def __init__(
+        self,
+        servers: ToolServers,
+        search: LocalSearch,
+        indexing: Indexing,
+        model: str,
+        *,
+        patience: float = 0.0,
+    ) -> None:
         self._servers = servers
         self._search = search
         self._indexing = indexing
         self._model = model
+        self._patience = patience
         self.left_out: Sequence[ServerState] = ()
+        self.failed_before: Mapping[str, str] = {}
         self.note = ""
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        if not self._indexing.ready:
+        if not await self._indexing.until_ready(self._patience):
             raise NotReady(
                 "the search engine is not ready: no server has answered yet", hint="try again in a moment"
             )
         answer = await self._search.search(query)
-        hints = [one for one in (answer.hint, await self._not_searched(), self.note) if one]
+        hints = filter(None, (answer.hint, self._changed(answer), await self._not_searched(), self.note))
         return replace(answer, hint="; ".join(hints))
+
+    def _changed(self, answer: LocalAnswer) -> str:
+        """An approved tool that says something else one day is how servers turn on those who trust them."""
+        changed = {(one.server, one.tool) for one in self._indexing.changes()}
+        names = [tool_id(*key) for hit in answer.hits if (key := (hit.item.server, hit.item.name)) in changed]
+        return f"changed by their servers lately: {_some(names)} (`toolscript doctor` shows how)" if names else ""
 
     async def _not_searched(self) -> str:
         """A tool that is missing because its server is must not look like one that does not exist."""
@@ -48,10 +68,19 @@ class LocalGateway:
         if not not_ready:
             return ""
         found = {item.server for item in self._search.index.items}
-        absent = [one for one in not_ready if _is_absent(one, found)]
-        named = [f"{one.name} ({_why_absent(one)})" for one in absent[:MOST_SUGGESTED]]
+        absent: dict[str, list[str]] = {}
+        for one in not_ready:
+            if _is_absent(one, found):
+                absent.setdefault(self._why_absent(one), []).append(one.name)
+        named = [f"{_some(names)} ({why})" for why, names in [*absent.items()][:MOST_SUGGESTED]]
         more = [f"and {len(absent) - MOST_SUGGESTED} more"] if len(absent) > MOST_SUGGESTED else []
         return f"not searched: {', '.join([*named, *more])}" if absent else ""
+
+    def _why_absent(self, state: ServerState) -> str:
+        """What a server says may be long; what is wrong with its entry says what to do about it."""
+        if state.status is ServerStatus.STARTING:
+            return "still starting"
+        return state.error if state in self.left_out else in_short(state.error)[:MOST_OF_A_REASON]
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         names = frozenset(wanted)
@@ -81,9 +110,18 @@ class LocalGateway:
         refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
         states = [
             replace(one, error=one.error or _refusal(refused[one.name])) if one.name in refused else one
-            for one in self._servers.states()
+            for one in map(self._as_known, self._servers.states())
         ]
         return sorted([*states, *self.left_out], key=lambda state: state.name)
+
+    def _as_known(self, state: ServerState) -> ServerState:
+        """One that failed before and has not answered now has most likely failed again."""
+        if state.status is not ServerStatus.STARTING or state.name not in self.failed_before:
+            return state
+        return replace(state, status=ServerStatus.FAILED, error=self.failed_before[state.name])
+
+    def changes(self) -> Sequence[ToolChange]:
+        return self._indexing.changes()
 
     async def health(self) -> GatewayHealth:
         return GatewayHealth(
@@ -124,7 +162,10 @@ class LocalGateway:
                     hint="`toolscript list-servers` shows how the servers are doing",
                     details={"server": server},
                 )
-        names = [spec.name for spec in self._indexing.specs]
+        specs = {spec.name: spec for spec in self._indexing.specs}
+        if server in specs and not specs[server].offers(name):
+            return NotFound(f"the config file leaves {name} of {server} out (includeTools, excludeTools)")
+        names = [*specs]
         if names and server not in names:
             nearest = [match[0] for match in process.extract(server, names, limit=MOST_SUGGESTED)]
             return NotFound(
@@ -149,8 +190,9 @@ def _is_absent(state: ServerState, found: Collection[str]) -> bool:
     )
 
 
-def _why_absent(state: ServerState) -> str:
-    return "still starting" if state.status is ServerStatus.STARTING else state.error[:MOST_OF_A_REASON]
+def _some(names: Sequence[str]) -> str:
+    more = [f"and {len(names) - MOST_SUGGESTED} more"] if len(names) > MOST_SUGGESTED else []
+    return ", ".join([*names[:MOST_SUGGESTED], *more])
 
 
 def _refusal(refused: Sequence[str]) -> str:

@@ -1,29 +1,34 @@
 """Opens a gateway in this process, for one command or for as long as it serves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from toolscript.adapters.config_files import Config
-from toolscript.adapters.config_files.here import left_out, read_and_warn
-from toolscript.adapters.gateway_files import OfferFile
+from toolscript.adapters.config_files.here import left_out
+from toolscript.adapters.gateway_files import Failed, OfferFile, Remembered
+from toolscript.adapters.local_model.refusals import OTHER_NAMES, Refusals
 from toolscript.errors import ConfigInvalid
-from toolscript.gateway.asking import Need, files_of
+from toolscript.gateway.asking import Need, place_of
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local import LocalGateway
-from toolscript.model.progress import OnProgress
-from toolscript.model.servers import ServerSpec
+from toolscript.model.progress import OnProgress, silent
+from toolscript.model.servers import ServerSpec, ServerState, ServerStatus
 from toolscript.ports import Embedder, Gateway, ToolServers
 from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
 from toolscript.search.ranking import Recipe
 from toolscript.settings import GatewaySettings, environment
 
 REMEMBERED_SECONDS = 24 * 3600.0
+FAILED_SECONDS = 600.0
+WORTH_SAYING = 3600.0
 # How long a command waits for slow servers once others have answered.
 PATIENCE_SECONDS = 10.0
+# How long the first search of a gateway that has just started waits for the first server.
+FIRST_ANSWER_SECONDS = 10.0
 # Known without asking the library that has the list of all: it takes two seconds to import.
 USUAL_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
 T = TypeVar("T")
@@ -43,17 +48,43 @@ async def open_alone(
     """Starts the servers that have to be asked, and has everything ready before it hands the gateway over."""
     config = read_settings(settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
-    asks_again = need.refresh or not need.remembers or need.only_server or settings.search_no_cache
-    most_seconds = 0.0 if asks_again else REMEMBERED_SECONDS
-    remembered = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
+    remembered = _recall(settings, config, need)
     known = {offer.server for offer in remembered.offers}
-    async with open_parts(settings, on_progress, model=need.model) as parts:
+    failed = _failed_before(specs, remembered.failed)
+    # With nothing to search there is nothing to load a model for.
+    async with open_parts(settings, on_progress, model=need.model and bool(config.servers)) as parts:
         parts.gateway.left_out = left_out(config)
         parts.gateway.note = _age_note(remembered.age) if remembered.offers else ""
+        if need.remembers:
+            parts.gateway.left_out += failed
+            known |= {state.name for state in failed}
+        parts.gateway.failed_before = {state.name: state.error for state in failed}
         parts.servers.use([spec for spec in specs if spec.name not in known])
         parts.indexing.use(config.servers, remembered.offers)
-        await parts.settled(PATIENCE_SECONDS)
+        await parts.settled(PATIENCE_SECONDS, not_for=remembered.failed)
         yield parts.gateway
+
+
+def _recall(settings: GatewaySettings, config: Config, need: Need) -> Remembered:
+    """What need not be asked again. Who asks for fresh tools, or for one server, waits for what there is."""
+    if need.refresh or need.only_server or settings.search_no_cache:
+        return Remembered()
+    memory = OfferFile(cache_folder(settings) / "tools", config.servers)
+    return memory.recall(REMEMBERED_SECONDS if need.remembers else 0.0, FAILED_SECONDS)
+
+
+def _failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> list[ServerState]:
+    """Servers that are not asked again so soon: one that hangs would take as long every time."""
+    return [
+        ServerState(
+            spec.name,
+            spec.transport,
+            ServerStatus.FAILED,
+            f"{failed[spec.name].reason}; tried {_ago(failed[spec.name].age)}, --refresh tries again",
+        )
+        for spec in specs
+        if spec.name in failed
+    ]
 
 
 @dataclass(frozen=True)
@@ -63,9 +94,9 @@ class Parts:
     gateway: LocalGateway
     working: asyncio.Task[None]
 
-    async def settled(self, patience: float) -> None:
+    async def settled(self, patience: float, not_for: Collection[str] = ()) -> None:
         """Waits for all that is on its way; what ends the work ends the wait."""
-        settled = asyncio.ensure_future(self.indexing.settled(patience))
+        settled = asyncio.ensure_future(self.indexing.settled(patience, not_for))
         await asyncio.wait({settled, self.working}, return_when=asyncio.FIRST_COMPLETED)
         if self.working.done():
             settled.cancel()
@@ -91,7 +122,8 @@ async def open_parts(
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
         stack.push_async_callback(_end, working)
-        yield Parts(servers, indexing, LocalGateway(servers, search, indexing, settings.search_model), working)
+        gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
+        yield Parts(servers, indexing, gateway, working)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
@@ -110,20 +142,25 @@ def make_indexing(
     return Indexing(
         servers,
         search,
-        load_embedder=(lambda: load_embedder(settings)) if model else None,
+        load_embedder=(lambda: load_embedder(settings, on_progress)) if model else None,
         cache=None if settings.search_no_cache else cache_folder(settings),
         on_progress=on_progress,
     )
 
 
-def load_embedder(settings: GatewaySettings) -> Embedder:
+def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:
+    """`again`: also where a download was refused a short while ago."""
+    downloads = settings.data_folder / "models"
+    if not again and not Path(settings.search_model).expanduser().is_dir():
+        Refusals(downloads).check(OTHER_NAMES.get(settings.search_model, settings.search_model))
     from toolscript.adapters.embedding_cache import CachedEmbedder
     from toolscript.adapters.local_model import Device, LocalEmbedder
 
     model = LocalEmbedder(
         settings.search_model,
         device=Device(settings.search_device),
-        downloads=settings.data_folder / "models",
+        downloads=downloads,
+        on_progress=on_progress,
     )
     return CachedEmbedder(model, size=1024)
 
@@ -141,7 +178,7 @@ def require_model(settings: GatewaySettings) -> None:
 
 
 def read_settings(settings: GatewaySettings) -> Config:
-    return read_and_warn(files_of(settings), environment())
+    return place_of(settings).read_and_warn(environment())
 
 
 def cache_folder(settings: GatewaySettings) -> Path:
@@ -157,6 +194,12 @@ def _capabilities(settings: GatewaySettings) -> Capabilities:
 
 
 def _age_note(seconds: float) -> str:
+    """Only of what may have changed meanwhile: a note on every answer is read on none."""
+    return (
+        f"tools as they were {_ago(seconds)}; --refresh asks the servers again" if seconds > WORTH_SAYING else ""
+    )
+
+
+def _ago(seconds: float) -> str:
     minutes = round(seconds / 60)
-    when = "a moment ago" if minutes < 1 else f"{minutes} min ago" if minutes < 120 else f"{minutes // 60} h ago"
-    return f"tools as they were {when}; --refresh asks the servers again"
+    return "a moment ago" if minutes < 1 else f"{minutes} min ago" if minutes < 120 else f"{minutes // 60} h ago"

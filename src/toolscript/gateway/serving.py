@@ -12,8 +12,10 @@ from toolscript import __version__
 from toolscript.adapters.config_files import Config, config_changes
 from toolscript.adapters.config_files.here import left_out
 from toolscript.adapters.gateway_files import OfferFile
+from toolscript.adapters.running_gateway import own_token
+from toolscript.adapters.socket_owners import Address, comes_from_this_user, system_tells_owners
 from toolscript.errors import ConfigInvalid, SetupError
-from toolscript.gateway.asking import choices_of, files_of, find_running, running_file
+from toolscript.gateway.asking import choices_of, find_running, place_of, running_file
 from toolscript.gateway.mcp_routes import McpRoutes
 from toolscript.gateway.opening import (
     REMEMBERED_SECONDS,
@@ -64,7 +66,7 @@ async def open_following(settings: GatewaySettings) -> AsyncIterator[Parts]:
         stop_watching = asyncio.Event()
         stack.callback(stop_watching.set)
         # Looked at before they are read, so that no change falls between the two.
-        changes = config_changes(files_of(settings), stop_watching)
+        changes = config_changes(place_of(settings).watched(), stop_watching)
         config = _use_config(settings, parts)
         if not parts.indexing.remembers:
             # From here on they are known to be starting: an index without tools is then no answer yet.
@@ -108,24 +110,35 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
 
     with _listening(settings.gateway_port) as listener:
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
-        written_down = running_file(settings).held(url, __version__, choices_of(settings))
+        # One that a person chose is theirs to hand out; it is written nowhere.
+        own = "" if settings.gateway_token else own_token(settings.data_folder / "run")
+        written_down = running_file(settings).held(url, __version__, choices_of(settings), own)
         async with open_following(settings) as parts:
             mcp = McpRoutes(parts.gateway, parts.spec_named, parts.indexing.model_is_decided)
             app = create_gateway_app(
                 parts.gateway,
                 limit=settings.search_limit,
                 threshold=settings.search_threshold,
-                token=settings.gateway_token,
+                token=settings.gateway_token or own,
+                is_same_person=_same_person(settings),
                 more_routes=mcp.routes,
                 lifespan=mcp.open,
             )
-            config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=3)
+            # A header must not say where a connection comes from: whose it is decides who is answered.
+            config = uvicorn.Config(
+                app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
+            )
             # It raises the signal that stopped it once more when it has stopped, which would end this process
             # before its servers are ended and its file is removed.
             signal.signal(signal.SIGTERM, lambda *_: None)
             with written_down:
                 on_ready(url)
                 await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _same_person(settings: GatewaySettings) -> Callable[[Address, Address], bool] | None:
+    """Who sets a token of their own wants to see it; elsewhere the owner of the connection says enough."""
+    return None if settings.gateway_token or not system_tells_owners() else comes_from_this_user
 
 
 def _listening(port: int) -> socket.socket:

@@ -18,10 +18,11 @@ def why_misleading(name: str) -> str:
     hidden = [char for char in name if unicodedata.category(char) in INVISIBLE]
     if hidden:
         return f"has a character that nobody sees: U+{ord(hidden[0]):04X}"
-    return _mixed_scripts(name)
+    return mixed_scripts(name)
 
 
-def _mixed_scripts(name: str) -> str:
+def mixed_scripts(name: str) -> str:
+    """Which of its letters looks like a Latin one among Latin ones; empty: none does."""
     letters = [char for char in name if char.isalpha()]
     if not any(char.isascii() for char in letters):
         return ""

@@ -16,6 +16,13 @@ def without_own_words(error: str) -> str:
     return error.partition(WROTE)[0].partition(SAID)[0]
 
 
+def in_short(error: str) -> str:
+    """Why a server failed, with the last of its own words alone: of a traceback that is the line that says why."""
+    reason, said, words = error.partition(SAID)
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return f"{reason}{said}{lines[-1]}" if lines else reason
+
+
 class Transport(StrEnum):
     STDIO = "stdio"
     HTTP = "http"
@@ -24,7 +31,10 @@ class Transport(StrEnum):
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """One entry of a config file, variables filled in. What may hold a secret is not printed."""
+    """One entry of a config file, variables filled in. What may hold a secret is not printed.
+
+    `inherited` is what it gets of the environment without an entry of its own; `env` beats it.
+    """
 
     name: str
     transport: Transport
@@ -38,6 +48,7 @@ class ServerSpec:
     exclude_tools: tuple[str, ...] = ()
     start_seconds: float = 30.0
     call_seconds: float = 60.0
+    inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def offers(self, name: str) -> bool:
         """Whether a tool of this name is wanted; patterns as a shell has them."""

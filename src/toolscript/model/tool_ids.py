@@ -19,7 +19,7 @@ def split_tool_id(text: str) -> tuple[str, str]:
     if not (server and separator and name):
         raise InvalidRequest(
             f"{text[:200]!r} is not the name of a tool",
-            hint="write server__tool; `toolscript list-tools` lists them",
+            hint="write server__tool, as a search names it",
         )
     return server, name
 

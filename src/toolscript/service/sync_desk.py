@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote
 
+from toolscript.adapters.config_files.here import ConfigPlace
 from toolscript.errors import SetupError
 from toolscript.model.items import Item, RefusedItem
 from toolscript.model.jobs import SyncJob
@@ -61,7 +62,7 @@ class SyncDesk:
                 "this service knows no MCP servers",
                 hint="set TOOLSCRIPT_SYNC_CONFIG to the config file that names them",
             )
-        chosen = await asyncio.to_thread(choose_servers, self.config_file, names)
+        chosen = await asyncio.to_thread(choose_servers, ConfigPlace(self.config_file), names)
 
         async def work(on_progress: OnProgress) -> Outcome:
             async with open_servers(chosen.specs) as servers:

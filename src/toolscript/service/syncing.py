@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from toolscript.adapters.config_files.here import files_here, left_out, read_and_warn
+from toolscript.adapters.config_files.here import ConfigPlace, left_out
 from toolscript.adapters.jsonl_items import count_lines, read_items
 from toolscript.errors import NotFound, SetupError
 from toolscript.model.progress import OnProgress
@@ -44,7 +44,7 @@ def sync_servers(
     *, config: str, only: Sequence[str], prune: bool, wait_seconds: float, on_progress: OnProgress
 ) -> Sequence[ServerReport]:
     async def run() -> Sequence[ServerReport]:
-        chosen = choose_servers(_config_here(config), only)
+        chosen = choose_servers(_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
             reports = await ServerSync(catalog, servers, prune, on_progress).once(wait_seconds)
             return sorted([*reports, *chosen.left_out], key=lambda one: one.server)
@@ -58,7 +58,7 @@ def watch_servers(
     """Until it is told to stop."""
 
     async def run() -> None:
-        chosen = choose_servers(_config_here(config), only)
+        chosen = choose_servers(_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
             for report in chosen.left_out:
                 on_report(report)
@@ -72,9 +72,10 @@ def watch_servers(
     asyncio.run(run())
 
 
-def _config_here(explicit: str) -> str:
+def _place(explicit: str) -> ConfigPlace:
     """The file that is named, by the caller or by the environment; none: the usual ones."""
-    return load_gateway_settings({"config": explicit or None}).config
+    settings = load_gateway_settings({"config": explicit or None})
+    return ConfigPlace(settings.config, by_person=bool(explicit))
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class Chosen:
     left_out: Sequence[ServerReport]
 
 
-def choose_servers(config_file: str, only: Sequence[str]) -> Chosen:
-    config = read_and_warn(files_here(config_file), environment())
+def choose_servers(place: ConfigPlace, only: Sequence[str]) -> Chosen:
+    config = place.read_and_warn(environment())
     unusable = {state.name: ServerReport(state.name, failed=state.error) for state in left_out(config)}
     known = sorted({*(spec.name for spec in config.servers), *unusable})
     if not known:

@@ -6,11 +6,12 @@ from toolscript.late_names import late_names
 
 if TYPE_CHECKING:
     from toolscript.settings.client import ClientSettings, load_client_settings
-    from toolscript.settings.gateway import GatewaySettings, environment, load_gateway_settings
+    from toolscript.settings.gateway import ENVIRONMENT, GatewaySettings, environment, load_gateway_settings
     from toolscript.settings.service import Settings, load_settings
     from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
 
 __all__ = [
+    "ENVIRONMENT",
     "ClientSettings",
     "GatewaySettings",
     "Settings",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ENVIRONMENT": "gateway",
     "ClientSettings": "client",
     "GatewaySettings": "gateway",
     "Settings": "service",

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 from toolscript.model.queries import MAX_LIMIT
 from toolscript.settings.unknown import warn_of_unknown
 
+FLAG, ENVIRONMENT = "flag", "environment"
 DEVICES = ("auto", "cpu", "gpu")
 LEVELS = ("debug", "info", "warning", "error")
 # Settings of the gateway alone. Others may be the service's, whose names are not loaded here.
@@ -129,20 +130,29 @@ class GatewaySettings:
         },
     )
 
+    # How each setting that is not left to its default was given. It decides nothing about their values.
+    told: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
     @property
     def data_folder(self) -> Path:
         return Path(self.data_dir).expanduser()
 
 
+def gateway_setting_fields() -> "list[Field[Any]]":
+    return [one for one in fields(GatewaySettings) if "read" in one.metadata]
+
+
 def load_gateway_settings(overrides: Mapping[str, object] | None = None) -> GatewaySettings:
     """Flag beats environment beats default. Values stay out of the message."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    warn_of_unknown([one.name for one in fields(GatewaySettings)], prefixes=_PREFIXES)
-    for one in fields(GatewaySettings):
+    told = dict.fromkeys(given, FLAG)
+    warn_of_unknown([one.name for one in gateway_setting_fields()], prefixes=_PREFIXES)
+    for one in gateway_setting_fields():
         text = os.environ.get(f"TOOLSCRIPT_{one.name.upper()}", "").strip()
         if text and one.name not in given:
             given[one.name] = _read(one.name, one.metadata["read"], text, str(one.metadata["accepts"]))
-    return GatewaySettings(**given)  # type: ignore[arg-type]
+            told[one.name] = ENVIRONMENT
+    return GatewaySettings(**given, told=told)  # type: ignore[arg-type]
 
 
 def _read(name: str, read: Callable[[str], object], text: str, accepts: str) -> object:

@@ -11,6 +11,7 @@ from tests.adapters.config_files.scenes import NODE, write
 from toolscript.adapters.config_files.connect import (
     Change,
     ConnectPlan,
+    Running,
     apply_connect,
     connect_client,
     disconnect_client,
@@ -182,7 +183,7 @@ def test_the_file_keeps_who_may_read_it_and_the_backup_is_private(tmp_path: Path
 def test_a_plan_says_what_it_does_and_shows_nothing_of_the_file(tmp_path: Path) -> None:
     path = write(installed("cursor", tmp_path), {"mcpServers": {"a": {"env": {"TOKEN": "hunter2"}}}})
     plan = connect("cursor", tmp_path)
-    assert str(plan) == f"Cursor: adds the server 'toolscript' (toolscript mcp) to {path}"
+    assert str(plan) == f"Cursor: adds the server 'toolscript' to {path}"
     assert "hunter2" not in repr(plan)
 
 
@@ -192,3 +193,38 @@ def test_on_windows_the_packaged_claude_is_the_one_to_connect(tmp_path: Path) ->
         folder.mkdir(parents=True)
     plan = connect_client("claude-desktop", tmp_path, tmp_path, "win32", {})
     assert plan.path.parent == packaged
+
+
+HTTP = Running("http://127.0.0.1:7355", "the-token")
+
+
+@pytest.mark.parametrize("client", ["claude-code", "cursor", "vscode"])
+def test_a_client_that_speaks_http_gets_the_address_and_the_token_of_a_gateway(
+    tmp_path: Path, client: str
+) -> None:
+    path, section = installed(client, tmp_path), JSON_FILES[client][1]
+    before = json.dumps({section: {"theirs": NODE}}, indent=1)
+    path.write_text(before)
+
+    def plan() -> ConnectPlan:
+        return connect_client(client, tmp_path, tmp_path / "project", "linux", {}, HTTP)
+
+    apply_connect(plan())
+    # The file of a project ends up in a repository: no token is written into it.
+    token = "${TOOLSCRIPT_GATEWAY_TOKEN}" if client == "claude-code" else "the-token"
+    assert json.loads(path.read_text())[section]["toolscript"] == {
+        "type": "http",
+        "url": "http://127.0.0.1:7355/mcp",
+        "headers": {"Authorization": f"Bearer {token}"},
+    }
+    assert plan().change is Change.SAME
+    assert connect(client, tmp_path).change is Change.CONFLICT
+    apply_connect(disconnect(client, tmp_path))
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("client", ["claude-desktop", "codex"])
+def test_a_client_that_starts_programs_alone_is_told_so(tmp_path: Path, client: str) -> None:
+    installed(client, tmp_path)
+    with pytest.raises(ConfigInvalid, match="without --http"):
+        connect_client(client, tmp_path, tmp_path / "project", "linux", {}, HTTP)

@@ -117,8 +117,9 @@ async def test_a_collector_that_is_down_delays_nobody_and_is_complained_of_once(
     began = time.perf_counter()
     async with open_tracing(down, 1.0) as provider:
         took = await _many(provider, 3 * tracing.MOST_WAITING)
-    assert took < 5.0
-    assert time.perf_counter() - began < 15.0
+    # Who waited for the collector would wait as long for every batch, some hundred times.
+    assert took < 30.0
+    assert time.perf_counter() - began < 60.0
     assert len([one for one in caplog.records if one.name == exporter.name]) <= 1
 
 

@@ -13,8 +13,11 @@ from toolscript.model.models import Vector
 from toolscript.search.local.tools import NEAR_MISSES
 from toolscript.testing import HashEmbedder
 
-TRY_OTHERS = "try other words, or a lower threshold (--threshold)"
-NOBODY = "no server offers anything yet: `toolscript list-servers` shows how they are doing"
+TRY_OTHERS = "try other words, or a lower threshold"
+NOBODY = (
+    "no server offers anything yet: `toolscript list-servers` shows how they are doing, "
+    "`toolscript config import` takes over those of your other clients"
+)
 SENTENCE = "read the contents of a file"
 
 

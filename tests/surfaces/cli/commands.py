@@ -48,6 +48,9 @@ class Commands:
         most, least = 3 if limit is None else limit, 0.35 if threshold is None else threshold
         return lambda text: LocalQuery(text, most, least, kind)
 
+    def trust_question(self, *, flags: Mapping[str, object]) -> None:
+        """Nothing here waits to be trusted."""
+
     def start(self, *, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None:
         self.started.append(flags)
         on_ready("http://127.0.0.1:7355")

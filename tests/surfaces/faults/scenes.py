@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ DEADLINE_SECONDS = 1.0
 # A machine that does other things meanwhile is late by itself: so many times the deadline, so often in a row.
 SLACK = 2.0
 TRIES = 5
+TICK_SECONDS = 0.02
 STRATEGIES = ("hierarchical", "direct", "hybrid")
 FOUND = "create_pull_request"
 GENEROUS = {"tool_threshold": 0.0, "skill_threshold": 0.2, "limit": 3}
@@ -38,6 +40,29 @@ ITEMS: list[dict[str, object]] = [
     {"server": "files", "name": "read_file", "description": "Read a file", "input_schema": SCHEMA},
     {"server": "files", "name": "write_file", "description": "Write a file", "input_schema": SCHEMA},
 ]
+
+
+@dataclass
+class Late:
+    """By how much this loop got its turns too late: what a busy machine adds to whatever is waited for."""
+
+    seconds: float = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(TICK_SECONDS)
+            self.seconds += max(0.0, time.perf_counter() - began - 2 * TICK_SECONDS)
+
+
+@contextmanager
+def lateness() -> Iterator[Late]:
+    late = Late()
+    watching = asyncio.ensure_future(late.watch())
+    try:
+        yield late
+    finally:
+        watching.cancel()
 
 
 def asking(endpoint: EmbeddingEndpoint) -> dict[str, str]:
@@ -117,11 +142,12 @@ class Faulty:
     marks: Callable[[], str] = field(default_factory=_other_marks)
 
     async def search(self, strategy: str) -> Answer:
-        started = time.perf_counter()
         asked = {"query": "create pull request" + self.marks(), "strategy": strategy, **GENEROUS}
-        answer = await self.client.post("/api/v1/search", json=asked)
-        took = time.perf_counter() - started
-        return Answer(answer.status_code, answer.json(), answer.headers.get(HEADER), took)
+        with lateness() as late:
+            started = time.perf_counter()
+            answer = await self.client.post("/api/v1/search", json=asked)
+            took = time.perf_counter() - started
+        return Answer(answer.status_code, answer.json(), answer.headers.get(HEADER), took - late.seconds)
 
     async def search_all(self) -> Mapping[str, Answer]:
         """By strategy, all at once."""

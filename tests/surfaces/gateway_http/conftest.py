@@ -6,10 +6,10 @@ import pytest
 from starlette.applications import Starlette
 
 from tests.gateway.scenes import FILES, MAIL, open_world, tool
+from tests.gateway.serving import open_app
 from toolscript.errors import ServerRejected, ServerUnavailable
 from toolscript.model.items import JsonObject
 from toolscript.model.servers import CallResult
-from toolscript.surfaces.gateway_http import create_gateway_app
 
 
 def answered(_server: str, name: str, arguments: JsonObject) -> CallResult:
@@ -28,10 +28,10 @@ async def app() -> AsyncIterator[Starlette]:
         world.servers.put("mail", *MAIL)
         world.servers.put("demo", *(tool("demo", name) for name in ("reject", "vanish", "fails")))
         await world.settled()
-        yield create_gateway_app(world.gateway, limit=2, threshold=0.0)
+        yield open_app(world.gateway, limit=2)
 
 
 @pytest.fixture(scope="module")
 async def starting() -> AsyncIterator[Starlette]:
     async with open_world(begin=lambda world: world.use("mute")) as world:
-        yield create_gateway_app(world.gateway, limit=2, threshold=0.0)
+        yield open_app(world.gateway, limit=2)

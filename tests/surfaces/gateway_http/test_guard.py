@@ -3,6 +3,7 @@
 import pytest
 from starlette.applications import Starlette
 
+from tests.gateway.serving import open_app
 from tests.surfaces.gateway_http.asking import HOST, ask
 from tests.surfaces.mcp.gateway_double import GatewayDouble
 from toolscript.surfaces.gateway_http import create_gateway_app
@@ -30,12 +31,12 @@ STRANGERS = [
 
 @pytest.fixture
 def app() -> Starlette:
-    return create_gateway_app(GatewayDouble(), limit=3, threshold=0.0)
+    return open_app(GatewayDouble())
 
 
 @pytest.fixture
 def locked() -> Starlette:
-    return create_gateway_app(GatewayDouble(), limit=3, threshold=0.0, token=TOKEN)
+    return open_app(GatewayDouble(), token=TOKEN)
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
@@ -57,10 +58,27 @@ async def test_no_host_or_two_of_them_are_refused(app: Starlette) -> None:
     assert (await ask(app, "/health", ("host", "evil.example"))).status == 403
 
 
-@pytest.mark.parametrize("host", LOOPBACK)
-@pytest.mark.parametrize("scheme", ["http", "https", "HTTP"])
-async def test_a_page_of_this_machine_may_ask(app: Starlette, scheme: str, host: str) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1:7355", "localhost:7355", "[::1]:7355"])
+@pytest.mark.parametrize("scheme", ["http", "HTTP"])
+async def test_the_gateways_own_page_may_ask(app: Starlette, scheme: str, host: str) -> None:
     assert (await ask(app, "/health", ("origin", f"{scheme}://{host}"))).status == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "localhost:3000", "127.0.0.1:73550", "[::1]:80"])
+async def test_a_page_of_another_port_of_this_machine_may_not(app: Starlette, host: str) -> None:
+    """Whatever a developer serves there may come from anybody."""
+    for method, path in (("GET", "/search?q=x"), ("POST", "/tools/files__read_file"), ("POST", "/mcp")):
+        reply = await ask(app, path, ("origin", f"http://{host}"), method=method)
+        assert (reply.status, reply.error["details"]) == (403, {"header": "Origin"})
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "", "Same-Origin"])
+async def test_a_browser_that_says_whose_page_asks_is_believed(app: Starlette, site: str) -> None:
+    """An image or a form sends no origin with a GET, and browsers say this of themselves."""
+    reply = await ask(app, "/search?q=x", ("sec-fetch-site", site))
+    assert (reply.status, reply.error["details"]) == (403, {"header": "Sec-Fetch-Site"})
+    for own in ("same-origin", "none"):
+        assert (await ask(app, "/health", ("sec-fetch-site", own))).status == 200
 
 
 @pytest.mark.parametrize(
@@ -86,14 +104,14 @@ async def test_a_page_of_another_machine_may_not_ask(app: Starlette, origin: str
         assert (reply.status, reply.error["details"]) == (403, {"header": "Origin"})
 
 
-async def test_of_two_origins_both_must_be_of_this_machine(app: Starlette) -> None:
-    fine = ("origin", "http://localhost")
+async def test_of_two_origins_both_must_be_its_own(app: Starlette) -> None:
+    fine = ("origin", "http://localhost:7355")
     assert (await ask(app, "/health", fine, fine)).status == 200
     assert (await ask(app, "/health", fine, ("origin", "http://evil.example"))).status == 403
 
 
 async def test_nothing_invites_other_pages(app: Starlette) -> None:
-    reply = await ask(app, "/health", ("origin", "http://localhost:3000"))
+    reply = await ask(app, "/health", ("origin", "http://localhost:7355"))
     assert not [name for name in reply.headers if name.startswith("access-control")]
 
 
@@ -134,6 +152,38 @@ async def test_whether_it_lives_anybody_on_this_machine_may_ask(locked: Starlett
 
 async def test_a_call_without_the_token_reaches_no_tool() -> None:
     double = GatewayDouble()
-    app = create_gateway_app(double, limit=3, threshold=0.0, token=TOKEN)
+    app = open_app(double, token=TOKEN)
     assert (await ask(app, "/tools/files__read_file", method="POST", body=b"{}")).status == 401
     assert double.calls == []
+
+
+async def test_the_person_it_runs_for_needs_no_token_and_nobody_else_is_let_in() -> None:
+    asked: list[tuple[tuple[str, int], tuple[str, int]]] = []
+
+    def same_person(client: tuple[str, int], server: tuple[str, int]) -> bool:
+        asked.append((client, server))
+        return len(asked) == 1
+
+    app = create_gateway_app(GatewayDouble(), limit=3, threshold=0.0, token=TOKEN, is_same_person=same_person)
+    assert (await ask(app, "/health")).status == 200
+    refused = await ask(app, "/health")
+    assert refused.status == 401
+    assert "toolscript gateway env" in refused.error["details"]["hint"]
+    assert "config connect" in refused.error["details"]["hint"]
+    assert asked == [(("127.0.0.1", 1), ("127.0.0.1", 7355))] * 2
+    assert (await ask(app, "/health", ("authorization", f"Bearer {TOKEN}"))).status == 200
+    assert len(asked) == 2
+
+
+async def test_without_a_token_and_without_owners_nobody_is_let_in() -> None:
+    app = create_gateway_app(GatewayDouble(), limit=3, threshold=0.0, token="")
+    for shown in ("Bearer", "Bearer ", ""):
+        assert (await ask(app, "/health", ("authorization", shown))).status == 401
+
+
+async def test_every_answer_tells_browsers_to_keep_nothing_of_it(app: Starlette) -> None:
+    for target, host in (("/health", "localhost"), ("/nothing", "localhost"), ("/health", "evil.example")):
+        reply = await ask(app, target, ("host", host), host=False)
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["cache-control"] == "no-store"
+        assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]

@@ -76,7 +76,7 @@ async def test_limit_and_threshold_reach_the_gateway_and_the_rest_is_counted() -
     gateway = GatewayDouble()
     found = await call(gateway, "search_tools", {"query": "read file", "limit": 1, "threshold": 0.2})
     assert (gateway.queries[0].limit, gateway.queries[0].threshold) == (1, 0.2)
-    assert text_of(found).splitlines()[-1] == "1 of 3."
+    assert text_of(found).splitlines()[-1] == "1 of 3 shown; limit up to 10."
 
 
 async def test_a_search_without_limits_asks_for_five_at_the_usual_threshold() -> None:
@@ -108,7 +108,7 @@ async def test_a_result_of_a_low_threshold_that_does_not_fit_is_called_a_guess()
     assert text_of(found).splitlines() == [
         "No good match, the first is a guess. Matched nothing: oven, bread.",
         "files__read_file 0.33: Read the contents of a file. (has file)",
-        "1 of 2.",
+        "1 of 2 shown; limit up to 10.",
     ]
     assert found.structured_content is not None
     assert found.structured_content["good_match"] is False
@@ -228,7 +228,6 @@ WRONG = [
     ("describe_tool", {"tool": "a__b", "tools": ["a__b"]}, "tool must be given, or `tools`, and not both"),
     ("describe_tool", {"tools": ["a__b"] * 11}, "tools must be a list of 1 to 10 names"),
     ("describe_tool", {"tools": [1]}, "tools must be a list of strings"),
-    ("call_tool", {"tool": "read_file"}, "'read_file' is not the name of a tool."),
     ("call_tool", {"tool": "a__b", "arguments": "[1]"}, "arguments must be an object"),
 ]
 
@@ -250,3 +249,13 @@ async def test_a_tool_that_is_not_one_of_the_three_is_an_error_of_the_protocol(m
         with pytest.raises(MCPError, match="go through call_tool") as refused:
             await client.call_tool("files__read_file", {})
     assert refused.value.code == INVALID_PARAMS
+
+
+async def test_a_tools_own_name_will_do_where_one_server_alone_has_it() -> None:
+    gateway = GatewayDouble()
+    assert "github__create_issue" in text_of(await call(gateway, "describe_tool", {"tool": "create_issue"}))
+    await call(gateway, "call_tool", {"tool": "create_issue", "arguments": {"title": "x"}})
+    assert [name for name, _ in gateway.calls] == ["github__create_issue"]
+    unknown = await call(gateway, "call_tool", {"tool": "nothing_like_it"})
+    assert unknown.is_error
+    assert "nothing_like_it" in text_of(unknown)

@@ -69,4 +69,6 @@ def test_the_document_is_the_table_the_module_and_the_example() -> None:
     fence = "`" * 5
     assert document == (
         f"{PREAMBLE}\n{fence}typescript\n{module}{fence}\n\nUsage example:\n```typescript\n{USAGE}```\n"
+        "\n`toolscript get-types > toolscript.ts` saves such a module; import it as `./toolscript.ts` where "
+        "`toolscript` is mapped to nothing.\n"
     )

@@ -159,14 +159,15 @@ class Machine:
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         return dict(json.loads(self.run(*arguments, "--json", code=code).stdout))
 
-    def on_a_terminal(self, *arguments: str) -> str:
-        """All that a person sees of a command that is run in a terminal."""
+    def on_a_terminal(self, *arguments: str, answer: str = "") -> str:
+        """All that a person sees of a command that is run in a terminal; `answer` is typed as soon as it runs."""
         ours, its = pty.openpty()
         environment = {**self.whole_environment(), "TERM": "xterm-256color"}
         process = subprocess.Popen(
             command(*arguments), env=environment, cwd=self.project, stdin=its, stdout=its, stderr=its
         )
         os.close(its)
+        os.write(ours, answer.encode())
         try:
             seen = b"".join(iter(lambda: _read(ours), b""))
         finally:

@@ -1,10 +1,11 @@
 """What a person sees: tables, JSON, limits and thresholds, messages and exit codes."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tests.whole.gateway.machines import Gateway, Machine
+from tests.whole.gateway.machines import Gateway, Machine, copy_of
 from tests.whole.gateway.scenarios import scenario
 
 pytestmark = pytest.mark.requirement("TS-002")
@@ -79,7 +80,7 @@ def test_nothing_found_is_said_with_what_to_change_and_exit_code_1(person: Machi
     done = person.run("search", "xylophone lessons for marsupials", code=1)
     assert done.stdout == ""
     assert "No tools found matching query 'xylophone lessons for marsupials'" in done.stderr
-    assert "try other words, or a lower threshold (--threshold)" in done.stderr
+    assert "try other words, or a lower threshold" in done.stderr
 
 
 def test_queries_come_from_stdin_as_lines_of_text_and_of_json(person: Machine) -> None:
@@ -175,8 +176,16 @@ def test_a_tool_that_fails_and_a_tool_that_is_not_there_end_differently(person: 
     assert "plain__echo" in missing.stderr
 
 
-def test_a_command_works_alone_where_no_gateway_runs_and_says_how_old_its_tools_are(furnished: Machine) -> None:
-    done = furnished.run("search", "read file")
+def test_a_command_works_alone_where_no_gateway_runs_and_says_when_its_tools_are_old(
+    furnished: Machine, tmp_path: Path
+) -> None:
+    machine = copy_of(furnished, tmp_path / "machine")
+    done = machine.run("search", "read file")
     assert "desktop-commander__read_file" in done.stdout
-    assert "tools as they were" in done.stderr
-    assert "--refresh" in done.stderr
+    assert "tools as they were" not in done.stderr
+    [file] = (machine.data / "cache" / "tools").glob("*.json")
+    kept = json.loads(file.read_text("utf-8"))
+    for one in kept["servers"].values():
+        one["at"] -= 3 * 3600
+    file.write_text(json.dumps(kept), "utf-8")
+    assert "tools as they were 3 h ago; --refresh asks" in machine.run("search", "read file").stderr

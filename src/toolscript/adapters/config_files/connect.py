@@ -16,6 +16,7 @@ from toolscript.errors import ConfigInvalid, NotFound
 
 NAME = "toolscript"
 ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}
+SPEAK_HTTP = (Client.CLAUDE_CODE, Client.CURSOR, Client.VS_CODE)
 TOML = '[mcp_servers.toolscript]\ncommand = "toolscript"\nargs = ["mcp"]\n'
 
 
@@ -44,7 +45,7 @@ class ConnectPlan:
 
     def __str__(self) -> str:
         said = {
-            Change.ADD: f"adds the server {NAME!r} (toolscript mcp) to {self.path}",
+            Change.ADD: f"adds the server {NAME!r} to {self.path}",
             Change.REMOVE: f"takes the server {NAME!r} out of {self.path}",
             Change.SAME: f"{self.path} stays as it is",
             Change.CONFLICT: f"{self.path} has another server called {NAME!r}, which stays",
@@ -52,22 +53,36 @@ class ConnectPlan:
         return f"{TITLES[self.client]}: {said[self.change]}"
 
 
+@dataclass(frozen=True)
+class Running:
+    """A gateway that runs, for clients that speak HTTP."""
+
+    url: str
+    token: str = field(repr=False)
+
+
 def connect_client(
-    client_name: str, home: Path, project: Path, platform: str, environment: Mapping[str, str]
+    client_name: str,
+    home: Path,
+    project: Path,
+    platform: str,
+    environment: Mapping[str, str],
+    running: Running | None = None,
 ) -> ConnectPlan:
-    """The plan to put ourselves into the file that the client reads."""
+    """The plan to put ourselves into the file that the client reads: as a program, or by the address of one."""
     file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
+    entry = ENTRY if running is None else _http_entry(file, running)
     before = read_text(file.path)
     present = _entry(file, before)
     if present is not None:
-        same = {key: present.get(key) for key in ENTRY} == ENTRY
+        same = {key: present.get(key) for key in entry} == entry
         return ConnectPlan(file.client, file.path, Change.SAME if same else Change.CONFLICT, before, before)
     if not file.path.parent.is_dir():
         raise NotFound(
             f"there is no sign of {TITLES[file.client]}: {file.path.parent} does not exist",
             hint="start the client once, then connect it",
         )
-    return ConnectPlan(file.client, file.path, Change.ADD, before, _with_us(file, before))
+    return ConnectPlan(file.client, file.path, Change.ADD, before, _with_us(file, before, entry))
 
 
 def disconnect_client(
@@ -79,10 +94,10 @@ def disconnect_client(
     present = _entry(file, now)
     if now is None or present is None:
         return ConnectPlan(file.client, file.path, Change.SAME, now, now)
-    if {key: present.get(key) for key in ENTRY} != ENTRY:
+    if not _is_ours(present):
         return ConnectPlan(file.client, file.path, Change.CONFLICT, now, now)
     for earlier in (read_text(_backup(file.path)), None):
-        if _fits(file, earlier) and _with_us(file, earlier) == now:
+        if _fits(file, earlier) and _with_us(file, earlier, present) == now:
             return ConnectPlan(file.client, file.path, Change.REMOVE, now, earlier)
     return ConnectPlan(file.client, file.path, Change.REMOVE, now, _without_us(file, now))
 
@@ -142,10 +157,26 @@ def _fits(file: ClientConfig, text: str | None) -> bool:
         return False
 
 
-def _with_us(file: ClientConfig, text: str | None) -> str:
+def _http_entry(file: ClientConfig, running: Running) -> Mapping[str, object]:
+    if file.client not in SPEAK_HTTP:
+        raise ConfigInvalid(
+            f"{TITLES[file.client]} is connected without --http", hint="it starts `toolscript mcp` itself"
+        )
+    # Claude Code's file lies in the project, and with it in a repository.
+    token = "${TOOLSCRIPT_GATEWAY_TOKEN}" if file.of_project else running.token
+    return {"type": "http", "url": f"{running.url}/mcp", "headers": {"Authorization": f"Bearer {token}"}}
+
+
+def _is_ours(entry: Mapping[str, object]) -> bool:
+    if {key: entry.get(key) for key in ENTRY} == ENTRY:
+        return True
+    return re.fullmatch(r"http://(127\.0\.0\.1|localhost):\d+/mcp", str(entry.get("url"))) is not None
+
+
+def _with_us(file: ClientConfig, text: str | None, entry: Mapping[str, object]) -> str:
     if file.layout is not Layout.CODEX:
         kind: Mapping[str, object] = {"type": "stdio"} if file.layout is Layout.SERVERS else {}
-        return with_members(text or "", _section(file), {NAME: {**kind, **ENTRY}}, file.path)
+        return with_members(text or "", _section(file), {NAME: {**kind, **entry}}, file.path)
     before = text or ""
     after = before + ("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + TOML
     try:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from toolscript.adapters.config_files.inherited import inherited
 from toolscript.adapters.config_files.names import RULE, is_server_name, nearest_name
 from toolscript.adapters.config_files.problems import Finding, Problem, Severity
 from toolscript.adapters.config_files.variables import Surroundings, fill
 from toolscript.model.servers import ServerSpec, Transport
 
+PASSTHROUGH = "envPassthrough"
 KEYS = (
     *("command", "args", "env", "cwd", "url", "headers", "type", "includeTools", "excludeTools"),
-    *("disabled", "enabled", "startupTimeout", "callTimeout"),
+    *("disabled", "enabled", "startupTimeout", "callTimeout", PASSTHROUGH),
 )
 TYPES = {
     "stdio": Transport.STDIO,
@@ -28,7 +30,7 @@ LONGEST_SECONDS = 24 * 3600.0
 
 _OTHER_WORDS = {"serverUrl": "url", "httpUrl": "url", "transport": "type", "transportType": "type"}
 _OTHER_WORDS |= {"timeout": "callTimeout, in seconds,", "allowedTools": "includeTools", "tools": "includeTools"}
-_NO_EFFECT = {True: ("headers",), False: ("args", "env", "cwd")}
+_NO_EFFECT = {True: ("headers",), False: ("args", "env", "cwd", PASSTHROUGH)}
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -96,7 +98,13 @@ def _spec(name: str, fields: "_Fields") -> ServerSpec:
         exclude_tools=fields.patterns("excludeTools"),
         start_seconds=fields.seconds("startupTimeout", ServerSpec.start_seconds),
         call_seconds=fields.seconds("callTimeout", ServerSpec.call_seconds),
+        inherited=_inherited(transport, fields),
     )
+
+
+def _inherited(transport: Transport, fields: "_Fields") -> dict[str, str]:
+    wanted = fields.patterns(PASSTHROUGH)
+    return inherited(fields.surroundings.environment, wanted) if transport is Transport.STDIO else {}
 
 
 @dataclass

@@ -1,28 +1,62 @@
 """The config files of this place, and what in them can be used, as every command finds it."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from toolscript.adapters.config_files.problems import Severity
-from toolscript.adapters.config_files.read import Config, config_paths, read_config
+from toolscript.adapters.config_files.read import FILE_NAME, Config, config_paths, read_config
+from toolscript.adapters.config_files.trust import Standing, TrustStore
 from toolscript.model.servers import ServerState, ServerStatus, Transport
 
 logger = logging.getLogger(__name__)
 
 
-def files_here(explicit: str = "") -> list[Path]:
-    """The user's and the project's, or the one that is named."""
-    return config_paths(Path.home(), Path.cwd(), Path(explicit).expanduser() if explicit else None)
+@dataclass(frozen=True)
+class ConfigPlace:
+    """`named`: a file that is used instead of the usual ones. `by_person`: by whoever typed the command."""
 
+    named: str = ""
+    by_person: bool = True
 
-def read_and_warn(paths: Sequence[Path], environment: Mapping[str, str]) -> Config:
-    """What is wrong with one entry harms no other; `left_out` tells of it."""
-    config = read_config(paths, environment)
-    for problem in config.problems:
-        if problem.severity is Severity.WARNING:
-            logger.warning(str(problem))
-    return config
+    @property
+    def store(self) -> TrustStore:
+        return TrustStore(Path.home())
+
+    def paths(self) -> list[Path]:
+        """The user's and the project's, or the one that is named."""
+        return config_paths(Path.home(), Path.cwd(), Path(self.named).expanduser() if self.named else None)
+
+    def watched(self) -> list[Path]:
+        """A file that is trusted later is one that changed."""
+        paths = self.paths()
+        return [*paths, *(self.store.file_of(path) for path in paths if not self.is_own(path))]
+
+    def is_own(self, path: Path) -> bool:
+        """A person's own file, and one they name themselves, need no trust; what comes with a project does."""
+        if self.named and self.by_person:
+            return True
+        try:
+            own = path.parent.samefile(Path.home()) and path.name == FILE_NAME
+            return own and not path.stat().st_mode & stat.S_IWOTH
+        except OSError:
+            return path == Path.home().absolute() / FILE_NAME
+
+    def trust(self, path: Path, text: str) -> Standing:
+        return Standing.TRUSTED if self.is_own(path) else self.store.standing(path, text)
+
+    def read(self, environment: Mapping[str, str]) -> Config:
+        return read_config(self.paths(), environment, self.trust)
+
+    def read_and_warn(self, environment: Mapping[str, str]) -> Config:
+        """What is wrong with one entry harms no other; `left_out` tells of it."""
+        config = self.read(environment)
+        for problem in config.problems:
+            if problem.severity is Severity.WARNING:
+                logger.warning(str(problem))
+        return config
 
 
 def left_out(config: Config) -> list[ServerState]:

@@ -1,7 +1,9 @@
 """JSON as people write it: comments and trailing commas are let through, and an error names its line."""
 
 import json
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +28,10 @@ class Document:
     repeated: tuple[str, ...] = ()
 
 
-def read_text(path: Path) -> str | None:
-    """None when there is no such file."""
+def read_text(path: Path, *, only_ours: bool = False) -> str | None:
+    """None when there is no such file. `only_ours`: not what another user wrote."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = _content(path, only_ours=only_ours)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -43,6 +44,24 @@ def read_text(path: Path) -> str | None:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigInvalid(f"{path} is not UTF-8: byte {error.start}", hint="save it as UTF-8") from None
+
+
+def _content(path: Path, *, only_ours: bool) -> bytes:
+    """What is checked is what was opened: a name may stand for another file a moment later."""
+    # To open a pipe without a writer would wait for one.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigInvalid(f"{path} is not a regular file", hint="write the config into a plain file")
+        if only_ours and not (is_ours(status) and is_ours(path.lstat())):
+            raise ConfigInvalid(f"{path} belongs to another user", hint="copy it, and it is yours")
+        return file.read(MAX_BYTES + 1)
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Of this user, or of root. Where the system knows no owners everything is ours."""
+    user = getattr(os, "getuid", None)
+    return user is None or status.st_uid in {user(), 0}
 
 
 def is_file(path: Path) -> bool:

@@ -3,40 +3,48 @@
 The user's file is `~/.toolscript.json`. The project's is the nearest `.toolscript.json`, from the working folder
 upwards, up to but not including the home folder, or else up to the root of the file system. A server of the
 project replaces the user's server of the same name as a whole. A file that is named explicitly is the only one.
+
+A file of another user is never read. Of a file that the person does not trust only the names of its servers are.
 """
 
-import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolscript.adapters.config_files.entries import read_entry
-from toolscript.adapters.config_files.jsonc import Document, is_file, read_document, read_text
+from toolscript.adapters.config_files.entries import PASSTHROUGH, read_entry
+from toolscript.adapters.config_files.jsonc import Document, is_ours, parse, read_text
+from toolscript.adapters.config_files.names import nearest_name
 from toolscript.adapters.config_files.problems import Problem, Severity
+from toolscript.adapters.config_files.trust import Standing, Trust, trusts_all
 from toolscript.errors import ConfigInvalid
 from toolscript.model.servers import ServerSpec
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
+MOST_NAMED = 100
 
 _EXPECTED = '{"mcpServers": {"name": {"command": ...}}}'
 
 
 @dataclass(frozen=True)
 class Config:
-    """`servers` by name, `files` that were really read, and `problems` that keep servers out or have no effect."""
+    """`servers` by name, `files` that were really read, and `problems` that keep servers out or have no effect.
+
+    `used` are the files that name a server, `untrusted` those that would if they were trusted.
+    """
 
     servers: tuple[ServerSpec, ...] = ()
     files: tuple[Path, ...] = ()
     problems: tuple[Problem, ...] = ()
+    used: frozenset[Path] = frozenset()
+    untrusted: frozenset[Path] = frozenset()
 
 
 def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[Path]:
     """The files to read, the later one wins. Those that do not exist yet are named too, so they can be watched."""
     if explicit is not None:
         path = explicit.absolute()
-        if read_text(path) is None:
+        if read_text(path, only_ours=True) is None:
             raise ConfigInvalid(
                 f"there is no config file {path}",
                 hint="give the path of one, or leave --config out to use the usual ones",
@@ -49,22 +57,76 @@ def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[
     return [user, next(_project_files(home, start), start / FILE_NAME)]
 
 
-def read_config(paths: Sequence[Path], environment: Mapping[str, str]) -> Config:
+def read_config(paths: Sequence[Path], environment: Mapping[str, str], trust: Trust = trusts_all) -> Config:
     """What the files say together. Paths without a file are passed over; one bad server never harms another."""
-    entries: dict[str, tuple[object, Path]] = {}
-    files: list[Path] = []
-    problems: list[Problem] = []
+    written = _Written()
     for path in dict.fromkeys(path.absolute() for path in paths):
-        if (document := read_document(path)) is not None:
-            files.append(path)
-            entries |= {name: (raw, path) for name, raw in server_entries(document, path).items()}
-            problems += _problems_of_file(document, path)
+        written.add(path, trust)
     servers: list[ServerSpec] = []
-    for name, (raw, path) in sorted(entries.items()):
+    problems = [*written.problems, *written.waiting()]
+    for name, (raw, path) in sorted(written.entries.items()):
         spec, found = read_entry(name, raw, path, environment)
         servers += [spec] if spec else []
         problems += found
-    return Config(tuple(servers), tuple(files), tuple(problems))
+    used = frozenset(path for _, path in written.entries.values())
+    return Config(tuple(servers), tuple(written.files), tuple(problems), used, frozenset(written.untrusted))
+
+
+@dataclass
+class _Written:
+    """What stands in the files, before a word of it is taken to mean anything."""
+
+    entries: dict[str, tuple[object, Path]] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    untrusted: dict[Path, tuple[Standing, Sequence[str]]] = field(default_factory=dict)
+
+    def add(self, path: Path, trust: Trust) -> None:
+        try:
+            # Read once: what is trusted is what is used, whatever becomes of the file meanwhile.
+            text = read_text(path, only_ours=True)
+        except ConfigInvalid as error:
+            if trust(path, "") is Standing.TRUSTED:
+                raise
+            self.problems.append(Problem("", path, error.message, "it is not used", Severity.WARNING))
+            return
+        if text is None:
+            return
+        if (standing := trust(path, text)) is not Standing.TRUSTED:
+            self._add_untrusted(path, text, standing)
+            return
+        document = parse(text, path)
+        self.files.append(path)
+        shared = document.value.get(PASSTHROUGH) if isinstance(document.value, dict) else None
+        for name, raw in server_entries(document, path).items():
+            self.entries[name] = _with_shared(raw, shared), path
+        self.problems += _problems_of_file(document, path)
+
+    def _add_untrusted(self, path: Path, text: str, standing: Standing) -> None:
+        try:
+            names = [nearest_name(name) for name in server_entries(parse(text, path), path)]
+        except ConfigInvalid as error:
+            self.problems.append(Problem("", path, error.message, error.hint, Severity.WARNING))
+            return
+        if names:
+            self.untrusted[path] = standing, names[:MOST_NAMED]
+
+    def waiting(self) -> Iterator[Problem]:
+        """Servers that would be there if their file were trusted."""
+        for path, (standing, names) in self.untrusted.items():
+            why = "changed since it was trusted" if standing is Standing.CHANGED else "not trusted"
+            for name in names:
+                if name not in self.entries:
+                    yield Problem(name, path, f"its config file is {why}", f"`toolscript trust {path}`")
+
+
+def _with_shared(raw: object, shared: object) -> object:
+    """What a file says of the environment of all its servers holds for each of them."""
+    if shared is None or not isinstance(raw, dict) or not raw.get("command"):
+        return raw
+    own = raw.get(PASSTHROUGH) or []
+    together = [*shared, *own] if isinstance(shared, list) and isinstance(own, list) else shared
+    return {**raw, PASSTHROUGH: together}
 
 
 def server_entries(document: Document, path: Path) -> dict[str, object]:
@@ -82,7 +144,7 @@ def server_entries(document: Document, path: Path) -> dict[str, object]:
 
 def _problems_of_file(document: Document, path: Path) -> Iterator[Problem]:
     keys = set(document.value) if isinstance(document.value, dict) else set()
-    if keys - {"$schema", "inputs"} and not keys & set(SECTIONS):
+    if keys - {"$schema", "inputs", PASSTHROUGH} and not keys & set(SECTIONS):
         yield Problem("", path, "names no servers", f"put them under mcpServers: {_EXPECTED}", Severity.WARNING)
     for name in sorted(set(document.repeated) & {*server_entries(document, path), *SECTIONS}):
         server, subject = ("", f"{name} is") if name in SECTIONS else (name, "its name may be")
@@ -96,14 +158,12 @@ def _project_files(home: Path, start: Path) -> Iterator[Path]:
         if folder.resolve() == real_home:
             return
         path = folder / FILE_NAME
-        if is_file(path) and _is_ours(path):
+        if _is_ours(path):
             yield path
 
 
 def _is_ours(path: Path) -> bool:
-    """A config starts programs. One that another user left in a folder where everybody may write is not taken."""
-    user = getattr(os, "getuid", None)
-    if user is None or path.stat().st_uid in {user(), 0}:
-        return True
-    folder = path.parent.stat()
-    return folder.st_uid == path.stat().st_uid and not folder.st_mode & stat.S_IWOTH
+    try:
+        return path.is_file() and is_ours(path.lstat()) and is_ours(path.stat())
+    except OSError:
+        return False

@@ -25,6 +25,8 @@ DEEPEST = 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
 _INPUT = re.compile(r"input:([A-Za-z0-9_.-]{1,64})")
 _BRACE = re.compile(r"[{}]")
+_OPENED = re.compile(r"\$\{([^{}$]*)")
+_PREDEFINED = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"})
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,16 @@ def fill(text: str, surroundings: Surroundings) -> tuple[str, list[Finding]]:
     """The text with its variables filled in, and what could not be filled in."""
     filling = _Filling(surroundings)
     return filling.text(text, 0), filling.findings
+
+
+def variables_in(value: object) -> set[str]:
+    """The names of the variables of the environment that texts anywhere in this would be given."""
+    if isinstance(value, str):
+        bodies = {found[1].partition(":-")[0].removeprefix("env:") for found in _OPENED.finditer(value)}
+        return {name for name in bodies if _NAME.fullmatch(name) and name not in _PREDEFINED}
+    if isinstance(value, Mapping):
+        return set().union(*map(variables_in, (*value, *value.values())))
+    return set().union(*map(variables_in, value)) if isinstance(value, list) else set()
 
 
 def closing_brace(text: str, start: int) -> int:

@@ -21,8 +21,8 @@ def replace_text(path: Path, before: str | None, after: str, *, backup: Path, mo
     try:
         kept = stat.S_IMODE(real.stat().st_mode) if before is not None else PRIVATE
         if before is not None:
-            _write(backup, before, PRIVATE)
-        _write(real, after, kept if mode is None else mode)
+            write_file(backup, before, PRIVATE)
+        write_file(real, after, kept if mode is None else mode)
     except OSError as error:
         raise ConfigInvalid(
             f"cannot write {path}: {error.strerror}", hint="check who may write there, and the space left"
@@ -39,7 +39,8 @@ def remove(path: Path, before: str | None) -> None:
         raise ConfigInvalid(f"cannot remove {path}: {error.strerror}", hint="remove it by hand") from None
 
 
-def _write(path: Path, text: str, mode: int) -> None:
+def write_file(path: Path, text: str, mode: int = PRIVATE) -> None:
+    """A reader sees the file as it was or as it is now."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

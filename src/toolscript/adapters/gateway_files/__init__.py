@@ -2,6 +2,6 @@
 
 from toolscript.adapters.gateway_files.analyses import AnalysisFile
 from toolscript.adapters.gateway_files.embeddings import EmbeddingFile
-from toolscript.adapters.gateway_files.offers import OfferFile
+from toolscript.adapters.gateway_files.offers import Failed, OfferFile, Remembered, ToolChange
 
-__all__ = ["AnalysisFile", "EmbeddingFile", "OfferFile"]
+__all__ = ["AnalysisFile", "EmbeddingFile", "Failed", "OfferFile", "Remembered", "ToolChange"]

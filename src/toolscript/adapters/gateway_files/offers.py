@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,36 @@ from toolscript.adapters.gateway_files.atomic import read_whole, write_whole
 from toolscript.adapters.gateway_files.embeddings import server_list_hash
 from toolscript.errors import InvalidRequest
 from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item
+from toolscript.model.items import Item, ItemKind
 from toolscript.model.servers import Offer, ServerSpec
 
-FORMAT = 1
+FORMAT = 2
+MOST_OF_A_REASON = 2_000
+MOST_OF_A_TEXT = 300
+MOST_CHANGES = 100
+CHANGES_SECONDS = 7 * 24 * 3600.0
+SAID_OF_A_TOOL = ("description", "input_schema", "annotations")
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a server offered nothing when it was last asked, and how many seconds ago that was."""
+
+    reason: str
+    age: float
+
+
+@dataclass(frozen=True)
+class ToolChange:
+    """A tool whose server says something else of it than before, under the same entry of the config."""
+
+    server: str
+    tool: str
+    before: str
+    now: str
+    at: float
 
 
 @dataclass(frozen=True)
@@ -27,40 +51,100 @@ class Remembered:
 
     offers: tuple[Offer, ...] = ()
     age: float = 0.0
+    failed: Mapping[str, Failed] = field(default_factory=dict)
 
 
 class OfferFile:
-    """Servers that failed are not in it: whoever mends one wants to see it work."""
+    """One entry a server, written when it has answered: none waits for the others.
+
+    A failure is remembered for a short time, and only of an entry that is exactly as it was: whoever mends a
+    server wants to see it work.
+    """
 
     def __init__(self, folder: Path, specs: Sequence[ServerSpec]) -> None:
         self._path = folder / f"tools-{server_list_hash([spec.name for spec in specs])}.json"
         self._prints = {spec.name: _fingerprint(spec) for spec in specs}
-        self._written: list[Offer] = []
+        self._exact = {spec.name: _exact_fingerprint(spec) for spec in specs}
+        self._written: object = None
 
-    def recall(self, most_seconds: float) -> Remembered:
+    def recall(self, most_seconds: float, failed_seconds: float = 0.0) -> Remembered:
         """Of servers whose entry has not changed, and nothing older than this."""
         try:
-            aged = [(_offer(name, one), time.time() - float(one["at"])) for name, one in self._stored().items()]
+            now, stored = time.time(), self._stored()
+            aged = [(_offer(name, one), now - float(one["at"])) for name, one in stored.items() if "items" in one]
+            failed = {
+                name: Failed(str(one["failed"]), now - float(one["at"]))
+                for name, one in stored.items()
+                if "failed" in one and one["exact"] == self._exact.get(name)
+            }
         except (ValueError, KeyError, TypeError, OverflowError, InvalidRequest) as error:
             self._warn("what the servers offered last is not known", error)
             return Remembered()
         fresh = [(offer, age) for offer, age in aged if 0 <= age < most_seconds]
-        return Remembered(tuple(offer for offer, _ in fresh), max((age for _, age in fresh), default=0.0))
+        return Remembered(
+            tuple(offer for offer, _ in fresh),
+            max((age for _, age in fresh), default=0.0),
+            {name: one for name, one in failed.items() if 0 <= one.age < failed_seconds},
+        )
 
-    def remember(self, offers: Sequence[Offer]) -> None:
-        """What these servers offer now; what is known of the others stays. Equal offers are written once."""
-        if not offers or list(offers) == self._written:
+    def remember(self, offers: Sequence[Offer], failed: Mapping[str, str] | None = None) -> None:
+        """What these servers offer now, and why others do not; what is known of the rest stays.
+
+        What was written last is not written again.
+        """
+        failed = failed or {}
+        if not (offers or failed) or (list(offers), failed) == self._written:
             return
-        self._written = list(offers)
-        news = {offer.server: self._entry(offer) for offer in offers if offer.server in self._prints}
+        self._written = list(offers), failed
+        stored = self._stored()
+        news = {
+            offer.server: self._entry(offer, stored.get(offer.server, {}))
+            for offer in offers
+            if offer.server in self._prints
+        }
+        news |= {name: self._failure(name, why) for name, why in failed.items() if name in self._prints}
         try:
-            write_whole(self._path, {"format": FORMAT, "servers": {**self._stored(), **news}})
+            write_whole(self._path, {"format": FORMAT, "servers": {**stored, **news}})
         except OSError as error:
             self._warn("what the servers offer cannot be kept", error)
 
-    def _entry(self, offer: Offer) -> dict[str, object]:
+    def changes(self, most_seconds: float = CHANGES_SECONDS) -> list[ToolChange]:
+        """Of the last days, the newest first."""
+        found = [
+            ToolChange(name, str(tool), str(one["before"]), str(one["now"]), float(one["at"]))
+            for name, entry in self._stored().items()
+            for tool, one in dict(entry.get("changed", {})).items()
+        ]
+        recent = [one for one in found if 0 <= time.time() - one.at < most_seconds]
+        return sorted(recent, key=lambda one: -one.at)
+
+    def _entry(self, offer: Offer, before: Mapping[str, Any]) -> dict[str, object]:
         items = [asdict(item) for item in offer.items]
-        return {"print": self._prints[offer.server], "at": time.time(), "items": items}
+        # A server that failed meanwhile is compared with what it said before that.
+        known = before.get("items", before.get("earlier", []))
+        changed = {**dict(before.get("changed", {})), **self._changed(offer.server, known, items)}
+        kept = dict(sorted(changed.items(), key=lambda one: -float(one[1]["at"]))[:MOST_CHANGES])
+        return {"print": self._prints[offer.server], "at": time.time(), "items": items, "changed": kept}
+
+    def _changed(self, server: str, before: Sequence[Any], now: Sequence[Any]) -> dict[str, Any]:
+        known = {item["name"]: item for item in before if item.get("kind") == ItemKind.TOOL}
+        changed = {}
+        for item in now:
+            was = known.get(item["name"]) if item["kind"] == ItemKind.TOOL else None
+            if was is not None and any(_json(was.get(part)) != _json(item[part]) for part in SAID_OF_A_TOOL):
+                texts = {
+                    "before": was["description"][:MOST_OF_A_TEXT],
+                    "now": item["description"][:MOST_OF_A_TEXT],
+                }
+                changed[item["name"]] = {**texts, "at": time.time()}
+                logger.warning("a tool is no longer what it was: %s__%s", server, item["name"])
+        return changed
+
+    def _failure(self, name: str, reason: str) -> dict[str, object]:
+        prints = {"print": self._prints[name], "exact": self._exact[name]}
+        before = self._stored().get(name, {})
+        earlier = {"earlier": before.get("items", before.get("earlier", [])), "changed": before.get("changed", {})}
+        return {**prints, **earlier, "at": time.time(), "failed": reason[:MOST_OF_A_REASON]}
 
     def _stored(self) -> dict[str, Mapping[str, Any]]:
         """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""
@@ -89,6 +173,10 @@ def _item(data: Mapping[str, object], server: str) -> Item:
     return item_from_json({**data, "server": server, "id": data["key"]})
 
 
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
 def _fingerprint(spec: ServerSpec) -> str:
     """What decides which tools a server has; of what may be secret, only the names."""
     parts = (
@@ -103,3 +191,10 @@ def _fingerprint(spec: ServerSpec) -> str:
         spec.exclude_tools,
     )
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+
+
+def _exact_fingerprint(spec: ServerSpec) -> str:
+    """Of all that is in an entry: a token that was set is a reason to ask again."""
+    parts = (_fingerprint(spec), sorted(spec.env.items()), sorted(spec.headers.items()))
+    more = (sorted(spec.inherited.items()), spec.start_seconds)
+    return hashlib.sha256(json.dumps([*parts, *more], ensure_ascii=False).encode("utf-8", "replace")).hexdigest()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -46,7 +47,8 @@ _BY_STATUS: Mapping[int, type[ToolscriptError]] = {
 class GatewayClient:
     """Implements the port `Gateway`. `seconds` bounds every request but a call, which has its server's time.
 
-    `find_again` gives the address of a gateway that was started anew, for whoever outlives the first.
+    `find_again` gives the address of a gateway that was started anew, for whoever outlives the first. `note` goes
+    with every answer.
     """
 
     def __init__(
@@ -57,18 +59,22 @@ class GatewayClient:
         seconds: float = 30.0,
         call_seconds: float = 600.0,
         find_again: Callable[[], str | None] = lambda: None,
+        note: str = "",
     ) -> None:
         self._address = address_of(url, GATEWAY)
         self._token = token
         self._seconds = seconds
         self._call_seconds = call_seconds
         self._find_again = find_again
+        self._note = note
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
         kind = {"kind": query.kind.value if query.kind else "any"}
         more = {"explain": "true", "schemas": "true"}
-        return await self._read(answer_from_json, "GET", f"/search?{urlencode({**asked, **kind, **more})}")
+        path = f"/search?{urlencode({**asked, **kind, **more})}"
+        answer = await self._read(answer_from_json, "GET", path)
+        return replace(answer, hint="; ".join(filter(None, (answer.hint, self._note)))) if self._note else answer
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         items: list[Item] = []

@@ -17,6 +17,7 @@ from toolscript.adapters.local_model.engine import Device, Loaded
 from toolscript.adapters.local_model.token_counts import TokenCounter
 from toolscript.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
 from toolscript.model.models import Matrix, ModelCard, Vector, checked_vectors
+from toolscript.model.progress import OnProgress, silent
 
 BATCH = 32
 TOGETHER = 4
@@ -40,8 +41,9 @@ class LocalEmbedder:
         most_waiting: int = 256,
         device: Device = Device.AUTO,
         downloads: Path | None = None,
+        on_progress: OnProgress = silent,
     ) -> None:
-        loaded = _load(model, threads, device, downloads)
+        loaded = _load(model, threads, device, downloads, on_progress)
         self._engine = loaded.engine
         self._card = loaded.card
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="embed")
@@ -158,7 +160,9 @@ def _settle(together: list[_Asked], answers: Sequence[Vector | Exception]) -> No
             one.vector.set_result(answer)
 
 
-def _load(model: str, threads: int | None, device: Device, downloads: Path | None) -> Loaded:
+def _load(
+    model: str, threads: int | None, device: Device, downloads: Path | None, on_progress: OnProgress
+) -> Loaded:
     # Imported when it is known which one is needed: fastembed takes two seconds to import.
     folder = Path(model).expanduser()
     try:
@@ -168,7 +172,7 @@ def _load(model: str, threads: int | None, device: Device, downloads: Path | Non
             return load_folder(folder, threads, device)
         from toolscript.adapters.local_model.named import load_named
 
-        return load_named(model, threads, device, downloads)
+        return load_named(model, threads, device, downloads, on_progress)
     except SetupError:
         raise
     except Exception as error:

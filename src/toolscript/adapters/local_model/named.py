@@ -7,23 +7,17 @@ from pathlib import Path
 
 import numpy as np
 from fastembed import TextEmbedding
+from fastembed.common.utils import define_cache_dir
 from huggingface_hub.constants import ENDPOINT
 from loguru import logger as fastembed_log
 
+from toolscript.adapters.local_model.download import REACH_SECONDS, download
 from toolscript.adapters.local_model.engine import Device, Loaded, digest_of, prefixes_of, providers_for
+from toolscript.adapters.local_model.refusals import OTHER_NAMES
 from toolscript.adapters.local_model.token_counts import TokenCounter
 from toolscript.errors import ModelNotFound, ModelUnknown
 from toolscript.model.models import Matrix, ModelCard
-
-# Names of the same weights as another library has them.
-OTHER_NAMES = {
-    "Xenova/bge-small-en-v1.5": "BAAI/bge-small-en-v1.5",
-    "Xenova/bge-base-en-v1.5": "BAAI/bge-base-en-v1.5",
-    "Xenova/bge-large-en-v1.5": "BAAI/bge-large-en-v1.5",
-    "Xenova/all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2",
-    "Xenova/multilingual-e5-large": "intfloat/multilingual-e5-large",
-}
-REACH_SECONDS = 5.0
+from toolscript.model.progress import OnProgress
 
 
 class NamedEngine:
@@ -37,8 +31,10 @@ class NamedEngine:
         return TokenCounter(self._engine.model.tokenizer)  # type: ignore[attr-defined]
 
 
-def load_named(name: str, threads: int | None, device: Device, downloads: Path | None) -> Loaded:
-    """From this machine when it is there, else downloaded, with fastembed's own progress bar."""
+def load_named(
+    name: str, threads: int | None, device: Device, downloads: Path | None, on_progress: OnProgress
+) -> Loaded:
+    """From this machine when it is there, else downloaded."""
     # It reports each failed attempt on its own; what becomes of them is our message.
     fastembed_log.disable("fastembed")
     model = known_name(name)
@@ -49,9 +45,21 @@ def load_named(name: str, threads: int | None, device: Device, downloads: Path |
             model, cache_dir=folder, threads=threads, providers=providers, local_files_only=True
         )
     except ValueError:
-        require_network(f"the embedding model {model}", "--model, TOOLSCRIPT_SEARCH_MODEL")
-        engine = TextEmbedding(model, cache_dir=folder, threads=threads, providers=providers)
+        download_model(model, downloads, on_progress)
+        engine = TextEmbedding(
+            model, cache_dir=folder, threads=threads, providers=providers, local_files_only=True
+        )
     return Loaded(NamedEngine(engine), _card(model, engine))
+
+
+def download_model(model: str, downloads: Path | None, on_progress: OnProgress) -> None:
+    """Not by fastembed: it waits 39 s before it says that it was refused, and does not check what it gets."""
+    described = next(one for one in TextEmbedding.list_supported_models() if one["model"] == model)
+    if described["sources"].get("hf"):
+        download(model, described, downloads or Path(define_cache_dir()), on_progress)
+        return
+    require_network(f"the embedding model {model}", "--model, TOOLSCRIPT_SEARCH_MODEL")
+    TextEmbedding(model, cache_dir=str(downloads) if downloads else None, lazy_load=True)
 
 
 def known_name(name: str) -> str:

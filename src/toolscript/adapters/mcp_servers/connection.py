@@ -105,7 +105,7 @@ class Connection:
                 self._trace.signals.doubt()
             raise ServerUnavailable(
                 f"{tool}: no answer within {self._spec.call_seconds:g} seconds",
-                hint="it may still be at work; give the server more time, or ask for less at once",
+                hint=f"it may still be at work; raise callTimeout of {self._spec.name}, or ask for less at once",
             ) from None
 
     async def look(self, seconds: float) -> None:

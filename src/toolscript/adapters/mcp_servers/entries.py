@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolscript.errors import InvalidRequest
+from toolscript.model.hidden_names import why_hidden
 from toolscript.model.item_json import MAX_NAME, item_from_json
 from toolscript.model.items import Item, ItemKind, JsonObject
 from toolscript.model.servers import ServerSpec
+from toolscript.model.text import visible, visible_json
 
 MAX_REFUSED = 100
 
@@ -41,7 +43,10 @@ class Found:
         if not isinstance(entry, Mapping):
             raise InvalidRequest("an entry must be a JSON object")
         shape = _SHAPES[listing]
-        item = item_from_json({"server": self.spec.name, "server_description": self.about, **shape(entry)})
+        read = item_from_json({"server": self.spec.name, "server_description": self.about, **shape(entry)})
+        if why := why_hidden(read):
+            raise InvalidRequest(why)
+        item = _seen(read)
         if item.kind is ItemKind.TOOL and not self.spec.offers(item.name):
             return
         if (item.kind, item.key) in self._taken:
@@ -52,6 +57,15 @@ class Found:
         self.items.append(item)
         if item.kind is ItemKind.TOOL:
             self.wire_names[item.name] = str(entry["name"])
+
+
+def _seen(item: Item) -> Item:
+    """What a server says is read by people and by models, who must see all of it."""
+    objects = {
+        name: visible_json(getattr(item, name)) for name in ("input_schema", "output_schema", "annotations")
+    }
+    texts = {name: visible(getattr(item, name)) for name in ("description", "server_description")}
+    return replace(item, **texts, **objects)  # type: ignore[arg-type]
 
 
 def _tool(entry: Entry) -> JsonObject:

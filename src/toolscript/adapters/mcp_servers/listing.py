@@ -28,6 +28,7 @@ class Listing:
     field: str
 
 
+METHOD_NOT_FOUND = -32601
 TOOLS = Listing("tool", "tools/list", "tools")
 PROMPTS = Listing("prompt", "prompts/list", "prompts")
 RESOURCES = Listing("resource", "resources/list", "resources")
@@ -55,7 +56,9 @@ async def _take_if_given(ask: Ask, listing: Listing, found: Found, check: Callab
     try:
         await _take(ask, listing, found, check)
     except ServerRejected as error:
-        found.refuse(f"{listing.name}s", error.message)
+        # Who lacks a method has nothing to list by it.
+        if error.details.get("code") != METHOD_NOT_FOUND:
+            found.refuse(f"{listing.name}s", error.message)
 
 
 async def _take(ask: Ask, listing: Listing, found: Found, check: Callable[[Item], str | None]) -> None:

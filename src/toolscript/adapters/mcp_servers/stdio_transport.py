@@ -31,7 +31,8 @@ async def stdio_streams(
 ) -> AsyncIterator[Streams]:
     # A start that is cut off halfway would leave a process that nobody knows.
     with anyio.CancelScope(shield=True):
-        child = await start_child(spec, get_default_environment() | dict(spec.env), groups)
+        environment = {**get_default_environment(), **spec.inherited, **spec.env}
+        child = await start_child(spec, environment, groups)
     started.append(child)
     arrived, incoming = anyio.create_memory_object_stream[Incoming](_ROOM)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](_ROOM)

@@ -18,7 +18,10 @@ else:
         if "qdrant_client" in sys.modules:
             return importlib.import_module("qdrant_client.grpc")
         front_page = ModuleType("qdrant_client")
-        front_page.__path__ = importlib.util.find_spec("qdrant_client").submodule_search_locations
+        found = importlib.util.find_spec("qdrant_client")
+        if found is None:
+            raise ModuleNotFoundError("No module named 'qdrant_client'", name="qdrant_client")
+        front_page.__path__ = found.submodule_search_locations
         sys.modules["qdrant_client"] = front_page
         try:
             return importlib.import_module("qdrant_client.grpc")

@@ -151,9 +151,12 @@ class LocalSearch:
     def _hint(self, query: LocalQuery, index: LocalIndex, *, found: bool, semantic: bool) -> str:
         hints = []
         if not len(index.rows(query.kind)):
-            hints.append("no server offers anything yet: `toolscript list-servers` shows how they are doing")
+            hints.append(
+                "no server offers anything yet: `toolscript list-servers` shows how they are doing, "
+                "`toolscript config import` takes over those of your other clients"
+            )
         elif not found:
-            hints.append("try other words, or a lower threshold (--threshold)")
+            hints.append("try other words, or a lower threshold")
         if not semantic and self.why_words_alone:
             hints.append(f"words alone: {self.why_words_alone}")
         return "; ".join(hints)

@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol
 
 import typer
 
 from toolscript import __version__
-from toolscript.errors import ToolscriptError
+from toolscript.errors import SetupError, ToolscriptError
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
 from toolscript.surfaces.cli.changes import ChangeCommands, change_commands
@@ -24,6 +24,8 @@ from toolscript.surfaces.cli.gateway_find import find_commands
 from toolscript.surfaces.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, flags
 from toolscript.surfaces.cli.gateway_serve import serve_commands
 from toolscript.surfaces.cli.gateway_tables import show_findings
+from toolscript.surfaces.cli.gateway_trust import trust_command
+from toolscript.surfaces.cli.help_page import TwoProducts
 from toolscript.surfaces.cli.ingest import IngestCommands, add_ingest
 from toolscript.surfaces.cli.library import LibraryCommands, library_commands
 from toolscript.surfaces.cli.migrate import MigrateCommands, add_migrate
@@ -73,6 +75,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     """The two are called by the commands that need them: help and completion stay fast."""
     app = typer.Typer(
         name="toolscript",
+        cls=TwoProducts,
         help="Search for AI agents: the right tool for a request in plain words.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -81,6 +84,7 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
     app.callback()(_version_option)
     find_commands(app, gateway)
     serve_commands(app, gateway)
+    trust_command(app, gateway)
     app.add_typer(config_commands(gateway), name="config")
     _doctor(app, service, gateway)
     add_migrate(app, service)
@@ -111,11 +115,24 @@ def run(app: typer.Typer) -> None:
     try:
         app()
     except ToolscriptError as error:
-        if "--json" in sys.argv:
-            say(json_text(envelope_of(error)))
-        else:
-            say(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
-        raise SystemExit(ERROR_TABLE[type(error)].exit_code) from None
+        _leave(error)
+    except ModuleNotFoundError as error:
+        if (error.name or "toolscript").partition(".")[0] == "toolscript":
+            raise
+        _leave(
+            SetupError(
+                f"this needs the service, which is not installed (there is no {error.name})",
+                hint="pip install 'toolscript[service]'",
+            )
+        )
+
+
+def _leave(error: ToolscriptError) -> NoReturn:
+    if "--json" in sys.argv:
+        say(json_text(envelope_of(error)))
+    else:
+        say(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
+    raise SystemExit(ERROR_TABLE[type(error)].exit_code) from None
 
 
 def _show_version(wanted: bool) -> None:

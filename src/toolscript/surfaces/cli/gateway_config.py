@@ -58,17 +58,21 @@ def _connect(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> Non
     def connect(
         client: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
         undo: Annotated[bool, typer.Option("--undo", help="Take our entry out again.")] = False,
+        http: Annotated[
+            bool, typer.Option("--http", help="Write the address and the token of the gateway that runs.")
+        ] = False,
         preview: Preview = False,
         yes: Yes = False,
         as_json: AsJson = False,
     ) -> None:
         """Write `toolscript mcp` into a client's config, with a backup beside it."""
-        plan = commands().connect(client, undo=undo, write=False)
+        plan = commands().connect(client, undo=undo, write=False, http=http)
         write = not preview and _agrees(f"{plan}; go on?", yes)
         if write:
-            plan = commands().connect(client, undo=undo, write=True)
+            plan = commands().connect(client, undo=undo, write=True, http=http)
         data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
-        show(data, f"{plan}" if write else f"nothing written: {plan}", as_json=as_json)
+        done = f"done (restart the client): {plan}" if plan.change != "same" else str(plan)
+        show(data, done if write else f"nothing written, this would be: {plan}", as_json=as_json)
 
 
 def _agrees(question: str, yes: bool) -> bool:

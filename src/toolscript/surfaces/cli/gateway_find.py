@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -24,6 +24,7 @@ from toolscript.surfaces.cli.gateway_tables import (
     show_items,
     show_servers,
 )
+from toolscript.surfaces.cli.gateway_trust import offer_trust, say_untrusted
 from toolscript.surfaces.cli.many_queries import queries_of
 from toolscript.surfaces.cli.output import json_text, progress, say
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from toolscript.ports import Gateway
 
 Commands = Callable[[], GatewayCommands]
+T = TypeVar("T")
 
 NOTHING_FOUND = 1
 
@@ -77,7 +79,7 @@ def _search(app: typer.Typer, commands: Commands) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Find the right tool for a request in plain words. Exit code 1: nothing found."""
-        given = {**flags(config=config, data_dir=data_dir, model=model)}
+        given = flags(config=config, data_dir=data_dir, model=model)
         usual = commands().usual_query(limit=limit, threshold=threshold, kind=_kind(kind))
         queries = _queries(query, usual)
         how = Output.JSON if as_json else output
@@ -85,13 +87,19 @@ def _search(app: typer.Typer, commands: Commands) -> None:
         async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
             return [await _one(gateway, one, how) for one in queries]
 
-        with progress() as on_progress:
-            needed = commands().Need(refresh=refresh)
-            answers = commands().ask(ask, flags=given, need=needed, on_progress=on_progress)
+        answers = _ask(commands(), ask, given, commands().Need(refresh=refresh))
         for answer, types in answers:
             _show(answer, types, how, explain=explain)
         if not any(answer.hits for answer, _ in answers):
             raise typer.Exit(NOTHING_FOUND)
+
+
+def _ask(
+    commands: GatewayCommands, action: "Callable[[Gateway], Awaitable[T]]", given: Mapping[str, object], need: Any
+) -> T:
+    offer_trust(commands, given)
+    with progress() as on_progress:
+        return commands.ask(action, flags=given, need=need, on_progress=on_progress)
 
 
 def _queries(query: str | None, usual: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
@@ -138,10 +146,7 @@ def _lists(app: typer.Typer, commands: Commands) -> None:
             return await gateway.servers()
 
         need = commands().Need(model=False, remembers=False)
-        with progress() as on_progress:
-            states = commands().ask(
-                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
-            )
+        states = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
         _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
         if not any(state.status is ServerStatus.READY for state in states):
             raise typer.Exit(NOTHING_FOUND)
@@ -160,14 +165,14 @@ def _lists(app: typer.Typer, commands: Commands) -> None:
             return await gateway.items((server,) if server else ())
 
         need = commands().Need(model=False, refresh=refresh)
-        with progress() as on_progress:
-            items = commands().ask(
-                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
-            )
+        items = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
+        say_untrusted(commands(), flags(config=config, data_dir=data_dir))
         _print_json({"tools": [item_to_json(one, schemas=True) for one in items]}) if as_json else show_items(
             items
         )
         if not items:
+            if server:
+                say(f"nothing here is called {server}; `toolscript list-servers` names the servers")
             raise typer.Exit(NOTHING_FOUND)
 
 
@@ -190,10 +195,8 @@ def _types(app: typer.Typer, commands: Commands) -> None:
             return await gateway.typescript(wanted, compact=compact)
 
         need = commands().Need(model=False, refresh=refresh)
-        with progress() as on_progress:
-            module = commands().ask(
-                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
-            )
+        module = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
+        say_untrusted(commands(), flags(config=config, data_dir=data_dir))
         _print_json({"module": module}) if as_json else sys.stdout.write(module)
 
 
@@ -217,10 +220,7 @@ def _call(app: typer.Typer, commands: Commands) -> None:
             return await gateway.call(tool, given)
 
         need = commands().Need(model=False, only_server=server)
-        with progress() as on_progress:
-            result = commands().ask(
-                ask, flags=flags(config=config, data_dir=data_dir), need=need, on_progress=on_progress
-            )
+        result = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
         _print_json(call_to_json(result)) if as_json else show_call(result)
         if result.is_error:
             say("the tool says it failed")

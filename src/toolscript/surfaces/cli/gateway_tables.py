@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from toolscript.model.gateway import LocalAnswer, LocalHit
-from toolscript.model.items import Item, ItemKind
+from toolscript.model.items import Item, ItemKind, JsonObject
 from toolscript.model.servers import CallResult, ServerState
 from toolscript.model.tool_ids import tool_id
 from toolscript.surfaces.cli.output import colour_wanted, json_text, say
@@ -22,7 +22,7 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
         rows = [[_name(hit.item), f"{hit.confidence:.2f}", hit.reason] for hit in answer.hits]
         sys.stdout.write(table(["Tool", "Confidence", "Reason"], rows, colour=colour_wanted()) + "\n")
         for hit in answer.hits if explain else ():
-            sys.stdout.write(f"\n{_explained(hit)}\n")
+            sys.stdout.write(f"\n{_explained(hit, semantic=answer.semantic)}\n")
         say_if_a_guess(answer)
     else:
         _say_nothing_found(answer, explain=explain)
@@ -46,7 +46,7 @@ def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
     if answer.near_misses and not answer.good_match and (unmatched := _unmatched(answer)):
         say(f"  {unmatched}")
     for miss in answer.near_misses if explain else ():
-        say(f"\n{_explained(miss)}")
+        say(f"\n{_explained(miss, semantic=answer.semantic)}")
 
 
 def _unmatched(answer: LocalAnswer) -> str:
@@ -55,9 +55,10 @@ def _unmatched(answer: LocalAnswer) -> str:
     return f"matched nothing: {printable(words)}" if words else ""
 
 
-def _explained(hit: LocalHit) -> str:
+def _explained(hit: LocalHit, *, semantic: bool) -> str:
     parts = hit.parts
-    meaning = "no model" if parts.semantic is None else f"{parts.semantic:.2f}"
+    unknown = "not among the nearest" if semantic else "no model"
+    meaning = unknown if parts.semantic is None else f"{parts.semantic:.2f}"
     scores = f"meaning {meaning}, words {parts.words:.2f}, name {parts.fuzzy:.2f}, capability {parts.boost:.2f}"
     matched = ", ".join(f"{match.word} in {match.field}" for match in parts.matched) or "no word"
     standing = ", ".join(f"{name} {given:+.2f}" for name, given in parts.standing.items()) or "nothing"
@@ -95,11 +96,19 @@ def show_call(result: CallResult) -> None:
     """Text as it is; what is no text as JSON. Structured content only where there is nothing else."""
     for block in result.content:
         text = block.get("text") if block.get("type") == "text" else None
-        said = str(text) if text is not None else json.dumps(block, ensure_ascii=False)
+        said = str(text) if text is not None else _data(block)
         # In a pipe it is data and stays as it is; a terminal would do what it says.
         sys.stdout.write((harmless(said) if sys.stdout.isatty() else said) + "\n")
     if not result.content and result.structured_content is not None:
         sys.stdout.write(json_text(result.structured_content) + "\n")
+
+
+def _data(block: JsonObject) -> str:
+    """A picture is nothing that a terminal could show; in a pipe it is data like the rest."""
+    if block.get("type") not in ("image", "audio") or not sys.stdout.isatty():
+        return json.dumps(block, ensure_ascii=False)
+    size = len(str(block.get("data", ""))) * 3 // 4
+    return f"[{block['type']}, {block.get('mimeType')}, {size:,} bytes; --json prints it]"
 
 
 def _name(item: Item) -> str:

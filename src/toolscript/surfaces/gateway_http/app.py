@@ -13,9 +13,10 @@ from starlette.routing import BaseRoute
 from toolscript.errors import ToolscriptError
 from toolscript.ports import Gateway
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope, envelope_of
-from toolscript.surfaces.gateway_http.guard import Guard
+from toolscript.surfaces.gateway_http.guard import Address, Guard
 from toolscript.surfaces.gateway_http.routes import gateway_routes
 from toolscript.surfaces.request_context import RequestContext
+from toolscript.surfaces.security_headers import SecurityHeaders
 
 MOST_BYTES = 8 * 1024 * 1024
 
@@ -25,7 +26,8 @@ def create_gateway_app(
     *,
     limit: int,
     threshold: float,
-    token: str = "",
+    token: str,
+    is_same_person: Callable[[Address, Address], bool] | None = None,
     more_routes: tuple[BaseRoute, ...] = (),
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None,
 ) -> Starlette:
@@ -39,7 +41,11 @@ def create_gateway_app(
 
     return Starlette(
         routes=[*gateway_routes(gateway, limit=limit, threshold=threshold), *more_routes],
-        middleware=[Middleware(RequestContext, most_bytes=MOST_BYTES), Middleware(Guard, token=token)],
+        middleware=[
+            Middleware(SecurityHeaders),
+            Middleware(RequestContext, most_bytes=MOST_BYTES),
+            Middleware(Guard, token=token, is_same_person=is_same_person),
+        ],
         exception_handlers={ToolscriptError: _ours, HTTPException: _the_frameworks},
         lifespan=living,
     )

@@ -29,7 +29,6 @@ from toolscript.surfaces.http.knowledge import KnowledgeRoutes, knowledge_routes
 from toolscript.surfaces.http.known_hosts import KnownHosts
 from toolscript.surfaces.http.openapi import DescribedApi
 from toolscript.surfaces.http.reference import reference_routes
-from toolscript.surfaces.http.security_headers import SecurityHeaders
 from toolscript.surfaces.http.skills import audit_routes, skill_routes
 from toolscript.surfaces.http.suggestions import suggestion_routes
 from toolscript.surfaces.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
@@ -37,6 +36,7 @@ from toolscript.surfaces.http.tool_search import AsksCatalog, tool_search_routes
 from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.http.write_guard import AdminAccess, admins_only, readers_only, writers_only
 from toolscript.surfaces.request_context import RequestContext
+from toolscript.surfaces.security_headers import SecurityHeaders
 from toolscript.sync.skill_management import SkillManagement
 
 Depended = list[DependsOn]

@@ -8,7 +8,7 @@ from pathlib import Path
 from fastapi import APIRouter, Response
 
 from toolscript.surfaces.http.reference_parts import Json, operation_html
-from toolscript.surfaces.http.security_headers import NOTHING_LOADED
+from toolscript.surfaces.security_headers import NOTHING_LOADED
 
 STYLE = Path(__file__).with_name("reference.css")
 DOCS_PATH, STYLE_PATH = "/docs", "/docs/reference.css"

@@ -8,7 +8,9 @@ from toolscript.errors import ToolscriptError
 from toolscript.model.gateway import LocalAnswer, LocalHit
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.servers import CallResult
+from toolscript.model.text import visible, visible_json
 from toolscript.model.tool_ids import tool_id
+from toolscript.surfaces.mcp.definitions import MOST_RESULTS
 
 LONGEST_DESCRIPTION = 160
 MOST_WORDS = 8
@@ -39,7 +41,7 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
         data["near_misses"] = misses
         lines += ["Near misses:", *(_line({**miss, "reason": ""}) for miss in misses)]
     if answer.total > len(hits):
-        lines.append(f"{len(hits)} of {answer.total}.")
+        lines.append(f"{len(hits)} of {answer.total} shown; limit up to {MOST_RESULTS}.")
     if answer.hint:
         lines.append(answer.hint)
     if types:
@@ -83,7 +85,7 @@ def failed(error: ToolscriptError) -> CallResult:
 
 
 def failed_with(text: str) -> CallResult:
-    return CallResult(({"type": "text", "text": text},), is_error=True)
+    return CallResult(({"type": "text", "text": visible(text)},), is_error=True)
 
 
 def compact_json(value: object) -> str:
@@ -99,7 +101,8 @@ def one_line(text: str) -> str:
 
 
 def result(text: str, data: JsonObject) -> CallResult:
-    return CallResult(({"type": "text", "text": text},), data)
+    """Names and texts of servers stand in it, and what was asked for: whoever reads it sees all there is."""
+    return CallResult(({"type": "text", "text": visible(text)},), visible_json(data))
 
 
 def _hit(hit: LocalHit, with_schema: bool) -> dict[str, object]:

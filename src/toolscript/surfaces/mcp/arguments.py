@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from toolscript.model.gateway import DEFAULT_THRESHOLD, LocalQuery
 from toolscript.model.items import JsonObject
-from toolscript.model.tool_ids import split_tool_id, tool_id
+from toolscript.model.text import readable
+from toolscript.model.tool_ids import SEPARATOR, split_tool_id, tool_id
 from toolscript.surfaces.mcp.argument_reading import one_of, require_known, share, text, texts, whole, wrong
 from toolscript.surfaces.mcp.definitions import CALL, DEFAULT_LIMIT, DESCRIBE, MOST_DESCRIBED, MOST_RESULTS, SEARCH
 
@@ -52,8 +53,8 @@ def call_asked(given: JsonObject) -> CallAsked:
 
 
 def full_name(name: str) -> str:
-    """The name without what a client puts before it."""
-    return tool_id(*split_tool_id(name))
+    """The name without what a client puts before it. One without a server may be clear all the same."""
+    return tool_id(*split_tool_id(name)) if SEPARATOR in name else readable(name)
 
 
 def _arguments(value: object) -> JsonObject:

@@ -6,13 +6,14 @@ from toolscript.errors import NotFound, ToolscriptError
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import Item, ItemKind, JsonObject
 from toolscript.model.servers import CallResult
-from toolscript.model.tool_ids import split_tool_id, tool_id
+from toolscript.model.tool_ids import SEPARATOR, split_tool_id, tool_id
 from toolscript.ports import Gateway
 from toolscript.surfaces.mcp import answers
 from toolscript.surfaces.mcp.answering import answered
 from toolscript.surfaces.mcp.answers import Unknown
 from toolscript.surfaces.mcp.arguments import CallAsked, DescribeAsked, call_asked, describe_asked, search_asked
 from toolscript.surfaces.mcp.definitions import CALL, DESCRIBE, SEARCH
+from toolscript.surfaces.mcp.large_results import READ, LargeResults
 
 NEAREST = 3
 
@@ -22,6 +23,7 @@ class MetaTools:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self._results = LargeResults()
         self._by_name: dict[str, Callable[[JsonObject], Awaitable[CallResult]]] = {
             SEARCH: self._search,
             DESCRIBE: self._describe,
@@ -53,8 +55,9 @@ class MetaTools:
         return await answered(lambda: self._described(asked))
 
     async def _described(self, asked: DescribeAsked) -> CallResult:
-        items = await self._tools(asked.tools)
-        unknown = [await self._unknown(name) for name in asked.tools if name not in items]
+        names = [await self._full_name(name) for name in asked.tools]
+        items = await self._tools(names)
+        unknown = [await self._unknown(name) for name in names if name not in items]
         if not items:
             return answers.failed_with("\n".join(answers.no_such_tool(one) for one in unknown))
         types = await self._gateway.typescript(tuple(items), compact=True) if asked.as_types else ""
@@ -65,10 +68,21 @@ class MetaTools:
         return await answered(lambda: self._called(asked))
 
     async def _called(self, asked: CallAsked) -> CallResult:
+        if asked.tool == READ:
+            return self._results.read(asked.arguments)
+        tool = await self._full_name(asked.tool)
         try:
-            return await self._gateway.call(asked.tool, asked.arguments)
+            return self._results.fitting(await self._gateway.call(tool, asked.arguments))
         except NotFound:
-            return answers.failed_with(answers.no_such_tool(await self._unknown(asked.tool)))
+            return answers.failed_with(answers.no_such_tool(await self._unknown(tool)))
+
+    async def _full_name(self, name: str) -> str:
+        """A tool's own name will do where one server alone has it."""
+        if SEPARATOR in name:
+            return name
+        items = await self._gateway.items()
+        known = [item for item in items if item.kind is ItemKind.TOOL and item.name == name]
+        return tool_id(known[0].server, name) if len(known) == 1 else name
 
     async def _tools(self, names: Sequence[str]) -> dict[str, Item]:
         """The tools of these names, in the order of the names."""

@@ -5,6 +5,10 @@ from collections.abc import Iterable, Sequence
 
 # What could end a cell, start code, or become a link or a tag.
 _SPECIAL = re.compile(r"[\\|`<>\[\]*~]")
+_SAVED_AS = (
+    "`toolscript get-types > toolscript.ts` saves such a module; import it as `./toolscript.ts` where "
+    "`toolscript` is mapped to nothing.\n"
+)
 _TABLE_HEAD = "| Tool | Confidence | Reason |\n|------|-----------|--------|\n"
 
 
@@ -18,7 +22,7 @@ def types_document(rows: Sequence[tuple[str, float, str]], module: str, usage: s
     """The table, the module, and the example where there is one."""
     parts = [search_preamble(rows), fenced(module)]
     if usage:
-        parts.append("Usage example:\n" + fenced(usage))
+        parts += ["Usage example:\n" + fenced(usage), _SAVED_AS]
     return "\n".join(parts)
 
 

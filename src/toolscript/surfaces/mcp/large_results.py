@@ -1,0 +1,102 @@
+"""Results that are longer than a model should be handed at once: the beginning, and a way to read on."""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from toolscript.errors import InvalidRequest, NotFound
+from toolscript.model.items import JsonObject
+from toolscript.model.servers import CallResult
+from toolscript.model.text import visible, visible_json
+from toolscript.surfaces.mcp.answers import compact_json
+
+# About ten thousand tokens of English.
+MOST_CHARACTERS = 40_000
+MOST_PICTURE_CHARACTERS = 4_000_000
+MOST_KEPT, MOST_KEPT_CHARACTERS = 16, 64_000_000
+READ = "toolscript__read_result"
+
+
+class LargeResults:
+    """Keeps the last few that were cut. An id is for whoever got it: nobody else can guess it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, str] = OrderedDict()
+
+    def fitting(self, result: CallResult) -> CallResult:
+        """The result as a model may read it: nothing invisible in it, and no more than it can take."""
+        content = [_block(block) for block in result.content]
+        data = visible_json(result.structured_content)
+        text = "\n".join(filter(None, map(_text, content))) or (compact_json(data) if data is not None else "")
+        structured = len(compact_json(data)) if data is not None else 0
+        if max(len(text), structured) <= MOST_CHARACTERS:
+            return CallResult(content, data, result.is_error)
+        others = [block for block in content if not _text(block)]
+        kept = self._keep(text if len(text) > MOST_CHARACTERS else compact_json(data))
+        return CallResult([_as_text(self._piece(kept, 0, MOST_CHARACTERS)), *others], is_error=result.is_error)
+
+    def read(self, arguments: JsonObject) -> CallResult:
+        """A piece of a result that was cut; with `find`, from where that text stands."""
+        key, find = str(arguments.get("id", "")), arguments.get("find", "")
+        offset, limit = arguments.get("offset", 0), arguments.get("limit", MOST_CHARACTERS)
+        if key not in self._kept:
+            raise NotFound(
+                "this result is no longer kept", hint="call the tool again, and ask it for less at once"
+            )
+        if not _is_count(offset) or not _is_count(limit) or not isinstance(find, str):
+            raise InvalidRequest("offset and limit are whole numbers, and find is a text")
+        if find:
+            offset = self._kept[key].find(find, offset)
+            if offset < 0:
+                return CallResult([_as_text(f"{find[:100]!r} is not in the rest of this result.")])
+        return CallResult([_as_text(self._piece(key, offset, min(limit, MOST_CHARACTERS)))])
+
+    def _keep(self, text: str) -> str:
+        key = secrets.token_hex(6)
+        self._kept[key] = text
+        while len(self._kept) > 1 and (
+            len(self._kept) > MOST_KEPT or sum(map(len, self._kept.values())) > MOST_KEPT_CHARACTERS
+        ):
+            self._kept.popitem(last=False)
+        return key
+
+    def _piece(self, key: str, offset: int, limit: int) -> str:
+        whole = self._kept[key]
+        piece = whole[offset : offset + limit]
+        end = offset + len(piece)
+        if not piece:
+            return f"[the result ends at character {len(whole):,}]"
+        if end == len(whole):
+            return f"{piece}\n[characters {offset + 1:,} to {end:,}: this is the end]"
+        onward = compact_json({"tool": READ, "arguments": {"id": key, "offset": end}})
+        return (
+            f"{piece}\n[characters {offset + 1:,} to {end:,} of {len(whole):,}. Read on with call_tool {onward}; "
+            f'with "find": "some text" from where that text stands. Or ask the tool for less.]'
+        )
+
+
+def _block(block: Mapping[str, object]) -> JsonObject:
+    """Pictures and sounds as they are, unless no client would take one that large."""
+    if block.get("type") not in ("image", "audio"):
+        shown = visible_json(block)
+        return shown if isinstance(shown, dict) else {}
+    if len(str(block.get("data", ""))) <= MOST_PICTURE_CHARACTERS:
+        return dict(block)
+    size = len(str(block["data"])) * 3 // 4 >> 20
+    return _as_text(f"[{block['type']} of {size} MiB ({visible(str(block.get('mimeType', '')))}) is left out]")
+
+
+def _text(block: Mapping[str, object]) -> str:
+    if block.get("type") == "text":
+        return str(block.get("text", ""))
+    resource = block.get("resource")
+    return str(resource.get("text", "")) if isinstance(resource, Mapping) else ""
+
+
+def _as_text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

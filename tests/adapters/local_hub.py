@@ -1,0 +1,115 @@
+"""A model hub on this machine that speaks the protocol of the real one, and can be made to misbehave."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+LARGE = 1_000_000
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+PIECE = 65_536
+
+
+@dataclass
+class Hub:
+    """`files` by the path they are asked for. `asked` is every request: method, file and range."""
+
+    repository: str
+    files: dict[str, bytes]
+    url: str = ""
+    refuses: int = 0
+    breaks_after: int = 0
+    damaged: str = ""
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def content(self, name: str) -> bytes:
+        """What is sent: of a damaged file not what its hash names."""
+        whole = self.files[name]
+        return whole[:-1] + bytes([whole[-1] ^ 1]) if name == self.damaged else whole
+
+
+def hash_of(content: bytes) -> str:
+    """Large files are stored apart and named by SHA-256, small ones as git names them."""
+    if len(content) >= LARGE:
+        return hashlib.sha256(content).hexdigest()
+    return hashlib.sha1(f"blob {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
+
+
+@contextmanager
+def open_hub(folder: Path, repository: str) -> Iterator[Hub]:
+    hub = Hub(repository, {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()})
+
+    class Handler(_Handler):
+        answers_for = hub
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    answers_for: Hub
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+    def _answer(self, *, with_body: bool) -> None:
+        hub = self.answers_for
+        prefix = f"/{hub.repository}/resolve/main/"
+        name = self.path.removeprefix(prefix).partition("?")[0]
+        hub.asked.append((self.command, name, self.headers.get("Range", "")))
+        if hub.refuses:
+            self._empty(hub.refuses)
+        elif not self.path.startswith(prefix) or name not in hub.files:
+            self._empty(404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT})
+        else:
+            self._file(hub, name, with_body=with_body)
+
+    def _empty(self, status: int, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for header, value in {**(headers or {}), "Content-Length": "0"}.items():
+            self.send_header(header, value)
+        self.end_headers()
+
+    def _file(self, hub: Hub, name: str, *, with_body: bool) -> None:
+        whole, named = hub.content(name), hash_of(hub.files[name])
+        begins = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0] or 0)
+        self.send_response(206 if begins else 200)
+        if begins:
+            self.send_header("Content-Range", f"bytes {begins}-{len(whole) - 1}/{len(whole)}")
+        linked = {"X-Linked-Etag": f'"{named}"', "X-Linked-Size": str(len(whole))}
+        headers = {"ETag": f'"{named}"', **(linked if len(whole) >= LARGE else {})}
+        for header, value in {**headers, "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}.items():
+            self.send_header(header, value)
+        self.send_header("Content-Length", str(len(whole) - begins))
+        self.end_headers()
+        if with_body:
+            self._body(hub, whole, begins)
+
+    def _body(self, hub: Hub, whole: bytes, begins: int) -> None:
+        breaks_at = hub.breaks_after if len(whole) >= LARGE else 0
+        for at in range(begins, len(whole), PIECE):
+            if breaks_at and at >= breaks_at:
+                hub.breaks_after = 0
+                self.close_connection = True
+                self.connection.close()
+                return
+            self.wfile.write(whole[at : at + PIECE])
