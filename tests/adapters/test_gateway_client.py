@@ -136,7 +136,7 @@ async def test_a_gateway_may_live_below_a_path() -> None:
 async def test_a_gateway_that_was_started_anew_elsewhere_is_found_again() -> None:
     addresses: list[str] = []
     async with serving(stranger(b"{}")) as gone:
-        client = GatewayClient(gone, find_again=lambda: addresses[0] if addresses else None)
+        client = GatewayClient(gone, find_again=lambda: (addresses[0], "") if addresses else None)
     with pytest.raises(Unavailable):
         await client.typescript()
     async with serving(stranger(b"// types")) as anew:

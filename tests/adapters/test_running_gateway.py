@@ -98,7 +98,7 @@ def test_whoever_only_looks_keeps_no_gateway_from_starting(
 ) -> None:
     """To look is to have the lock for a moment."""
     take, tries = running_gateway._take, iter([False, False])
-    monkeypatch.setattr(running_gateway, "_take", lambda lock: next(tries, True) and take(lock))
+    monkeypatch.setattr(running_gateway, "_take", lambda lock, **how: next(tries, True) and take(lock, **how))
     with file_in(tmp_path).held(URL, VERSION, CHOICES):
         assert file_in(tmp_path).read() is not None
 

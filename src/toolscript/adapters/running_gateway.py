@@ -89,7 +89,7 @@ def own_token(folder: Path) -> str:
     try:
         if (known := _read_ours(path).strip()) and known.isascii():
             return known
-    except OSError:
+    except (OSError, ValueError):
         pass
     token = secrets.token_urlsafe(32)
     try:
@@ -105,7 +105,7 @@ def own_token(folder: Path) -> str:
 
 def write_private(path: Path, text: str) -> None:
     """For this user alone, from its first moment on."""
-    new = path.with_suffix(".new")
+    new = path.with_suffix(f".{os.getpid()}.new")
     new.unlink(missing_ok=True)
     with open(new, "x", encoding="utf-8", opener=_private) as file:
         file.write(text)
@@ -129,7 +129,7 @@ def _read_living(path: Path) -> RunningGateway | None:
     try:
         running = _read(path)
         with _lock_of(path).open("ab") as lock:
-            return None if _take(lock) else running
+            return None if _take(lock, shared=True) else running
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
@@ -164,7 +164,8 @@ def _take_soon(lock: IO[bytes]) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(lock: IO[bytes]) -> bool:
+    def _take(lock: IO[bytes], *, shared: bool = False) -> bool:
+        del shared
         try:
             lock.seek(0)
             msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
@@ -174,10 +175,13 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _take(lock: IO[bytes]) -> bool:
-        """Whether nobody else has it. It is given back when the file is closed, or its process ends."""
+    def _take(lock: IO[bytes], *, shared: bool = False) -> bool:
+        """Whether nobody else has it. It is given back when the file is closed, or its process ends.
+
+        Shared: those who only look whether a gateway runs do not take each other for one.
+        """
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True

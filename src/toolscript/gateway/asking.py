@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from toolscript.adapters.config_files.here import ConfigPlace
+from toolscript.adapters.config_files.trust import how_to_trust
 from toolscript.adapters.http_clients.gateway import GatewayClient
 from toolscript.adapters.running_gateway import RunningFile, RunningGateway, token_at
 from toolscript.errors import ConfigInvalid
@@ -77,18 +78,23 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
     return GatewayClient(
         running.url,
         token=settings.gateway_token or running.token,
-        find_again=lambda: _url_now(settings),
-        note=_untrusted_note(settings),
+        find_again=lambda: _running_now(settings),
+        note=lambda: _untrusted_note(settings, running),
     )
 
 
-def _untrusted_note(settings: GatewaySettings) -> str:
+def _untrusted_note(settings: GatewaySettings, running: RunningGateway) -> str:
     """The gateway of another folder knows nothing of the file in this one."""
+    if running_file(settings).read() == running:
+        return ""
     try:
-        untrusted = place_of(settings).read(environment()).untrusted
+        config = place_of(settings).read(environment())
     except ConfigInvalid:
         return ""
-    return "; ".join(f"not searched: the servers of {path}, until `toolscript trust {path}`" for path in untrusted)
+    waiting = [f"not searched: the servers of {path}; {how_to_trust(path)}" for path in sorted(config.untrusted)]
+    projects = config.used.intersection(place_of(settings).paths()[1:])
+    late = [f"{path} is trusted now: start this again to have its servers" for path in sorted(projects)]
+    return "; ".join([*waiting, *late])
 
 
 def _why_not(running: RunningGateway, settings: GatewaySettings) -> str:
@@ -112,9 +118,9 @@ def _say_who_else_runs(settings: GatewaySettings) -> None:
         )
 
 
-def _url_now(settings: GatewaySettings) -> str | None:
+def _running_now(settings: GatewaySettings) -> tuple[str, str] | None:
     running = running_here(settings)
-    return None if running is None else running.url
+    return None if running is None else (running.url, settings.gateway_token or running.token)
 
 
 def choices_of(settings: GatewaySettings) -> dict[str, object]:

@@ -23,18 +23,20 @@ from toolscript.adapters.config_files.importing import (
 from toolscript.adapters.config_files.importing import plan_import as plan
 from toolscript.adapters.config_files.read import FILE_NAME
 from toolscript.errors import InvalidRequest, NotFound
-from toolscript.gateway.asking import running_here
-from toolscript.settings import environment, load_gateway_settings
+from toolscript.gateway.lifecycle import find
+from toolscript.settings import environment
 
 
 def plan_import(
-    *, clients: Sequence[str], target: Path | None
+    *, clients: Sequence[str], target: Path | None, project: bool = False
 ) -> tuple[ImportPlan, list[PreviewRow], list[Problem]]:
-    """What would be written, how to show it, and which files could not be read."""
+    """What would be written, how to show it, and which files could not be read.
+
+    Files of this folder's project come with the project, from anybody: only with `project`.
+    """
     wanted = {_client(name) for name in clients} or set(Client)
-    configs = [
-        one for one in find_clients(Path.home(), Path.cwd(), sys.platform, environment()) if one.client in wanted
-    ]
+    found_files = find_clients(Path.home(), Path.cwd(), sys.platform, environment())
+    configs = [one for one in found_files if one.client in wanted and (project or not one.of_project)]
     found, problems = read_clients(configs)
     planned = plan(found, target or Path.home() / FILE_NAME)
     return planned, preview_rows(planned), problems
@@ -54,7 +56,7 @@ def connect(client: str, *, undo: bool, write: bool, http: bool = False) -> Conn
 
 def _running() -> Running:
     """The gateway of these config files: its address holds for as long as its port does."""
-    running = running_here(load_gateway_settings())
+    running = find(flags={})
     if running is None:
         raise NotFound(
             "no gateway is running for these config files",

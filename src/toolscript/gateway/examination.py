@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toolscript.adapters.config_files import Config, Severity
 from toolscript.adapters.gateway_files import ToolChange
+from toolscript.adapters.local_model.refusals import Refusals
 from toolscript.errors import ConfigInvalid, SetupError
 from toolscript.gateway.asking import Need, find_running, place_of, running_here
 from toolscript.gateway.opening import load_embedder, open_alone
@@ -86,6 +87,7 @@ def _model(settings: GatewaySettings) -> Iterator[Finding]:
     except SetupError as error:
         yield Finding("MODEL", False, f"{error.message}; searches use words alone", error.hint)
     else:
+        Refusals(settings.data_folder / "models").forget()
         yield Finding("MODEL", True, f"{card.name}, {card.dimensions} dimensions")
 
 

@@ -60,6 +60,7 @@ class Indexing:
         self._begun = asyncio.Event()
         self._model_decided = asyncio.Event()
         self._ends = False
+        self._not_waited_for: frozenset[str] = frozenset()
         self._changes: Sequence[ToolChange] = ()
         self.specs: Sequence[ServerSpec] = ()
         self.model_error: ToolscriptError | None = None
@@ -119,7 +120,7 @@ class Indexing:
         """
         await self._servers_settled(patience, not_for)
         await self._model_decided.wait()
-        self._ends = True
+        self._ends, self._not_waited_for = True, frozenset(not_for)
         self._mark_due()
         await self._caught_up.wait()
 
@@ -213,7 +214,8 @@ class Indexing:
         states = self._servers.states()
         failed = {one.name: one.error for one in states if one.status is ServerStatus.FAILED}
         mute = [one.name for one in states if one.status is ServerStatus.STARTING] if self._ends else []
-        return {**failed, **dict.fromkeys(mute, NO_ANSWER)}
+        # Who was not waited for may have needed a moment more: what is known of it stays.
+        return {**failed, **dict.fromkeys((name for name in mute if name not in self._not_waited_for), NO_ANSWER)}
 
     def _current_offers(self, states: Mapping[str, ServerStatus]) -> list[Offer]:
         """What the servers offer, and what is remembered of those that have not answered for the first time."""

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 from toolscript.adapters.http_clients.gateway import GatewayClient
-from toolscript.adapters.running_gateway import RunningGateway
+from toolscript.adapters.running_gateway import RunningGateway, token_at
 from toolscript.errors import NotFound, SetupError, Unavailable
 from toolscript.gateway.asking import listens, running_file, running_here
 from toolscript.model.gateway import GatewayHealth
@@ -44,13 +45,15 @@ def status(*, flags: Mapping[str, object]) -> tuple[RunningGateway | None, Gatew
     url = settings.gateway_url or (running.url if running is not None else "")
     if not url or not listens(url):
         return running, None
-    token = settings.gateway_token or (running.token if running is not None else "")
+    token = settings.gateway_token or token_at(settings.data_folder / "run", url)
     return running, asyncio.run(GatewayClient(url, token=token).health())
 
 
 def find(*, flags: Mapping[str, object]) -> RunningGateway | None:
-    """The gateway that runs for these config files, with its token."""
-    return running_here(load_gateway_settings(flags))
+    """The gateway that runs for these config files, with its token: one that a person chose is written nowhere."""
+    settings = load_gateway_settings(flags)
+    running = running_here(settings)
+    return replace(running, token=running.token or settings.gateway_token) if running is not None else None
 
 
 def stop(*, flags: Mapping[str, object]) -> RunningGateway:

@@ -80,7 +80,8 @@ class LocalGateway:
         """What a server says may be long; what is wrong with its entry says what to do about it."""
         if state.status is ServerStatus.STARTING:
             return "still starting"
-        return state.error if state in self.left_out else in_short(state.error)[:MOST_OF_A_REASON]
+        why = in_short(state.error)
+        return why if state in self.left_out else why[:MOST_OF_A_REASON]
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         names = frozenset(wanted)

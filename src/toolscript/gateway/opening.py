@@ -10,7 +10,7 @@ from typing import TypeVar
 from toolscript.adapters.config_files import Config
 from toolscript.adapters.config_files.here import left_out
 from toolscript.adapters.gateway_files import Failed, OfferFile, Remembered
-from toolscript.adapters.local_model.refusals import OTHER_NAMES, Refusals
+from toolscript.adapters.local_model.refusals import OTHER_NAMES, Refusals, model_folder
 from toolscript.errors import ConfigInvalid
 from toolscript.gateway.asking import Need, place_of
 from toolscript.gateway.indexing import Indexing
@@ -80,7 +80,7 @@ def _failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) ->
             spec.name,
             spec.transport,
             ServerStatus.FAILED,
-            f"{failed[spec.name].reason}; tried {_ago(failed[spec.name].age)}, --refresh tries again",
+            f"{failed[spec.name].reason}; tried {_ago(failed[spec.name].age)}, `search --refresh` tries again",
         )
         for spec in specs
         if spec.name in failed
@@ -151,7 +151,7 @@ def make_indexing(
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:
     """`again`: also where a download was refused a short while ago."""
     downloads = settings.data_folder / "models"
-    if not again and not Path(settings.search_model).expanduser().is_dir():
+    if not again and model_folder(settings.search_model) is None:
         Refusals(downloads).check(OTHER_NAMES.get(settings.search_model, settings.search_model))
     from toolscript.adapters.embedding_cache import CachedEmbedder
     from toolscript.adapters.local_model import Device, LocalEmbedder
@@ -167,7 +167,7 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
 
 def require_model(settings: GatewaySettings) -> None:
     """What was asked for by name and does not exist is not replaced by words alone, as a model out of reach is."""
-    if not Path(settings.search_model).expanduser().is_dir() and settings.search_model not in USUAL_MODELS:
+    if model_folder(settings.search_model) is None and settings.search_model not in USUAL_MODELS:
         from toolscript.adapters.local_model.named import known_name
 
         known_name(settings.search_model)

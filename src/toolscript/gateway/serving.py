@@ -97,8 +97,9 @@ async def _follow(settings: GatewaySettings, parts: Parts, config: Config, chang
     async for _ in changes:
         try:
             parts.servers.use(_use_config(settings, parts).servers)
-        except ConfigInvalid as error:
-            logger.error("the config file cannot be used; the servers stay as they were: %s", error.message)
+        except (ConfigInvalid, OSError) as error:
+            # An OSError: the folder that the gateway was started in is gone.
+            logger.error("the config file cannot be used; the servers stay as they were: %s", error)
         else:
             logger.warning("the config file changed and was read again")
 
@@ -111,16 +112,18 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
     with _listening(settings.gateway_port) as listener:
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         # One that a person chose is theirs to hand out; it is written nowhere.
-        own = "" if settings.gateway_token else own_token(settings.data_folder / "run")
-        written_down = running_file(settings).held(url, __version__, choices_of(settings), own)
+        own = own_token(settings.data_folder / "run")
+        chosen = settings.gateway_token if settings.gateway_token != own else ""
+        known = "" if chosen else own
+        written_down = running_file(settings).held(url, __version__, choices_of(settings), known)
         async with open_following(settings) as parts:
             mcp = McpRoutes(parts.gateway, parts.spec_named, parts.indexing.model_is_decided)
             app = create_gateway_app(
                 parts.gateway,
                 limit=settings.search_limit,
                 threshold=settings.search_threshold,
-                token=settings.gateway_token or own,
-                is_same_person=_same_person(settings),
+                token=chosen or own,
+                is_same_person=None if chosen else _same_person(),
                 more_routes=mcp.routes,
                 lifespan=mcp.open,
             )
@@ -136,9 +139,9 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
                 await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def _same_person(settings: GatewaySettings) -> Callable[[Address, Address], bool] | None:
+def _same_person() -> Callable[[Address, Address], bool] | None:
     """Who sets a token of their own wants to see it; elsewhere the owner of the connection says enough."""
-    return None if settings.gateway_token or not system_tells_owners() else comes_from_this_user
+    return comes_from_this_user if system_tells_owners() else None
 
 
 def _listening(port: int) -> socket.socket:

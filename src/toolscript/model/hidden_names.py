@@ -16,7 +16,7 @@ _NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentS
 
 def why_hidden(item: Item) -> str:
     """Empty for an item that can be shown and called as it is."""
-    if has_unseen(item.name) or "\n" in item.name or "\t" in item.name:
+    if has_unseen(item.name) or any(char in item.name for char in "\r\n\t"):
         return f"its name has a character that nobody sees: {ascii(item.name)[:80]}"
     if why := mixed_scripts(item.name):
         return f"its name {why}"
@@ -35,8 +35,11 @@ def _sent_back(schema: object) -> Iterator[str]:
         if key in _SENT_BACK:
             yield from _texts(inner)
         elif key in _NAMES and isinstance(inner, Mapping):
+            # What is called like a keyword here is an argument's name.
             yield from map(str, inner)
-        yield from _sent_back(inner)
+            yield from _sent_back([*inner.values()])
+        else:
+            yield from _sent_back(inner)
 
 
 def _texts(value: object) -> Iterator[str]:

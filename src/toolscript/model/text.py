@@ -36,7 +36,8 @@ def visible(text: str) -> str:
 
 
 def has_unseen(text: str) -> bool:
-    return visible(text) != text
+    """Line ends of any kind are seen."""
+    return visible(text) != text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def visible_json(value: object, depth: int = 0) -> object:

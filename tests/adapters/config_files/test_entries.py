@@ -21,7 +21,7 @@ def test_a_program_to_start_has_all_its_parts(tmp_path: Path) -> None:
     spec = only(read(tmp_path, {"fs": raw | {"startupTimeout": 5, "callTimeout": 1.5}}, {"T": "secret"}))
     assert (spec.name, spec.transport, spec.command, spec.args) == ("fs", Transport.STDIO, "npx", ("-y", "x"))
     assert (spec.env, spec.include_tools, spec.exclude_tools) == ({"T": "secret"}, ("read_*",), ("x",))
-    assert (spec.start_seconds, spec.call_seconds, spec.cwd) == (5.0, 1.5, None)
+    assert (spec.start_seconds, spec.call_seconds, spec.cwd) == (5.0, 1.5, str(tmp_path))
 
 
 def test_a_server_that_runs_has_its_url_and_headers(tmp_path: Path) -> None:

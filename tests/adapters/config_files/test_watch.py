@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -101,14 +102,15 @@ async def test_many_changes_at_once_are_told_a_few_times_at_most(file: Path, sto
             file.write_text(f"burst {number}")
         file.write_text("end")
 
-    writing = asyncio.ensure_future(asyncio.to_thread(burst))
+    began, writing = time.monotonic(), asyncio.ensure_future(asyncio.to_thread(burst))
     told = 0
     while await soon(changes):
         told += 1
         if await asyncio.to_thread(file.read_text) == "end":
             break
     await writing
-    assert 1 <= told <= 15
+    # A writer that gets no turn for a moment leaves the file quiet for that moment.
+    assert 1 <= told <= 5 + 10 * (time.monotonic() - began)
 
 
 async def test_other_files_of_the_folder_and_the_same_content_are_not_told(

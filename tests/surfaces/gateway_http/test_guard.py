@@ -60,8 +60,14 @@ async def test_no_host_or_two_of_them_are_refused(app: Starlette) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1:7355", "localhost:7355", "[::1]:7355"])
 @pytest.mark.parametrize("scheme", ["http", "HTTP"])
-async def test_the_gateways_own_page_may_ask(app: Starlette, scheme: str, host: str) -> None:
-    assert (await ask(app, "/health", ("origin", f"{scheme}://{host}"))).status == 200
+async def test_a_page_of_the_gateways_own_address_has_to_show_the_token(scheme: str, host: str) -> None:
+    """Somebody else may listen at the same port of another address, and a browser takes the two for one."""
+    app = create_gateway_app(GatewayDouble(), limit=3, threshold=0.0, token=TOKEN, is_same_person=lambda *_: True)
+    origin, shown = ("origin", f"{scheme}://{host}"), ("authorization", f"Bearer {TOKEN}")
+    assert (await ask(app, "/health", origin)).status == 401
+    assert (await ask(app, "/health", ("sec-fetch-site", "same-origin"))).status == 401
+    assert (await ask(app, "/health", origin, shown)).status == 200
+    assert (await ask(app, "/health")).status == 200
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "localhost:3000", "127.0.0.1:73550", "[::1]:80"])
@@ -78,7 +84,7 @@ async def test_a_browser_that_says_whose_page_asks_is_believed(app: Starlette, s
     reply = await ask(app, "/search?q=x", ("sec-fetch-site", site))
     assert (reply.status, reply.error["details"]) == (403, {"header": "Sec-Fetch-Site"})
     for own in ("same-origin", "none"):
-        assert (await ask(app, "/health", ("sec-fetch-site", own))).status == 200
+        assert (await ask(app, "/livez", ("sec-fetch-site", own))).status == 200
 
 
 @pytest.mark.parametrize(
@@ -106,8 +112,8 @@ async def test_a_page_of_another_machine_may_not_ask(app: Starlette, origin: str
 
 async def test_of_two_origins_both_must_be_its_own(app: Starlette) -> None:
     fine = ("origin", "http://localhost:7355")
-    assert (await ask(app, "/health", fine, fine)).status == 200
-    assert (await ask(app, "/health", fine, ("origin", "http://evil.example"))).status == 403
+    assert (await ask(app, "/livez", fine, fine)).status == 200
+    assert (await ask(app, "/livez", fine, ("origin", "http://evil.example"))).status == 403
 
 
 async def test_nothing_invites_other_pages(app: Starlette) -> None:

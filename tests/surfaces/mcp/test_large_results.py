@@ -91,10 +91,35 @@ def test_only_the_last_few_are_kept_and_ids_are_not_to_be_guessed() -> None:
     assert results.read({"id": keys[-1]}).content
 
 
-@pytest.mark.parametrize("wrong", [{"offset": -1}, {"offset": "1"}, {"limit": True}, {"find": 3}, {"offset": 1.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"offset": -1}, {"offset": "1"}, {"limit": True}, {"limit": 0}, {"find": 3}, {"offset": 1.5}]
+)
 def test_arguments_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     results = LargeResults()
     key = id_in(results.fitting(CallResult([{"type": "text", "text": LINES}])))
     asked: Callable[[], object] = lambda: results.read({"id": key, **wrong})  # noqa: E731
     with pytest.raises(InvalidRequest):
         asked()
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "something", "x": LINES},
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": "A" * 5_000_000}},
+        {"type": "resource_link", "uri": "file:///" + "a" * 300_000, "name": "x"},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png", "_meta": {"x": LINES}},
+    ],
+    ids=lambda block: str(block["type"]),
+)
+def test_no_kind_of_block_gets_past_the_limit_or_hides_something(block: dict[str, Any]) -> None:
+    shown = LargeResults().fitting(CallResult([{**block, "note\u202e": "a\u200b"}]))
+    said = "".join(map(str, shown.content[0].values()))
+    assert len(said) < MOST_CHARACTERS + ROOM
+    assert "\u202e" not in said
+    assert "\u200b" not in said
+
+
+def test_many_small_blocks_are_as_large_as_their_sum() -> None:
+    links = [{"type": "resource_link", "uri": f"file:///{number}", "name": "x"} for number in range(5_000)]
+    assert len(text_of(LargeResults().fitting(CallResult(links)))) < MOST_CHARACTERS + ROOM

@@ -64,7 +64,10 @@ def test_what_is_not_as_the_hub_names_it_is_not_used_and_not_kept(fresh: Machine
     assert "arrived damaged" in answer["hint"]
     sizes = [path.stat().st_size for path in (fresh.data / "models").rglob("*") if path.is_file()]
     assert max(sizes) < LARGE
-    hub.damaged = ""
+    hub.damaged, asked = "", len(hub.asked)
+    assert "arrived damaged" in json.loads(fresh.run(*ASKED).stdout)["hint"]
+    assert len(hub.asked) == asked
+    fresh.run("doctor")
     assert json.loads(fresh.run(*ASKED).stdout)["semantic"] is True
 
 

@@ -188,7 +188,7 @@ def _inside(value: object, sections: tuple[tuple[str, ...], ...]) -> Iterator[tu
 
 def _from_toml(config: ClientConfig) -> _Raw:
     try:
-        value = tomllib.loads(read_text(config.path) or "")
+        value = tomllib.loads(read_text(config.path, only_ours=True) or "")
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         where = re.search(r"\(at .*\)", str(error))
         message = f"{config.path} is not TOML{' ' + where[0] if where else ''}"

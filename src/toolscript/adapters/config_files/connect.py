@@ -11,7 +11,7 @@ from pathlib import Path
 from toolscript.adapters.config_files.clients import TITLES, Client, ClientConfig, Layout, Places, client_files
 from toolscript.adapters.config_files.editing import with_members
 from toolscript.adapters.config_files.jsonc import is_strict, parse, read_text
-from toolscript.adapters.config_files.writing import remove, replace_text
+from toolscript.adapters.config_files.writing import PRIVATE, remove, replace_text
 from toolscript.errors import ConfigInvalid, NotFound
 
 NAME = "toolscript"
@@ -31,13 +31,17 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class ConnectPlan:
-    """What would become of one file. `after` is None when the file goes. Neither text is for showing."""
+    """What would become of one file. `after` is None when the file goes. Neither text is for showing.
+
+    `secret`: a token stands in what is added.
+    """
 
     client: Client
     path: Path
     change: Change
     before: str | None = field(default=None, repr=False)
     after: str | None = field(default=None, repr=False)
+    secret: bool = False
 
     @property
     def backup(self) -> Path:
@@ -82,7 +86,8 @@ def connect_client(
             f"there is no sign of {TITLES[file.client]}: {file.path.parent} does not exist",
             hint="start the client once, then connect it",
         )
-    return ConnectPlan(file.client, file.path, Change.ADD, before, _with_us(file, before, entry))
+    secret = running is not None and not file.of_project
+    return ConnectPlan(file.client, file.path, Change.ADD, before, _with_us(file, before, entry), secret)
 
 
 def disconnect_client(
@@ -107,7 +112,8 @@ def apply_connect(plan: ConnectPlan) -> None:
     if plan.change is Change.CONFLICT:
         raise ConfigInvalid(str(plan), hint=f"rename or remove it in {plan.path}, then run this again")
     if plan.change is Change.ADD and plan.after is not None:
-        replace_text(plan.path, plan.before, plan.after, backup=plan.backup)
+        mode = PRIVATE if plan.secret else None
+        replace_text(plan.path, plan.before, plan.after, backup=plan.backup, mode=mode)
     if plan.change is Change.REMOVE:
         _put_back(plan)
 

@@ -83,7 +83,8 @@ def _spec(name: str, fields: "_Fields") -> ServerSpec:
         transport = Transport.STDIO
     if url:
         fields.check_url(url)
-    cwd = fields.path("cwd")
+    # Never the folder that a command happens to be run in: programs load what lies there.
+    cwd = fields.path("cwd") or "."
     fields.warn_of_keys_without_effect(transport)
     return ServerSpec(
         name=name,
@@ -91,7 +92,7 @@ def _spec(name: str, fields: "_Fields") -> ServerSpec:
         command=command,
         args=fields.texts("args"),
         env=fields.pairs("env"),
-        cwd=str(fields.surroundings.folder / cwd) if cwd else None,
+        cwd=str(fields.surroundings.folder / cwd) if transport is Transport.STDIO else None,
         url=url,
         headers=fields.pairs("headers"),
         include_tools=fields.patterns("includeTools"),

@@ -1,6 +1,7 @@
 """The config files of this place, and what in them can be used, as every command finds it."""
 
 import logging
+import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ class ConfigPlace:
             return True
         try:
             own = path.parent.samefile(Path.home()) and path.name == FILE_NAME
-            return own and not path.stat().st_mode & stat.S_IWOTH
+            # Where the system knows no owners it has no such right either.
+            return own and not (hasattr(os, "getuid") and path.stat().st_mode & stat.S_IWOTH)
         except OSError:
             return path == Path.home().absolute() / FILE_NAME
 

@@ -33,18 +33,22 @@ NAMES = frozenset(
     ]
 )
 FAMILIES = ("LC_*", "XDG_*", "UV_*", "PIP_*", "NPM_CONFIG_*", "npm_config_*")
+_CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|AUTH|CREDENTIAL|KEY|COOKIE|USERNAME", re.IGNORECASE)
 
 
 def inherited(environment: Mapping[str, str], wanted: Sequence[str] = ()) -> dict[str, str]:
     """`wanted`: names and patterns of further variables, which a person wrote down."""
-    return {name: value for name, value in environment.items() if _is_usual(name) or _is_wanted(name, wanted)}
+    return {
+        name: value for name, value in environment.items() if _is_usual(name, value) or _is_wanted(name, wanted)
+    }
 
 
-def _is_usual(name: str) -> bool:
+def _is_usual(name: str, value: str) -> bool:
     if name in NAMES:
         return True
-    return any(fnmatchcase(name, family) for family in FAMILIES) and not _SECRET.search(name)
+    secret = _SECRET.search(name) or _CREDENTIALS.search(value)
+    return not secret and any(fnmatchcase(name, family) for family in FAMILIES)
 
 
 def _is_wanted(name: str, wanted: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from toolscript.errors import ConfigInvalid
 MAX_BYTES = 32 * 1024 * 1024
 
 # A string or a comment that is never closed runs to the end: so the text is read once, whatever is in it.
-_STRING = r'"(?:\\.|[^"\\])*(?:"|\Z)'
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 
@@ -73,7 +74,8 @@ def is_file(path: Path) -> bool:
 
 
 def read_document(path: Path) -> Document | None:
-    text = read_text(path)
+    """Of this user's files alone: whose it is decides whose programs it names."""
+    text = read_text(path, only_ours=True)
     return None if text is None else parse(text, path)
 
 
@@ -86,8 +88,7 @@ def parse(text: str, path: Path) -> Document:
     def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
         together = dict(found)
         if len(together) < len(found):
-            names = [name for name, _ in found]
-            repeated.extend(name for name in together if names.count(name) > 1)
+            repeated.extend(name for name, times in Counter(name for name, _ in found).items() if times > 1)
         return together
 
     try:

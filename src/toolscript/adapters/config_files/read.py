@@ -15,13 +15,14 @@ from toolscript.adapters.config_files.entries import PASSTHROUGH, read_entry
 from toolscript.adapters.config_files.jsonc import Document, is_ours, parse, read_text
 from toolscript.adapters.config_files.names import nearest_name
 from toolscript.adapters.config_files.problems import Problem, Severity
-from toolscript.adapters.config_files.trust import Standing, Trust, trusts_all
+from toolscript.adapters.config_files.trust import Standing, Trust, how_to_trust, trusts_all
 from toolscript.errors import ConfigInvalid
 from toolscript.model.servers import ServerSpec
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
 MOST_NAMED = 100
+MOST_UNTRUSTED = 1 << 20
 
 _EXPECTED = '{"mcpServers": {"name": {"command": ...}}}'
 
@@ -97,14 +98,15 @@ class _Written:
             return
         document = parse(text, path)
         self.files.append(path)
-        shared = document.value.get(PASSTHROUGH) if isinstance(document.value, dict) else None
         for name, raw in server_entries(document, path).items():
-            self.entries[name] = _with_shared(raw, shared), path
+            self.entries[name] = shared_passthrough(raw, document), path
         self.problems += _problems_of_file(document, path)
 
     def _add_untrusted(self, path: Path, text: str, standing: Standing) -> None:
         try:
-            names = [nearest_name(name) for name in server_entries(parse(text, path), path)]
+            if len(text) > MOST_UNTRUSTED:
+                raise ConfigInvalid(f"larger than {MOST_UNTRUSTED >> 20} MiB", hint="it is not used")
+            names = [nearest_name(name[:MOST_NAMED]) for name in server_entries(parse(text, path), path)]
         except ConfigInvalid as error:
             self.problems.append(Problem("", path, error.message, error.hint, Severity.WARNING))
             return
@@ -117,11 +119,12 @@ class _Written:
             why = "changed since it was trusted" if standing is Standing.CHANGED else "not trusted"
             for name in names:
                 if name not in self.entries:
-                    yield Problem(name, path, f"its config file is {why}", f"`toolscript trust {path}`")
+                    yield Problem(name, path, f"its config file is {why}", how_to_trust(path))
 
 
-def _with_shared(raw: object, shared: object) -> object:
+def shared_passthrough(raw: object, document: Document) -> object:
     """What a file says of the environment of all its servers holds for each of them."""
+    shared = document.value.get(PASSTHROUGH) if isinstance(document.value, dict) else None
     if shared is None or not isinstance(raw, dict) or not raw.get("command"):
         return raw
     own = raw.get(PASSTHROUGH) or []

@@ -7,6 +7,7 @@ content: a file that is changed, replaced or copied elsewhere is a new one.
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -34,6 +35,11 @@ Trust = Callable[[Path, str], Standing]
 def trusts_all(_: Path, __: str) -> Standing:
     """For files that are the person's own."""
     return Standing.TRUSTED
+
+
+def how_to_trust(path: Path) -> str:
+    """For whoever reads it, an agent too: it is a person who looks and decides."""
+    return f"a person has to look at it: `toolscript trust {shlex.quote(str(path))}` in a terminal"
 
 
 @dataclass(frozen=True)

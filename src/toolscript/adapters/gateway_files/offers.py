@@ -11,17 +11,14 @@ from typing import Any
 
 from toolscript.adapters.gateway_files.atomic import read_whole, write_whole
 from toolscript.adapters.gateway_files.embeddings import server_list_hash
+from toolscript.adapters.gateway_files.seen import SeenTools, ToolChange
 from toolscript.errors import InvalidRequest
 from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, ItemKind
+from toolscript.model.items import Item
 from toolscript.model.servers import Offer, ServerSpec
 
 FORMAT = 2
 MOST_OF_A_REASON = 2_000
-MOST_OF_A_TEXT = 300
-MOST_CHANGES = 100
-CHANGES_SECONDS = 7 * 24 * 3600.0
-SAID_OF_A_TOOL = ("description", "input_schema", "annotations")
 
 logger = logging.getLogger(__name__)
 
@@ -32,17 +29,6 @@ class Failed:
 
     reason: str
     age: float
-
-
-@dataclass(frozen=True)
-class ToolChange:
-    """A tool whose server says something else of it than before, under the same entry of the config."""
-
-    server: str
-    tool: str
-    before: str
-    now: str
-    at: float
 
 
 @dataclass(frozen=True)
@@ -65,6 +51,7 @@ class OfferFile:
         self._path = folder / f"tools-{server_list_hash([spec.name for spec in specs])}.json"
         self._prints = {spec.name: _fingerprint(spec) for spec in specs}
         self._exact = {spec.name: _exact_fingerprint(spec) for spec in specs}
+        self._seen = {name: SeenTools(folder.parent / "seen", name, one) for name, one in self._prints.items()}
         self._written: object = None
 
     def recall(self, most_seconds: float, failed_seconds: float = 0.0) -> Remembered:
@@ -96,55 +83,28 @@ class OfferFile:
         if not (offers or failed) or (list(offers), failed) == self._written:
             return
         self._written = list(offers), failed
-        stored = self._stored()
-        news = {
-            offer.server: self._entry(offer, stored.get(offer.server, {}))
-            for offer in offers
-            if offer.server in self._prints
-        }
+        ours = [offer for offer in offers if offer.server in self._prints]
+        for offer in ours:
+            self._seen[offer.server].look(offer.items)
+        news = {offer.server: self._entry(offer) for offer in ours}
         news |= {name: self._failure(name, why) for name, why in failed.items() if name in self._prints}
         try:
-            write_whole(self._path, {"format": FORMAT, "servers": {**stored, **news}})
+            write_whole(self._path, {"format": FORMAT, "servers": {**self._stored(), **news}})
         except OSError as error:
             self._warn("what the servers offer cannot be kept", error)
 
-    def changes(self, most_seconds: float = CHANGES_SECONDS) -> list[ToolChange]:
+    def changes(self) -> list[ToolChange]:
         """Of the last days, the newest first."""
-        found = [
-            ToolChange(name, str(tool), str(one["before"]), str(one["now"]), float(one["at"]))
-            for name, entry in self._stored().items()
-            for tool, one in dict(entry.get("changed", {})).items()
-        ]
-        recent = [one for one in found if 0 <= time.time() - one.at < most_seconds]
-        return sorted(recent, key=lambda one: -one.at)
+        found = [change for seen in self._seen.values() for change in seen.changes()]
+        return sorted(found, key=lambda one: -one.at)
 
-    def _entry(self, offer: Offer, before: Mapping[str, Any]) -> dict[str, object]:
+    def _entry(self, offer: Offer) -> dict[str, object]:
         items = [asdict(item) for item in offer.items]
-        # A server that failed meanwhile is compared with what it said before that.
-        known = before.get("items", before.get("earlier", []))
-        changed = {**dict(before.get("changed", {})), **self._changed(offer.server, known, items)}
-        kept = dict(sorted(changed.items(), key=lambda one: -float(one[1]["at"]))[:MOST_CHANGES])
-        return {"print": self._prints[offer.server], "at": time.time(), "items": items, "changed": kept}
-
-    def _changed(self, server: str, before: Sequence[Any], now: Sequence[Any]) -> dict[str, Any]:
-        known = {item["name"]: item for item in before if item.get("kind") == ItemKind.TOOL}
-        changed = {}
-        for item in now:
-            was = known.get(item["name"]) if item["kind"] == ItemKind.TOOL else None
-            if was is not None and any(_json(was.get(part)) != _json(item[part]) for part in SAID_OF_A_TOOL):
-                texts = {
-                    "before": was["description"][:MOST_OF_A_TEXT],
-                    "now": item["description"][:MOST_OF_A_TEXT],
-                }
-                changed[item["name"]] = {**texts, "at": time.time()}
-                logger.warning("a tool is no longer what it was: %s__%s", server, item["name"])
-        return changed
+        return {"print": self._prints[offer.server], "at": time.time(), "items": items}
 
     def _failure(self, name: str, reason: str) -> dict[str, object]:
         prints = {"print": self._prints[name], "exact": self._exact[name]}
-        before = self._stored().get(name, {})
-        earlier = {"earlier": before.get("items", before.get("earlier", [])), "changed": before.get("changed", {})}
-        return {**prints, **earlier, "at": time.time(), "failed": reason[:MOST_OF_A_REASON]}
+        return {**prints, "at": time.time(), "failed": reason[:MOST_OF_A_REASON]}
 
     def _stored(self) -> dict[str, Mapping[str, Any]]:
         """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""
@@ -171,10 +131,6 @@ def _offer(name: str, one: Mapping[str, object]) -> Offer:
 
 def _item(data: Mapping[str, object], server: str) -> Item:
     return item_from_json({**data, "server": server, "id": data["key"]})
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, sort_keys=True)
 
 
 def _fingerprint(spec: ServerSpec) -> str:

@@ -47,8 +47,8 @@ _BY_STATUS: Mapping[int, type[ToolscriptError]] = {
 class GatewayClient:
     """Implements the port `Gateway`. `seconds` bounds every request but a call, which has its server's time.
 
-    `find_again` gives the address of a gateway that was started anew, for whoever outlives the first. `note` goes
-    with every answer.
+    `find_again` gives address and token of a gateway that was started anew, for whoever outlives the first. `note`
+    goes with every answer.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class GatewayClient:
         token: str = "",
         seconds: float = 30.0,
         call_seconds: float = 600.0,
-        find_again: Callable[[], str | None] = lambda: None,
-        note: str = "",
+        find_again: Callable[[], tuple[str, str] | None] = lambda: None,
+        note: Callable[[], str] = lambda: "",
     ) -> None:
         self._address = address_of(url, GATEWAY)
         self._token = token
@@ -74,7 +74,8 @@ class GatewayClient:
         more = {"explain": "true", "schemas": "true"}
         path = f"/search?{urlencode({**asked, **kind, **more})}"
         answer = await self._read(answer_from_json, "GET", path)
-        return replace(answer, hint="; ".join(filter(None, (answer.hint, self._note)))) if self._note else answer
+        note = self._note()
+        return replace(answer, hint="; ".join(filter(None, (answer.hint, note)))) if note else answer
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         items: list[Item] = []
@@ -122,8 +123,9 @@ class GatewayClient:
             return await abandonable(request)
         except Unavailable as error:
             # Nobody was there to hear it: it can be said again.
-            if not isinstance(error.__cause__, ConnectionRefusedError) or not (url := self._find_again()):
+            if not isinstance(error.__cause__, ConnectionRefusedError) or not (found := self._find_again()):
                 raise
+        url, self._token = found
         self._address = address_of(url, GATEWAY)
         return await abandonable(request)
 

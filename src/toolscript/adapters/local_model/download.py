@@ -1,5 +1,6 @@
 """A model from the hub, file by file: resumed where it broke off, and checked against the hash the hub names."""
 
+import errno
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from toolscript.errors import ModelNotFound
 from toolscript.model.progress import OnProgress, Progress
 
 REACH_SECONDS = 5.0
+OF_THIS_DISK = (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.ENAMETOOLONG)
 NEEDED = ("config.json", "tokenizer.json", "tokenizer_config.json")
 USED_IF_THERE = ("special_tokens_map.json", "preprocessor_config.json")
 
@@ -24,13 +26,28 @@ def download(model: str, described: Mapping[str, Any], folder: Path, on_progress
     refusals, source = Refusals(folder), str(described["sources"]["hf"])
     where = f"the embedding model {model} is not on this machine, and {constants.ENDPOINT}"
     try:
-        if (status := _status_of(source)) >= 400:
-            raise refusals.add(model, f"{where} refused it (HTTP {status})", REFUSED_SECONDS)
-        for name in (*NEEDED, *USED_IF_THERE, described["model_file"], *described.get("additional_files", ())):
-            _download_file(source, name, folder, on_progress)
-    except (httpx.HTTPError, OSError) as error:
+        status = _status_of(source)
+        if status < 400:
+            _download_files(source, described, folder, on_progress)
+    except ModelNotFound as error:
+        raise refusals.add(model, error.message, UNREACHABLE_SECONDS) from error
+    except OSError as error:
+        if error.errno in OF_THIS_DISK:
+            raise ModelNotFound(
+                f"the embedding model {model} cannot be kept in {folder}: {error.strerror}",
+                hint="make room there, or choose another folder with --data-dir",
+            ) from error
         raise refusals.add(model, f"{where} cannot be reached", UNREACHABLE_SECONDS) from error
+    except httpx.HTTPError as error:
+        raise refusals.add(model, f"{where} cannot be reached", UNREACHABLE_SECONDS) from error
+    if status >= 400:
+        raise refusals.add(model, f"{where} refused it (HTTP {status})", REFUSED_SECONDS)
     refusals.forget()
+
+
+def _download_files(source: str, described: Mapping[str, Any], folder: Path, on_progress: OnProgress) -> None:
+    for name in (*NEEDED, *USED_IF_THERE, described["model_file"], *described.get("additional_files", ())):
+        _download_file(source, name, folder, on_progress)
 
 
 def _status_of(source: str) -> int:
@@ -52,10 +69,7 @@ def _download_file(source: str, name: str, folder: Path, on_progress: OnProgress
     if not _is_as_named(blob):
         path.unlink(missing_ok=True)
         blob.unlink(missing_ok=True)
-        raise ModelNotFound(
-            f"{name} of {source} arrived damaged: its hash is not the one that {constants.ENDPOINT} names",
-            hint="run the command again; if it stays so, something between you and the hub changes files",
-        )
+        raise ModelNotFound(f"{name} of {source} arrived damaged: its hash is not the one the hub names")
 
 
 def _bar_that_tells(label: str, on_progress: OnProgress) -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from toolscript.adapters.local_model.engine import Device, Loaded
+from toolscript.adapters.local_model.refusals import model_folder
 from toolscript.adapters.local_model.token_counts import TokenCounter
 from toolscript.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
 from toolscript.model.models import Matrix, ModelCard, Vector, checked_vectors
@@ -164,9 +165,9 @@ def _load(
     model: str, threads: int | None, device: Device, downloads: Path | None, on_progress: OnProgress
 ) -> Loaded:
     # Imported when it is known which one is needed: fastembed takes two seconds to import.
-    folder = Path(model).expanduser()
+    folder = model_folder(model)
     try:
-        if folder.is_dir():
+        if folder is not None:
             from toolscript.adapters.local_model.folder import load_folder
 
             return load_folder(folder, threads, device)

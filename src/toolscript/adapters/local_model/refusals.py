@@ -25,6 +25,13 @@ REFUSED_SECONDS, UNREACHABLE_SECONDS = 3600.0, 600.0
 HINT = "`toolscript doctor` tries again; or give the folder of an ONNX model (--model, TOOLSCRIPT_SEARCH_MODEL)"
 
 
+def model_folder(model: str) -> Path | None:
+    """The folder that is meant, if one is: a name never is, whatever lies in the folder of the moment."""
+    folder = Path(model).expanduser()
+    is_a_path = folder.is_absolute() or model.startswith((".", "~"))
+    return folder if is_a_path and folder.is_dir() else None
+
+
 @dataclass(frozen=True)
 class Refusals:
     """In the folder that models are downloaded to."""

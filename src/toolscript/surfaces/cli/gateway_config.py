@@ -32,12 +32,15 @@ def _import(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> None
             typer.Argument(help="claude-desktop, claude-code, cursor, vscode, codex; none: all that are found."),
         ] = None,
         to: Annotated[Path | None, typer.Option(help="File to write (default: ~/.toolscript.json).")] = None,
+        project: Annotated[
+            bool, typer.Option("--project", help="Also those of this folder's project; look at them first.")
+        ] = False,
         preview: Preview = False,
         yes: Yes = False,
         as_json: AsJson = False,
     ) -> None:
         """Take over the servers of Claude, Cursor, VS Code and Codex. Shows them first; secrets stay hidden."""
-        plan, rows, problems = commands().plan_import(clients=clients or (), target=to)
+        plan, rows, problems = commands().plan_import(clients=clients or (), target=to, project=project)
         for problem in problems:
             say(f"warning: {problem}")
         data: dict[str, object] = {"target": str(plan.target), "servers": [row._asdict() for row in rows]}

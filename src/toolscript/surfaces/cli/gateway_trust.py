@@ -1,5 +1,6 @@
 """trust: a project's config file starts nothing before somebody has looked at it."""
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from toolscript.errors import ConfigInvalid, InvalidRequest
+from toolscript.errors import InvalidRequest
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
 from toolscript.surfaces.cli.gateway_options import AsJson
 from toolscript.surfaces.cli.output import colour_wanted, say, show
-from toolscript.surfaces.cli.tables import table
+from toolscript.surfaces.cli.tables import printable, table
 
 NOTHING_FOUND = 1
+NONE_HERE = "no config file of a project is here; your own needs no trust"
 
 
 def trust_command(app: typer.Typer, commands: Callable[[], GatewayCommands]) -> None:
@@ -31,20 +33,16 @@ def trust_command(app: typer.Typer, commands: Callable[[], GatewayCommands]) -> 
         if listed:
             _show_list(commands(), as_json=as_json)
             return
+        if forget:
+            _forget(commands(), file, as_json=as_json)
+            return
         question = commands().trust_question(flags={}, file=file)
         if question is None:
-            say("no config file of a project is here; your own needs no trust")
+            say(NONE_HERE)
             raise typer.Exit(NOTHING_FOUND)
-        if forget:
-            known = commands().forget_trust(question.path)
-            show(
-                {"file": str(question.path), "forgotten": known}, _forgotten(question.path, known), as_json=as_json
-            )
-            return
         _show_question(question)
         trusted = yes or _asks(f"trust {question.path}?")
-        if trusted:
-            commands().decide_trust(question, trusted=True)
+        commands().decide_trust(question, trusted=trusted)
         text = f"trusted: {question.path}" if trusted else "not trusted: nothing of it is started"
         show({"file": str(question.path), "trusted": trusted}, text, as_json=as_json)
 
@@ -53,10 +51,7 @@ def offer_trust(commands: GatewayCommands, flags: Mapping[str, object]) -> None:
     """In a terminal, once for each content of a file. Elsewhere the answer names what was left out."""
     if not _is_terminal():
         return
-    try:
-        question = commands.trust_question(flags=flags)
-    except ConfigInvalid:
-        return
+    question = commands.trust_question(flags=flags)
     if question is None or not question.starts or question.standing not in ("unknown", "changed"):
         return
     changed = " has changed since you trusted it and" if question.standing == "changed" else ""
@@ -69,17 +64,22 @@ def say_untrusted(commands: GatewayCommands, flags: Mapping[str, object]) -> Non
     """Where an answer has no room for it."""
     question = commands.trust_question(flags=flags)
     if question is not None and question.starts and question.standing != "trusted":
-        say(f"hint: the servers of {question.path} are left out until `toolscript trust {question.path}`")
+        command = f"toolscript trust {shlex.quote(str(question.path))}"
+        say(f"hint: the servers of {question.path} are left out: `{command}`")
 
 
 def _show_question(question: Any) -> None:
-    rows = [[one.server, one.start, one.variables] for one in question.starts]
-    say(table(["Server", "Starts or asks", "Is given"], rows, colour=False) if rows else "it names no server")
+    for one in question.starts:
+        say(f"  {printable(one.server)}: {printable(one.start)}")
+        if one.given:
+            say(f"      given: {printable(one.given)}")
+    if not question.starts:
+        say("it names no server")
 
 
 def _asks(question: str) -> bool:
     if not _is_terminal():
-        raise InvalidRequest("nobody can be asked here", hint="run this in a terminal, or say --yes")
+        raise InvalidRequest("nobody can be asked here", hint="a person has to run this in a terminal")
     return typer.confirm(question, err=True)
 
 
@@ -87,8 +87,14 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _forgotten(path: Path, known: bool) -> str:
-    return f"no longer trusted: {path}" if known else f"nothing was known of {path}"
+def _forget(commands: GatewayCommands, file: Path | None, *, as_json: bool) -> None:
+    found = commands.forget_trust(flags={}, file=file)
+    if found is None:
+        say(NONE_HERE)
+        raise typer.Exit(NOTHING_FOUND)
+    path, known = found
+    text = f"no longer trusted: {path}" if known else f"nothing was known of {path}"
+    show({"file": str(path), "forgotten": known}, text, as_json=as_json)
 
 
 def _show_list(commands: GatewayCommands, *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """Who may ask: the person the gateway runs for, by their token or as the owner of the connection; no web page."""
 
 import hmac
+from asyncio import to_thread
 from collections.abc import Callable
 
 from starlette.datastructures import Headers
@@ -31,21 +32,21 @@ class Guard:
         self._is_same_person = is_same_person
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (refused := self._refusal(scope)):
+        if scope["type"] == "http" and (refused := await self._refusal(scope)):
             status = ERROR_TABLE[type(refused)].http_status
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             await JSONResponse(envelope_of(refused), status, headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> ToolscriptError | None:
+    async def _refusal(self, scope: Scope) -> ToolscriptError | None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not is_loopback_host(hosts[0]):
             return Forbidden("this gateway answers to 127.0.0.1 and localhost only", details={"header": "Host"})
         if header := _foreign_page(headers, scope):
             return Forbidden("no web page but this gateway's own may ask it", details={"header": header})
-        if scope["path"] != "/livez" and not self._shows_token(headers) and not self._is_known(scope):
+        if scope["path"] != "/livez" and not self._shows_token(headers) and not await self._is_known(scope):
             return Unauthorized("this gateway belongs to one person and wants their token", hint=_HOW_TO_SHOW_IT)
         return None
 
@@ -54,11 +55,13 @@ class Guard:
         same = hmac.compare_digest(shown.strip().encode(), self._token.encode())
         return kind.lower() == "bearer" and same and bool(self._token)
 
-    def _is_known(self, scope: Scope) -> bool:
-        client, server = scope.get("client"), scope.get("server")
-        if self._is_same_person is None or not client or not server:
+    async def _is_known(self, scope: Scope) -> bool:
+        """A browser is the person's own, and what a page has it send need not be: it has to show the token."""
+        client, server, headers = scope.get("client"), scope.get("server"), Headers(scope=scope)
+        by_a_browser = "origin" in headers or "sec-fetch-site" in headers
+        if self._is_same_person is None or not client or not server or by_a_browser:
             return False
-        return self._is_same_person((client[0], client[1]), (server[0], server[1]))
+        return await to_thread(self._is_same_person, (client[0], client[1]), (server[0], server[1]))
 
 
 _HOW_TO_SHOW_IT = (

@@ -16,6 +16,7 @@ MOST_CHARACTERS = 40_000
 MOST_PICTURE_CHARACTERS = 4_000_000
 MOST_KEPT, MOST_KEPT_CHARACTERS = 16, 64_000_000
 READ = "toolscript__read_result"
+PICTURES = ("image", "audio")
 
 
 class LargeResults:
@@ -28,13 +29,13 @@ class LargeResults:
         """The result as a model may read it: nothing invisible in it, and no more than it can take."""
         content = [_block(block) for block in result.content]
         data = visible_json(result.structured_content)
-        text = "\n".join(filter(None, map(_text, content))) or (compact_json(data) if data is not None else "")
-        structured = len(compact_json(data)) if data is not None else 0
-        if max(len(text), structured) <= MOST_CHARACTERS:
+        pictures = [block for block in content if block["type"] in PICTURES]
+        text = "\n".join(_text(block) for block in content if block["type"] not in PICTURES)
+        structured = compact_json(data) if data is not None else ""
+        if max(len(text), len(structured)) <= MOST_CHARACTERS:
             return CallResult(content, data, result.is_error)
-        others = [block for block in content if not _text(block)]
-        kept = self._keep(text if len(text) > MOST_CHARACTERS else compact_json(data))
-        return CallResult([_as_text(self._piece(kept, 0, MOST_CHARACTERS)), *others], is_error=result.is_error)
+        kept = self._keep(text if len(text) > MOST_CHARACTERS else structured)
+        return CallResult([_as_text(self._piece(kept, 0, MOST_CHARACTERS)), *pictures], is_error=result.is_error)
 
     def read(self, arguments: JsonObject) -> CallResult:
         """A piece of a result that was cut; with `find`, from where that text stands."""
@@ -44,8 +45,8 @@ class LargeResults:
             raise NotFound(
                 "this result is no longer kept", hint="call the tool again, and ask it for less at once"
             )
-        if not _is_count(offset) or not _is_count(limit) or not isinstance(find, str):
-            raise InvalidRequest("offset and limit are whole numbers, and find is a text")
+        if not _is_count(offset) or not _is_count(limit) or not limit or not isinstance(find, str):
+            raise InvalidRequest("offset and limit are whole numbers, limit more than 0, and find is a text")
         if find:
             offset = self._kept[key].find(find, offset)
             if offset < 0:
@@ -77,21 +78,28 @@ class LargeResults:
 
 
 def _block(block: Mapping[str, object]) -> JsonObject:
-    """Pictures and sounds as they are, unless no client would take one that large."""
-    if block.get("type") not in ("image", "audio"):
-        shown = visible_json(block)
-        return shown if isinstance(shown, dict) else {}
-    if len(str(block.get("data", ""))) <= MOST_PICTURE_CHARACTERS:
-        return dict(block)
-    size = len(str(block["data"])) * 3 // 4 >> 20
-    return _as_text(f"[{block['type']} of {size} MiB ({visible(str(block.get('mimeType', '')))}) is left out]")
+    """Nothing of it invisible. A picture or a sound stays, unless no client would take one that large."""
+    shown = visible_json({name: part for name, part in block.items() if name != "data"})
+    plain: dict[str, object] = dict(shown) if isinstance(shown, Mapping) else {}
+    plain.setdefault("type", "unknown")
+    if "data" not in block:
+        return plain
+    data = str(block["data"])
+    if plain["type"] not in PICTURES:
+        return {**plain, "data": visible(data)}
+    if len(data) <= MOST_PICTURE_CHARACTERS and len(compact_json(plain)) <= MOST_CHARACTERS:
+        return {**plain, "data": data}
+    size = len(data) * 3 // 4 >> 20
+    return _as_text(f"[{plain['type']} of {size} MiB ({str(plain.get('mimeType', ''))[:80]}) is left out]")
 
 
 def _text(block: Mapping[str, object]) -> str:
-    if block.get("type") == "text":
+    """What a model would read of it, whatever its kind."""
+    if block["type"] == "text":
         return str(block.get("text", ""))
     resource = block.get("resource")
-    return str(resource.get("text", "")) if isinstance(resource, Mapping) else ""
+    text = resource.get("text") if isinstance(resource, Mapping) else None
+    return str(text) if text is not None else compact_json(block)
 
 
 def _as_text(text: str) -> JsonObject:

@@ -1,5 +1,7 @@
 """The three tools themselves: a call is a question to the gateway, and every answer can be read by a model."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 from toolscript.errors import NotFound, ToolscriptError
@@ -55,7 +57,7 @@ class MetaTools:
         return await answered(lambda: self._described(asked))
 
     async def _described(self, asked: DescribeAsked) -> CallResult:
-        names = [await self._full_name(name) for name in asked.tools]
+        names = await self._full_names(asked.tools)
         items = await self._tools(names)
         unknown = [await self._unknown(name) for name in names if name not in items]
         if not items:
@@ -70,19 +72,22 @@ class MetaTools:
     async def _called(self, asked: CallAsked) -> CallResult:
         if asked.tool == READ:
             return self._results.read(asked.arguments)
-        tool = await self._full_name(asked.tool)
+        [tool] = await self._full_names([asked.tool])
         try:
-            return self._results.fitting(await self._gateway.call(tool, asked.arguments))
+            result = await self._gateway.call(tool, asked.arguments)
+            # Megabytes take a while to be gone through, and others are answered meanwhile.
+            return await asyncio.to_thread(self._results.fitting, result)
         except NotFound:
             return answers.failed_with(answers.no_such_tool(await self._unknown(tool)))
 
-    async def _full_name(self, name: str) -> str:
+    async def _full_names(self, names: Sequence[str]) -> list[str]:
         """A tool's own name will do where one server alone has it."""
-        if SEPARATOR in name:
-            return name
-        items = await self._gateway.items()
-        known = [item for item in items if item.kind is ItemKind.TOOL and item.name == name]
-        return tool_id(known[0].server, name) if len(known) == 1 else name
+        if all(SEPARATOR in name for name in names):
+            return [*names]
+        tools = [item for item in await self._gateway.items() if item.kind is ItemKind.TOOL]
+        times = Counter(item.name for item in tools)
+        full = {item.name: tool_id(item.server, item.name) for item in tools if times[item.name] == 1}
+        return [name if SEPARATOR in name else full.get(name, name) for name in names]
 
     async def _tools(self, names: Sequence[str]) -> dict[str, Item]:
         """The tools of these names, in the order of the names."""
