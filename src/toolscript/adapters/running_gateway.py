@@ -68,10 +68,7 @@ class RunningFile:
             self._lock.parent.chmod(PRIVATE_FOLDER)
             return open(self._lock, "ab", opener=_private)
         except OSError as error:
-            raise SetupError(
-                f"{self._lock.parent} cannot be written: {error.strerror}",
-                hint="choose another folder with --data-dir or TOOLSCRIPT_DATA_DIR",
-            ) from error
+            raise _cannot_write(self._lock.parent, error) from error
 
 
 def token_at(folder: Path, url: str) -> str:
@@ -96,11 +93,15 @@ def own_token(folder: Path) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         write_private(path, token)
     except OSError as error:
-        raise SetupError(
-            f"{folder} cannot be written: {error.strerror}",
-            hint="choose another folder with --data-dir or TOOLSCRIPT_DATA_DIR",
-        ) from error
+        raise _cannot_write(folder, error) from error
     return token
+
+
+def _cannot_write(folder: Path, error: OSError) -> SetupError:
+    return SetupError(
+        f"{folder} cannot be written: {error.strerror}",
+        hint="choose another folder with --data-dir or TOOLSCRIPT_DATA_DIR",
+    )
 
 
 def write_private(path: Path, text: str) -> None:

@@ -203,8 +203,9 @@ class Indexing:
             self._ready.set()
         # Whoever waits no longer keeps what is known: one server that hangs must not cost the others their memory.
         if (all_said or ends) and files is not None:
-            await asyncio.to_thread(files.remember, self._servers.offers(), failures, dict(self._analysed))
-            self._changes = await asyncio.to_thread(files.offers.changes)
+            kept = self._servers.offers(), failures, dict(self._analysed)
+            is_new = await asyncio.to_thread(files.remember, *kept)
+            self._changes = await asyncio.to_thread(files.offers.changes) if is_new else self._changes
         if vectors is not None:
             absent = {spec.name for spec in self.specs} - {offer.server for offer in self._servers.offers()}
             await self._embed(vectors, index, hashes, absent)
@@ -293,6 +294,6 @@ class _Files:
 
     def remember(
         self, offers: Sequence[Offer], failed: Mapping[str, str], analysed: Mapping[str, Analysed]
-    ) -> None:
-        self.offers.remember(offers, failed)
+    ) -> bool:
         self.words.remember(analysed)
+        return self.offers.remember(offers, failed)

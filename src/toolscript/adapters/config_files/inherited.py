@@ -32,7 +32,7 @@ NAMES = frozenset(
         *("PLAYWRIGHT_BROWSERS_PATH", "PUPPETEER_EXECUTABLE_PATH"),
     ]
 )
-FAMILIES = ("LC_*", "XDG_*", "UV_*", "PIP_*", "NPM_CONFIG_*", "npm_config_*")
+FAMILIES = ("LC_", "XDG_", "UV_", "PIP_", "NPM_CONFIG_", "npm_config_")
 _CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|AUTH|CREDENTIAL|KEY|COOKIE|USERNAME", re.IGNORECASE)
 
@@ -45,10 +45,9 @@ def inherited(environment: Mapping[str, str], wanted: Sequence[str] = ()) -> dic
 
 
 def _is_usual(name: str, value: str) -> bool:
-    if name in NAMES:
-        return True
-    secret = _SECRET.search(name) or _CREDENTIALS.search(value)
-    return not secret and any(fnmatchcase(name, family) for family in FAMILIES)
+    if not name.startswith(FAMILIES):
+        return name in NAMES
+    return not (_SECRET.search(name) or _CREDENTIALS.search(value))
 
 
 def _is_wanted(name: str, wanted: Sequence[str]) -> bool:

@@ -74,14 +74,14 @@ class OfferFile:
             {name: one for name, one in failed.items() if 0 <= one.age < failed_seconds},
         )
 
-    def remember(self, offers: Sequence[Offer], failed: Mapping[str, str] | None = None) -> None:
+    def remember(self, offers: Sequence[Offer], failed: Mapping[str, str] | None = None) -> bool:
         """What these servers offer now, and why others do not; what is known of the rest stays.
 
-        What was written last is not written again.
+        What was written last is not written again. Answers whether there was anything new.
         """
         failed = failed or {}
         if not (offers or failed) or (list(offers), failed) == self._written:
-            return
+            return False
         self._written = list(offers), failed
         ours = [offer for offer in offers if offer.server in self._prints]
         for offer in ours:
@@ -92,6 +92,7 @@ class OfferFile:
             write_whole(self._path, {"format": FORMAT, "servers": {**self._stored(), **news}})
         except OSError as error:
             self._warn("what the servers offer cannot be kept", error)
+        return True
 
     def changes(self) -> list[ToolChange]:
         """Of the last days, the newest first."""

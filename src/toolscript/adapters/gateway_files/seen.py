@@ -44,7 +44,6 @@ class SeenTools:
         """Compares what a server offers with what it has offered, and keeps it."""
         data = self._data()
         known, changed = dict(data.get("tools", {})), dict(data.get("changed", {}))
-        before = json.dumps([known, changed])
         for item in items:
             if item.kind is ItemKind.TOOL:
                 said = _said(item)
@@ -54,9 +53,9 @@ class SeenTools:
                     logger.warning("a tool is no longer what it was: %s__%s", self._server, item.name)
                 known[item.name] = {"hash": _hash(said), "text": said[:MOST_KEPT]}
         recent = sorted(changed.items(), key=lambda one: -float(one[1]["at"]))[:MOST_CHANGES]
-        kept = dict([*known.items()][-MOST_TOOLS:])
-        if json.dumps([kept, dict(recent)]) != before:
-            self._write({"format": FORMAT, "tools": kept, "changed": dict(recent)})
+        now = {"format": FORMAT, "tools": dict([*known.items()][-MOST_TOOLS:]), "changed": dict(recent)}
+        if now != data:
+            self._write(now)
 
     def changes(self) -> list[ToolChange]:
         """Of the last days."""

@@ -31,14 +31,12 @@ def download(model: str, described: Mapping[str, Any], folder: Path, on_progress
             _download_files(source, described, folder, on_progress)
     except ModelNotFound as error:
         raise refusals.add(model, error.message, UNREACHABLE_SECONDS) from error
-    except OSError as error:
-        if error.errno in OF_THIS_DISK:
+    except (httpx.HTTPError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in OF_THIS_DISK:
             raise ModelNotFound(
                 f"the embedding model {model} cannot be kept in {folder}: {error.strerror}",
                 hint="make room there, or choose another folder with --data-dir",
             ) from error
-        raise refusals.add(model, f"{where} cannot be reached", UNREACHABLE_SECONDS) from error
-    except httpx.HTTPError as error:
         raise refusals.add(model, f"{where} cannot be reached", UNREACHABLE_SECONDS) from error
     if status >= 400:
         raise refusals.add(model, f"{where} refused it (HTTP {status})", REFUSED_SECONDS)

@@ -56,9 +56,12 @@ class Guard:
         return kind.lower() == "bearer" and same and bool(self._token)
 
     async def _is_known(self, scope: Scope) -> bool:
-        """A browser is the person's own, and what a page has it send need not be: it has to show the token."""
+        """A browser is the person's own, and what a page has it send need not be: it has to show the token.
+
+        Browsers say `Sec-Fetch-Site`, and no script can keep them from it; other clients may send an own `Origin`.
+        """
         client, server, headers = scope.get("client"), scope.get("server"), Headers(scope=scope)
-        by_a_browser = "origin" in headers or "sec-fetch-site" in headers
+        by_a_browser = "sec-fetch-site" in headers
         if self._is_same_person is None or not client or not server or by_a_browser:
             return False
         return await to_thread(self._is_same_person, (client[0], client[1]), (server[0], server[1]))
