@@ -9,8 +9,10 @@ import pytest
 from tests.surfaces.cli.commands import CommandLine
 from tests.surfaces.mcp.gateway_double import ITEMS, down
 from toolscript.errors import NotReady
+from toolscript.model.gateway import LocalAnswer, LocalHit
 from toolscript.model.items import ItemKind
 from toolscript.model.servers import CallResult
+from toolscript.surfaces.cli.gateway_tables import show_answer
 
 pytestmark = pytest.mark.requirement("TS-002")
 
@@ -107,6 +109,16 @@ def test_explained_it_shows_the_parts(toolscript: CommandLine) -> None:
     assert sorted(as_json["results"][0]["parts"]) == [
         *("boost", "fuzzy", "matched", "semantic", "standing", "words"),
     ]
+
+
+@pytest.mark.requirement("TS-003")
+@pytest.mark.parametrize(("semantic", "meaning"), [(True, "not among the nearest"), (False, "no model")])
+def test_an_explanation_does_not_blame_a_model_that_is_there(
+    capsys: pytest.CaptureFixture[str], semantic: bool, meaning: str
+) -> None:
+    hit = LocalHit(ITEMS[0], 0.5, "words file")
+    show_answer(LocalAnswer("file", (hit,), 1, 0.35, semantic=semantic), explain=True)
+    assert f"meaning {meaning}, words" in capsys.readouterr().out
 
 
 @pytest.mark.requirement("TS-003")

@@ -51,12 +51,6 @@ def test_a_gateway_in_the_background_that_cannot_start_says_why(machine: Machine
     assert "gateway.log" in told
 
 
-def test_an_explanation_does_not_blame_a_model_that_is_there(machine: Machine) -> None:
-    machine.configure({"plain": mcp_server("plain")})
-    told = machine.run("search", "add two numbers", "--explain", "--threshold", "0", "--limit", "9").stdout
-    assert "no model" not in told
-
-
 def test_the_status_of_a_gateway_is_a_whole_sentence(machine: Machine) -> None:
     machine.configure({"plain": mcp_server("plain"), "broken": {"command": "no-such-program-anywhere"}})
     with machine.gateway() as gateway:
