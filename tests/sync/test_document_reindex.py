@@ -15,9 +15,10 @@ from toolscript.model.models import Matrix
 from toolscript.model.tenancy import Caller, Tenant
 from toolscript.ports import DocumentVersions
 from toolscript.sync import document_reindex
-from toolscript.sync.document_copying import DocumentCopy, Pace, Sample
+from toolscript.sync.document_copying import DocumentCopy, Sample
 from toolscript.sync.document_reindex import DocumentReindex
 from toolscript.sync.documents import DocumentDesk, stored_document
+from toolscript.sync.pace import Pace
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryDocumentVersions, MemoryTenants
 
 TENANTS = [Tenant(name) for name in ("ann", "bob", "cid")]

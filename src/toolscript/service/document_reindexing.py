@@ -1,14 +1,18 @@
 """reindex documents: another model, or another number of shards, while tenants search and write."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, cycle, islice
+
+import numpy as np
 
 from toolscript.adapters import qdrant
 from toolscript.adapters.postgres import PostgresDocumentVersions, PostgresTenants
 from toolscript.errors import Conflict, NotFound, SetupError
 from toolscript.model.document_cards import DocumentCard
+from toolscript.model.document_points import PassageAsk
 from toolscript.model.document_versions import DocumentVersion, VersionState
 from toolscript.model.progress import OnProgress
 from toolscript.model.tenancy import Tenant
@@ -17,8 +21,12 @@ from toolscript.service.document_index import document_layout, require_same_text
 from toolscript.service.index_models import embedder_of
 from toolscript.service.parts import Stores, model_source, open_embedder, open_stores
 from toolscript.settings import Settings, load_settings
-from toolscript.sync.document_copying import DocumentCopy, Pace
+from toolscript.sync.document_copying import DocumentCopy
 from toolscript.sync.document_reindex import DocumentReindex, lease
+from toolscript.sync.pace import Pace, Probe
+
+PROBED_TENANTS = 100
+PROBED_PASSAGES = 10
 
 
 def reindex_documents(
@@ -36,7 +44,8 @@ def reindex_documents(
             target = await job.target(live, DocumentCard(embedder.model), shards, own)
             if target is None:
                 return await job.finished(live, embedder, share, on_progress)
-            done = await job.reindex(live, target, embedder, share, on_progress).build()
+            async with job.reindex(live, target, embedder, share, on_progress) as reindex:
+                done = await reindex.build()
             return {**asdict(done), "model": target.card.model.name, "shards": target.layout.shards}
 
     return _run(build, model)
@@ -52,7 +61,8 @@ def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, o
             open_embedder(job.settings, parallel=1) as configured,
             embedder_of(previous.origin, job.settings, configured, "documents") as embedder,
         ):
-            done = await job.reindex(live, previous, embedder, share, on_progress).roll_back()
+            async with job.reindex(live, previous, embedder, share, on_progress) as reindex:
+                done = await reindex.roll_back()
             return {**asdict(done), "model": previous.card.model.name, "shards": previous.layout.shards}
 
     return _run(roll_back, None)
@@ -157,20 +167,24 @@ class _Job:
                 hint="choose another --model or --shards, or set TOOLSCRIPT_EMBEDDING_MODEL",
             )
         before = await self.opened(previous[0])
-        done = await self.reindex(before, live, embedder, share, on_progress).finish()
+        async with self.reindex(before, live, embedder, share, on_progress) as reindex:
+            done = await reindex.finish()
         return {**asdict(done), "model": live.card.model.name, "shards": live.layout.shards}
 
-    def reindex(
+    @asynccontextmanager
+    async def reindex(
         self,
         source: qdrant.QdrantDocuments,
         target: qdrant.QdrantDocuments,
         embedder: Embedder,
         share: float,
         on_progress: OnProgress,
-    ) -> DocumentReindex:
-        copy = DocumentCopy(source, target, embedder, Pace(rest=(1 - share) / share))
+    ) -> AsyncIterator[DocumentReindex]:
         tenants = PostgresTenants(self.stores.pool)
-        return DocumentReindex(self.versions, tenants, copy, self.make_live, on_progress=on_progress)
+        pace = Pace((1 - share) / share, await _search_like_others(source, tenants))
+        copy = DocumentCopy(source, target, embedder, pace)
+        async with pace.watched():
+            yield DocumentReindex(self.versions, tenants, copy, self.make_live, on_progress=on_progress)
 
     async def make_live(self, name: str) -> None:
         await qdrant.make_documents_live(self.stores.qdrant, self.alias, name)
@@ -189,3 +203,17 @@ class _Job:
         first = f"{self.alias}__{card.fingerprint}"
         names = chain([first], (f"{first}_{number}" for number in count(2)))
         return next(name for name in names if name not in taken)
+
+
+async def _search_like_others(index: qdrant.QdrantDocuments, tenants: PostgresTenants) -> Probe:
+    """Asks for what is near some direction, of one tenant after the other."""
+    known = cycle([one.tenant for one in await tenants.page("", PROBED_TENANTS)])
+    chance = np.random.default_rng()
+
+    async def search() -> None:
+        direction = chance.standard_normal(index.card.model.dimensions).astype(np.float32)
+        vector = direction / np.linalg.norm(direction)
+        for tenant in islice(known, 1):
+            await index.of(tenant).search(PassageAsk(vector, limit=PROBED_PASSAGES))
+
+    return search

@@ -5,11 +5,9 @@ older state never replaces a newer one, and a copy that was made twice is the sa
 vectors are copied as they are.
 """
 
-import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
@@ -20,8 +18,8 @@ from toolscript.model.filters import NO_FILTERS
 from toolscript.model.models import Vector
 from toolscript.model.tenancy import Tenant
 from toolscript.ports import DocumentIndex, DocumentVersions, Embedder, TenantDocuments
-from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.document_indexing import Indexing, prepared
+from toolscript.sync.pace import Pace
 from toolscript.sync.tenant_export import TenantExport
 
 HEADERS_AT_ONCE = 500
@@ -33,17 +31,6 @@ ALIKE = 0.95
 T = TypeVar("T")
 Whole = tuple[DocumentHeader, Document]
 Headers = Mapping[DocumentKey, DocumentHeader]
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Rests after each batch for `rest` times as long as it took: searches share the processor with this."""
-
-    rest: float = 1.0
-
-    async def pause(self, began: float) -> None:
-        go_on_unless_cancelled()
-        await asyncio.sleep((time.monotonic() - began) * self.rest)
 
 
 class DocumentCopy:
@@ -110,6 +97,7 @@ class DocumentCopy:
         """
         differing = 0
         source, target = self.source.of(tenant), self.target.of(tenant)
+        began = time.monotonic()
         async for there, here in _side_by_side(source, target):
             changed = [key for key, header in there.items() if key not in here or not _is_same(here[key], header)]
             gone = [key for key in here if key not in there]
@@ -123,6 +111,8 @@ class DocumentCopy:
             differing += len(copied) + len(extra)
             for header in there.values():
                 sample.see(tenant, header)
+            await self._pace.pause(began)
+            began = time.monotonic()
         return differing
 
     async def differs(self, tenant: Tenant, key: DocumentKey) -> bool:

@@ -151,7 +151,7 @@ class DocumentReindex:
                 return sample
         raise Conflict(
             "documents keep changing faster than they are copied",
-            hint="run it again with a higher --rate; nothing is lost",
+            hint="run it again with a higher --share; nothing is lost",
         )
 
     async def _verify(self, sample: Sample) -> None:

@@ -24,10 +24,11 @@ from toolscript.model.documents import Document, document_key
 from toolscript.model.tenancy import Caller, Tenant
 from toolscript.service.document_index import document_layout
 from toolscript.service.parts import Stores, open_stores
-from toolscript.sync.document_copying import DocumentCopy, Pace
+from toolscript.sync.document_copying import DocumentCopy
 from toolscript.sync.document_indexing import Indexing, prepared
 from toolscript.sync.document_reindex import DocumentReindex
 from toolscript.sync.documents import DocumentDesk
+from toolscript.sync.pace import Pace
 from toolscript.testing import HashEmbedder
 
 TENANTS, AT_ONCE, LOOK_EVERY_SECONDS = 100, 1_000, 1.0
