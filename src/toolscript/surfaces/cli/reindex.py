@@ -49,7 +49,10 @@ OwnShards = Annotated[
     ),
 ]
 Share = Annotated[
-    float, typer.Option(min=0.05, max=1.0, help="Documents: share of the time it works; searches get the rest.")
+    float,
+    typer.Option(
+        min=0.05, max=1.0, help="Documents: share of the time it works at most; less while searches are slow."
+    ),
 ]
 Rollback = Annotated[
     bool, typer.Option("--rollback", help="Documents: make the previous index live, with all that was put since.")
