@@ -20,8 +20,9 @@ PROBE_EVERY_SECONDS = 0.25
 # So many searches are looked at together, and the slowest but one of them counts.
 PROBES = 12
 LOOK_AGAIN_SECONDS = 300.0
-# Searches may take so many times as long as usual; then rests become longer.
-SLOW = 1.3
+# A search of the engine may take so many times as long as usual, or so much longer, before rests become longer.
+SLOW = 2.0
+UNNOTICED_SECONDS = 0.01
 LONGER = 2.0
 SHORTER = 1.25
 MOST_TIMES = 100.0
@@ -67,7 +68,7 @@ class Pace:
         self._seen.append(seconds)
         if len(self._seen) < PROBES:
             return
-        if _slowest_but_one(self._seen) > SLOW * self._usual:
+        if _slowest_but_one(self._seen) > max(SLOW * self._usual, self._usual + UNNOTICED_SECONDS):
             self.times_longer = min(self.times_longer * LONGER, MOST_TIMES)
             # Those before the change say nothing of it.
             self._seen.clear()
