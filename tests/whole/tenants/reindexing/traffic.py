@@ -1,12 +1,15 @@
 """Searches and writes at a steady rate, whatever becomes of them."""
 
 import asyncio
+import contextlib
 import itertools
 import random
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
@@ -15,6 +18,7 @@ import httpx2
 from tests.whole.tenants.reindexing.world import World
 
 PROBES = 3
+TELL_EVERY_SECONDS = 30.0
 Shown = tuple[tuple[str, float], ...]
 
 
@@ -62,6 +66,7 @@ class Traffic:
         loops = [
             asyncio.create_task(_at_rate(searches, self._search, ended)),
             asyncio.create_task(_at_rate(writes, self._write, ended)),
+            asyncio.create_task(_told(seen, ended)),
         ]
         try:
             yield seen
@@ -128,6 +133,33 @@ class Traffic:
         if answer.status_code != 200:
             self.seen.failed_writes.append(answer.text[:300])
         return answer.status_code == 200
+
+
+async def _told(seen: Seen, ended: asyncio.Event) -> None:
+    """How it goes, now and then, and what other machines of the same host left of this one."""
+    began = time.perf_counter()
+    while not ended.is_set():
+        searches, failed, (stolen, all_time) = len(seen.milliseconds), len(seen.failed), _processor_time()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), TELL_EVERY_SECONDS)
+        lately = seen.milliseconds[searches:]
+        p95 = quantiles(lately, n=20)[-1] if len(lately) > 1 else float("nan")
+        stolen_since, since = (
+            now - before for now, before in zip(_processor_time(), (stolen, all_time), strict=True)
+        )
+        sys.stderr.write(
+            f"after {time.perf_counter() - began:.0f} s: {len(lately)} searches, p95 {p95:.0f} ms, "
+            f"{len(seen.failed) - failed} failed; {100 * stolen_since / max(1, since):.0f} % taken by the host\n"
+        )
+
+
+def _processor_time() -> tuple[int, int]:
+    """Stolen and in all, in ticks; 0 where the system does not tell."""
+    try:
+        ticks = [int(one) for one in Path("/proc/stat").read_text("ascii").splitlines()[0].split()[1:9]]
+    except OSError:
+        return 0, 0
+    return ticks[7], sum(ticks)
 
 
 async def _at_rate(rate: float, work: Callable[[float], Awaitable[None]], ended: asyncio.Event) -> None:

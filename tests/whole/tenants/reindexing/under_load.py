@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import httpx2
+
 from tests.clusters import fresh_cluster
 from tests.conftest import Installation
 from tests.token_issuer import Issuer
@@ -27,6 +29,7 @@ from toolscript.service.parts import open_stores
 from toolscript.settings import Settings
 
 WARM_UP_SECONDS = 10.0
+QUIET_LOOKS = 5
 
 
 def arguments() -> argparse.Namespace:
@@ -128,11 +131,23 @@ async def run(given: argparse.Namespace, service: Service, issuer: Issuer) -> di
     settings = Installation({**service.environment}).settings
     began = time.monotonic()
     await world.load(settings)
+    await settled(settings)
     sys.stderr.write(f"loaded in {time.monotonic() - began:.0f} s\n")
     tokens = {name: issuer.token(name, exp=int(time.time()) + 14_400) for name in names}
     async with clients(service.url, 64) as client:
         report = await measured(given, service, Traffic(client, tokens, world))
     return {**report, **await found_in_the_end(settings, world, report)}
+
+
+async def settled(settings: Settings) -> None:
+    """Until the engine has built its graphs: searches beside that are no measure of those before."""
+    url = f"{settings.qdrant_url}/collections/{settings.qdrant_documents_alias}"
+    async with httpx2.AsyncClient() as client:
+        quiet = 0
+        while quiet < QUIET_LOOKS:
+            is_green = (await client.get(url)).json()["result"]["status"] == "green"
+            quiet = quiet + 1 if is_green else 0
+            await asyncio.sleep(1.0)
 
 
 async def found_in_the_end(settings: Settings, world: World, report: Mapping[str, object]) -> dict[str, object]:
