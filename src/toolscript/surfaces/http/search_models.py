@@ -29,8 +29,8 @@ def _number(value: object) -> object:
 
 
 SEARCH_TYPE = (
-    "`hybrid` ranks by meaning and words; `keyword` by words alone; `semantic` is literal mode: skills and items by "
-    "the cosine of the query as it is, and nothing else. Null: what the installation has set, `hybrid` if nothing."
+    "`hybrid` ranks by meaning and words, `keyword` by words alone; `semantic` is literal mode: skills and items "
+    "by the cosine of the query as it is, and nothing else. Null: what the installation has set, else `hybrid`."
 )
 Count = Annotated[int, BeforeValidator(_number)]
 # Said here and checked by the query itself, whose refusals are those of every surface.
