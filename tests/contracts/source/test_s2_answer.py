@@ -31,7 +31,7 @@ def service(
         for document in LIBRARY:
             before = len(service.endpoint.asked)
             service.put(document)
-            embedded[str(document["id"])] = sum(service.endpoint.asked[before:], [])
+            embedded[str(document["id"])] = [text for texts in service.endpoint.asked[before:] for text in texts]
         service.put({"id": "lease", "text": "Another lease of another harbour."}, tenant="other")
         yield service
 
@@ -106,9 +106,7 @@ def test_zscore_adds_how_far_each_stands_above_the_mean_of_both_retrievers(servi
 
 def _standings(given: Mapping[str, float], names: Mapping[str, float]) -> dict[str, float]:
     values = [given.get(name, 0.0) for name in names]
-    return {
-        name: (given.get(name, 0.0) - statistics.fmean(values)) / statistics.pstdev(values) for name in names
-    }
+    return {name: (given.get(name, 0.0) - statistics.fmean(values)) / statistics.pstdev(values) for name in names}
 
 
 @pytest.mark.states("S2-031", "S2-033", "S2-034")
