@@ -29,9 +29,8 @@ def service(
         yield service
 
 
-@pytest.mark.states(
-    *("S2-005", "S2-007", "S2-012", "S2-018", "S2-035", "S2-036", "S2-040", "S2-042", "S2-043", "S2-044"),
-)
+@pytest.mark.states("S2-005", "S2-007", "S2-012", "S2-018", "S2-035")
+@pytest.mark.states("S2-036", "S2-040", "S2-042", "S2-043", "S2-044")
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_the_request_of_the_document_is_taken_as_it_stands(service: Running, kind: Json) -> None:
     answer = service.search(
