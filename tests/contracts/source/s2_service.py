@@ -61,7 +61,7 @@ class Running:
             method, self.url + path, json=body, headers=headers or {}, timeout=SOON, trust_env=False, verify=False
         )
 
-    def as_tenant(self, name: str = "acme", **claims: object) -> dict[str, str]:
+    def as_tenant(self, name: str = "acme", **claims: Any) -> dict[str, str]:
         return {"authorization": f"Bearer {self.issuer.token(name, **claims)}"}
 
     def put(self, *documents: Json, tenant: str = "acme") -> None:
