@@ -1,6 +1,7 @@
 """S2: what `POST /search` answers, to whom, in which order, and what it refuses."""
 
 import json
+import math
 import statistics
 import uuid
 from collections.abc import Iterator, Mapping
@@ -98,10 +99,12 @@ def test_zscore_adds_how_far_each_stands_above_the_mean_of_both_retrievers(servi
     asked = {"must": [{"field": "tags", "op": "exists"}]}
     found = [scores(service, search_type=kind, filters=asked) for kind in ("semantic", "keyword")]
     standings = [_standings(one, found[0]) for one in found]
-    expected = {name: sum(one[name] for one in standings) for name in found[0]}
+    expected = {name: statistics.fmean(one[name] for one in standings) for name in found[0]}
     joined = scores(service, search_type="hybrid", fusion="zscore", filters=asked)
     assert len(joined) == 3
     assert list(joined) == sorted(expected, key=lambda name: -expected[name])
+    between = {name: 1 / (1 + math.exp(-value)) for name, value in expected.items()}
+    assert joined == pytest.approx(between, abs=1e-3)
 
 
 def _standings(given: Mapping[str, float], names: Mapping[str, float]) -> dict[str, float]:
