@@ -33,6 +33,7 @@ def must(field: str, op: str, value: object) -> Filters:
     return Filters(must=(FieldCondition.of(field, op, value),))
 
 
+@pytest.mark.states("S2-062", "S2-063")
 async def test_random_filters_find_on_the_engine_what_the_evaluator_lets_through(qdrant: Qdrant) -> None:
     """A slice of what `python -m tests.adapters.filters_at_scale` compares."""
     worlds = Worlds(seed=2026)

@@ -26,6 +26,7 @@ async def test_an_index_is_ready_and_says_what_it_was_made_with(document_index: 
     assert document_index.of(ANN).tenant == ANN
 
 
+@pytest.mark.states("S2-061")
 async def test_dense_scores_are_cosines_of_passages_best_first_below_zero_too(shelf: TenantDocuments) -> None:
     await shelf.put(
         [
@@ -98,6 +99,7 @@ async def test_an_exact_search_finds_what_a_search_of_few_passages_finds(shelf: 
     assert (await shelf.search(ask)).dense == exact.dense
 
 
+@pytest.mark.states("S2-062")
 @pytest.mark.requirement("DOC-002")
 async def test_both_arms_find_only_what_passes_filters(shelf: TenantDocuments) -> None:
     await shelf.put(

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.requirement("DOC-003")
 HOSTILE = ["", " ", "\0", "\ud800 lone", "👩‍👩‍👧 emoji", "日本語", "x" * 20_000, "a\r\nb\tc", "﷽" * 50]
 
 
+@pytest.mark.states("S2-060")
 async def test_a_query_is_one_unit_vector_of_the_models_size(embedder: Embedder) -> None:
     vector = await embedder.embed_query("read a file")
     assert vector.shape == (embedder.model.dimensions,)

@@ -78,6 +78,7 @@ def by_name(seen: Sequence[Seen]) -> dict[str, Seen]:
     return {one.name: one for one in seen}
 
 
+@pytest.mark.states("S2-072")
 async def test_each_stage_is_a_child_of_the_search(watched: Watched) -> None:
     with watched.spans.span("search.execute", tenant="ann", search_type="hybrid"):
         for stage in STAGES:

@@ -131,6 +131,7 @@ def test_of_a_field_without_values_nothing_holds_but_that_it_does_not_exist(
     assert holds(metadata, "field", "exists", value=False)
 
 
+@pytest.mark.states("S2-063", "S2-080")
 def test_all_of_must_hold_one_of_should_and_none_of_must_not() -> None:
     lang, year, tag = (
         FieldCondition.of("lang", "eq", "en"),

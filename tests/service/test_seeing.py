@@ -102,6 +102,7 @@ async def test_the_embeddings_endpoint_is_told_of_the_trace() -> None:
     assert "baggage" not in heard
 
 
+@pytest.mark.states("S2-073")
 async def test_without_a_collector_nothing_is_traced_and_nothing_is_loaded_for_it() -> None:
     settings = settings_of({})
     assert ids_for_logs(settings) is no_trace

@@ -78,6 +78,7 @@ async def open_routes(
                 search_failed=seeing.search_failed,
                 written=seeing.written,
                 put_failed=seeing.put_failed,
+                usual=settings.search_type,
             )
 
 

@@ -218,6 +218,7 @@ class NeverAnswers:
         return []
 
 
+@pytest.mark.states("S2-085")
 async def test_a_reranker_that_does_not_answer_leaves_the_order_as_it_was() -> None:
     shelf = Shelf(MemoryDocuments(CARD))
     await shelf.put(TAX, CAT, LONG)

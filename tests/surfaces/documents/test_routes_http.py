@@ -83,6 +83,7 @@ async def test_a_service_without_documents_says_what_is_missing() -> None:
     assert "TOOLSCRIPT_JWT_KEYS" in health["parts"]["documents"]
 
 
+@pytest.mark.states("S2-058", "S2-082")
 @pytest.mark.requirement("DOC-005")
 @pytest.mark.parametrize(
     ("health", "status", "expected"),

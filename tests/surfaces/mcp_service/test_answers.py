@@ -170,6 +170,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("describe_tool", {"ids": list(range(1, 12))}, "ids must be a list of 1 to 10 ids"),
     ("describe_tool", {"id": "1"}, "id must be a whole number from 1 to "),
     ("search_documents", {"query": "x", "limit": 50}, "limit must be a whole number from 1 to 20"),
+    (
+        "search_documents",
+        {"query": "x", "search_type": "psychic"},
+        "search_type must be one of semantic, keyword, hybrid",
+    ),
 ]
 
 

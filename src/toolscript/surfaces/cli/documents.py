@@ -23,7 +23,9 @@ PAGE_OF_ALL = 100
 Json = dict[str, Any]
 
 Query = Annotated[str | None, typer.Argument(help="What they are about, in plain words. None: filters alone.")]
-Arms = Annotated[SearchType | None, typer.Option("--type", help="Compare meaning, words, or both. [hybrid]")]
+Arms = Annotated[
+    SearchType | None, typer.Option("--type", help="Compare meaning, words, or both. [what the service has set]")
+]
 Joined = Annotated[Fusion | None, typer.Option(help="How both are joined. [best]")]
 Filter = Annotated[
     list[str] | None,

@@ -13,6 +13,7 @@ from toolscript.model.document_queries import (
     DocumentQuery,
     Fusion,
     Rerank,
+    arms_of,
 )
 from toolscript.model.document_results import Exactness
 from toolscript.model.documents import MOST_ID, PutOutcome
@@ -106,7 +107,11 @@ class DocumentSearchRequest(BaseModel):
     )
     top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description="Most documents returned.")
     offset: Count = Field(0, ge=0, le=MOST_RANKED, description="How many of the best are left out.")
-    search_type: SearchType = Field(SearchType.HYBRID, description="What is compared: meaning, words or both.")
+    search_type: SearchType | None = Field(
+        None,
+        description="What is compared: meaning, words or both; null: what the installation has set, which is "
+        "`hybrid` unless it says otherwise, and always is with a `fusion`.",
+    )
     fusion: Fusion | None = Field(
         None, description="How `hybrid` joins the two: by ranks, by scores, or as we think best; null is `best`."
     )
@@ -123,12 +128,12 @@ class DocumentSearchRequest(BaseModel):
     )
     rerank: Rerank = Field(Rerank.OFF, description="Who looks at the best once more, if anybody does.")
 
-    def as_query(self) -> DocumentQuery:
+    def as_query(self, usual: SearchType) -> DocumentQuery:
         return DocumentQuery(
             text=self.query or "",
             top_k=self.top_k,
             offset=self.offset,
-            search_type=self.search_type,
+            search_type=arms_of(self.search_type, self.fusion, usual),
             fusion=self.fusion,
             filters=NO_FILTERS if self.filters is None else self.filters.as_filters(),
             include_snippets=self.include_snippets,

@@ -8,6 +8,7 @@ from toolscript.errors import SetupError
 from toolscript.model.document_queries import DocumentQuery
 from toolscript.model.document_results import DocumentAnswer
 from toolscript.model.documents import Document, PutResult, StoredDocument
+from toolscript.model.queries import SearchType
 from toolscript.model.tenancy import Caller
 from toolscript.surfaces.http.callers import CallerOf
 from toolscript.surfaces.http.document_turns import PutTurns
@@ -46,7 +47,10 @@ def _nobody(*_: object, **__: object) -> None: ...
 
 @dataclass(frozen=True)
 class DocumentRoutes:
-    """`searched`, `search_failed`, `written`, `put_failed` are told what was done; they neither wait nor fail."""
+    """`searched`, `search_failed`, `written`, `put_failed` are told what was done; they neither wait nor fail.
+
+    `usual` is what a search compares that does not say it.
+    """
 
     search: SearchesDocuments
     desk: KeepsDocuments
@@ -56,6 +60,7 @@ class DocumentRoutes:
     search_failed: SearchFailed = _nobody
     written: Written = _nobody
     put_failed: PutFailed = _nobody
+    usual: SearchType = SearchType.HYBRID
     streams: PutTurns = field(default_factory=lambda: PutTurns(MOST_STREAMS, MOST_STREAMS_OF_ONE))
     short_puts: PutTurns = field(default_factory=lambda: PutTurns(MOST_SHORT, MOST_SHORT_OF_ONE))
 

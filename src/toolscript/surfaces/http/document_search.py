@@ -42,7 +42,7 @@ def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
         later is a last line or an event `error`, and the status stays 200.
         """
         kind = preferred(request.headers.getlist("accept"), (JSON, LINES, EVENTS))
-        asking = partial(ask, documents, caller, asked.as_query())
+        asking = partial(ask, documents, caller, asked.as_query(documents.usual))
         if kind != JSON:
             return streamed(kind, asking)
         return Response(

@@ -6,6 +6,7 @@ from toolscript.errors import Unauthorized
 from toolscript.model.document_queries import MAX_DOCUMENT_QUERY, DocumentQuery
 from toolscript.model.filters import MOST_CONDITIONS, MOST_FIELD, NO_FILTERS, Filters, Op
 from toolscript.model.items import JsonObject
+from toolscript.model.queries import SearchType
 from toolscript.model.servers import CallResult
 from toolscript.model.tenancy import Scope, Visitor
 from toolscript.surfaces.http.document_answers import whole_answer
@@ -13,7 +14,7 @@ from toolscript.surfaces.http.document_models import DocumentFilters, DocumentFo
 from toolscript.surfaces.http.document_parts import DocumentRoutes
 from toolscript.surfaces.http.document_search import ask
 from toolscript.surfaces.mcp.answers import compact_json, result
-from toolscript.surfaces.mcp.argument_reading import require_known, text, whole, wrong
+from toolscript.surfaces.mcp.argument_reading import one_of, require_known, text, whole, wrong
 from toolscript.surfaces.mcp.schema_parts import (
     ANY_OBJECT,
     INTEGER,
@@ -59,6 +60,11 @@ DEFINITION: JsonObject = {
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_DOCUMENT_QUERY},
             "limit": whole_number(1, MOST_RESULTS, DEFAULT_LIMIT),
+            "search_type": {
+                "type": "string",
+                "enum": [*SearchType],
+                "description": "Compare meaning, words, or both. Leave it out unless you were told to.",
+            },
             "filters": {
                 **closed({"must": _CONDITIONS, "should": _CONDITIONS, "must_not": _CONDITIONS}),
                 "description": "What the metadata must say: all of `must`, one of `should`, none of `must_not`.",
@@ -96,17 +102,19 @@ def document_tools(documents: DocumentRoutes) -> list[ServiceTool]:
     async def search(visitor: Visitor, given: JsonObject) -> CallResult:
         if visitor.caller is None:
             raise Unauthorized("a token is needed", hint="documents are a tenant's")
-        found = whole_answer(await ask(documents, visitor.caller, _query(given)))
+        found = whole_answer(await ask(documents, visitor.caller, _query(given, documents.usual)))
         return result(_text(found), found.model_dump(mode="json"))
 
     return [ServiceTool(DEFINITION, Scope.DOCUMENTS_READ, search, for_a_tenant=True)]
 
 
-def _query(given: JsonObject) -> DocumentQuery:
-    require_known(SEARCH_DOCUMENTS, given, ("query", "limit", "filters"))
+def _query(given: JsonObject, usual: SearchType) -> DocumentQuery:
+    require_known(SEARCH_DOCUMENTS, given, ("query", "limit", "search_type", "filters"))
+    named = given.get("search_type") is not None
     return DocumentQuery(
         text=text(given, "query"),
         top_k=whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
+        search_type=SearchType(one_of(given, "search_type", [*SearchType])) if named else usual,
         filters=_filters(given.get("filters")),
         snippet_max_chars=SNIPPET_CHARS,
     )

@@ -1,0 +1,83 @@
+"""S2 with TOOLSCRIPT_SEARCH_TYPE=semantic: what a search does that names no search type, on every surface."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contracts.source.s2_service import LIBRARY, Json, Running, cosine_of_best, running
+from tests.whole.commands import run_here
+from toolscript.settings import Settings
+
+QUERY = "who pays the tax of the harbour"
+CHOSEN: list[tuple[Json, tuple[str, str | None]]] = [
+    ({}, ("semantic", None)),
+    ({"search_type": None}, ("semantic", None)),
+    ({"search_type": "semantic"}, ("semantic", None)),
+    ({"search_type": "keyword"}, ("keyword", None)),
+    ({"search_type": "hybrid"}, ("hybrid", "best")),
+    ({"fusion": "rrf"}, ("hybrid", "rrf")),
+    ({"fusion": "zscore", "search_type": None}, ("hybrid", "zscore")),
+]
+
+
+@pytest.fixture(scope="module")
+def service(
+    engines: Settings, migrated_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("s2")
+    with running(engines, migrated_database, folder, TOOLSCRIPT_SEARCH_TYPE="semantic") as service:
+        service.put(*LIBRARY)
+        yield service
+
+
+def hits(answer: Json) -> list[tuple[str, float]]:
+    return [(hit["doc_id"], hit["score"]) for hit in answer["hits"]]
+
+
+@pytest.mark.states("S2-039", "S2-041")
+@pytest.mark.parametrize(("asked", "ran"), CHOSEN)
+def test_what_is_not_named_is_the_installations_and_a_fusion_means_hybrid(
+    service: Running, asked: Json, ran: tuple[str, str | None]
+) -> None:
+    answer = service.search({"query": QUERY, **asked})
+    assert (answer["search_type"], answer["fusion"]) == ran
+
+
+@pytest.mark.states("S2-021", "S2-022")
+async def test_the_usual_search_is_the_cosine_of_the_query_as_it_stands(service: Running) -> None:
+    before = len(service.endpoint.asked)
+    answer = service.search({"query": QUERY})
+    assert service.endpoint.asked[before:] == [[QUERY]]
+    best = answer["hits"][0]
+    passages = max(service.endpoint.asked, key=len)
+    assert len(passages) > len(LIBRARY)
+    assert best["score"] == pytest.approx(await cosine_of_best(QUERY, passages), abs=1e-5)
+    assert hits(answer) == hits(service.search({"query": QUERY, "search_type": "semantic"}))
+
+
+@pytest.mark.states("S2-039")
+def test_the_command_line_leaves_it_to_the_service_unless_told(service: Running) -> None:
+    mine = {"TOOLSCRIPT_SERVICE_URL": service.url, "TOOLSCRIPT_TOKEN": service.issuer.token("acme")}
+
+    def ran(*options: str) -> tuple[str, str | None]:
+        done = run_here(mine, "documents", "search", QUERY, *options, "--json")
+        told = json.loads(done.stdout)
+        return told["search_type"], told["fusion"]
+
+    assert ran() == ("semantic", None)
+    assert ran("--type", "keyword") == ("keyword", None)
+    assert ran("--fusion", "rrf") == ("hybrid", "rrf")
+
+
+@pytest.mark.states("S2-039")
+def test_an_agent_gets_the_installations_unless_it_names_one(service: Running) -> None:
+    def told(**arguments: object) -> Json:
+        called = {"name": "search_documents", "arguments": {"query": QUERY, **arguments}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+        accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+        answer = service.send("POST", "/mcp", body, {**service.as_tenant(), **accept}).text
+        return dict(json.loads(answer[answer.index("{") :])["result"]["structuredContent"])
+
+    assert (told()["search_type"], told(search_type="keyword")["search_type"]) == ("semantic", "keyword")
+    assert hits(told()) == hits(service.search({"query": QUERY}))
