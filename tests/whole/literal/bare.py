@@ -1,4 +1,4 @@
-"""Literal mode once more, in a few lines over the bare engine: what the source document says, and nothing of ours."""
+"""Literal mode over the bare engine, in a few lines: what the source document says, and nothing of ours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
