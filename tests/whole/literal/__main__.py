@@ -8,6 +8,7 @@ made for this and dropped afterwards. Ends with 1 where an answer differs.
 
 import argparse
 import asyncio
+import logging
 import sys
 from pathlib import Path
 
@@ -26,6 +27,8 @@ def main() -> int:
     asked.add_argument("--count", type=int, help="so many requests of each set, from the first to the last")
     asked.add_argument("--distractors", type=Path, help="folder of a catalog to mix in")
     given = asked.parse_args()
+    # A fallback is counted, and need not be told by every search.
+    logging.getLogger("toolscript").setLevel(logging.ERROR)
     settings = Settings().model_copy(update={"embedding_model": given.model, "embedding_url": ""})
     differing = 0
     for folder in given.sets:

@@ -22,7 +22,7 @@ from toolscript.search.tools import ToolSearch
 from toolscript.service.judged_points import Collections, JudgedPoints
 from toolscript.service.parts import connect_qdrant, item_layout, open_embedder, skill_layout
 from toolscript.settings import Settings
-from toolscript.testing import MemoryCatalog
+from toolscript.testing import MemoryCatalog, MemoryDirtySet
 
 SAME = 1e-5
 
@@ -128,7 +128,9 @@ async def opened_catalog(
         client = QdrantClient(url=settings.qdrant_url, timeout=60)
         stack.callback(client.close)
         names = [f"{name}__{card.fingerprint}" for name in (alias, f"{alias}__skills")]
-        search = ToolSearch(embedder, loaded.items, loaded.skills, MemoryCatalog(), deadline_seconds=120)
+        search = ToolSearch(
+            embedder, loaded.items, loaded.skills, MemoryCatalog(MemoryDirtySet()), deadline_seconds=120
+        )
         yield Catalog(embedder, points, search, BareSearch(client, *names))
 
 

@@ -1,9 +1,12 @@
 """Literal mode answers hit by hit what a short script over the bare engine answers."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.surfaces.search.catalog import GOLDEN
-from tests.whole.literal.compare import Compared, compared
+from tests.whole.literal.bare import Bare
+from tests.whole.literal.compare import SAME, Compared, compared
 from toolscript.adapters.jsonl_items import read_items
 from toolscript.model.items import Item
 from toolscript.model.judged import JudgedQuery, JudgedSet
@@ -49,3 +52,19 @@ async def test_the_report_tells_what_it_counted(result: Compared) -> None:
     assert result.told().startswith(f"golden: {len(REQUESTS)} requests, 0 answers differ, ")
     assert all(0.0 <= quality <= 1.0 for quality in result.literal_quality)
     assert len(result.literal_quality) == len(result.default_quality) > 1
+
+
+async def test_a_comparison_notices_every_kind_of_difference(result: Compared) -> None:
+    pair = next(pair for pair in result.pairs if pair.bare.skills and len(pair.bare.hits) > 2)
+    skills, hits = pair.bare.skills, pair.bare.hits
+    (first, score), *others = hits
+    wrong = [
+        Bare(skills, others),
+        Bare(skills, [*hits, (first + 1_000, hits[-1][1])]),
+        Bare(skills, [(first, score + 3 * SAME), *others]),
+        Bare(skills, [(first + 1_000, score), *others]),
+        Bare(None, hits),
+        Bare(["another"], hits),
+    ]
+    assert [replace(pair, bare=one).differs for one in wrong] == [True] * len(wrong)
+    assert not pair.differs
