@@ -127,11 +127,11 @@ async def opened_catalog(
         loaded = await points.load(items)
         client = QdrantClient(url=settings.qdrant_url, timeout=60)
         stack.callback(client.close)
-        names = [f"{name}__{card.fingerprint}" for name in (alias, f"{alias}__skills")]
         search = ToolSearch(
             embedder, loaded.items, loaded.skills, MemoryCatalog(MemoryDirtySet()), deadline_seconds=120
         )
-        yield Catalog(embedder, points, search, BareSearch(client, *names))
+        bare = BareSearch(client, f"{alias}__{card.fingerprint}", f"{alias}__skills__{card.fingerprint}")
+        yield Catalog(embedder, points, search, bare)
 
 
 async def compared(settings: Settings, judged: JudgedSet, on_progress: OnProgress = silent) -> Compared:

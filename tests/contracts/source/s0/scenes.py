@@ -59,7 +59,7 @@ class Truth:
         return await self._best(wanted, "db_id", query, limit, threshold)
 
     async def _best(self, among: list[Stored], key: str, query: str, limit: int, threshold: float) -> Scored:
-        vector = np.asarray(await self.embedder.embed_query(query), dtype=np.float64)
+        vector = await self.embedder.embed_query(query)
         scored = [(str(one.fields[key]), _cosine(one.vector, vector)) for one in among]
         near = [pair for pair in scored if pair[1] >= threshold]
         return sorted(near, key=lambda pair: -pair[1])[:limit]

@@ -103,7 +103,6 @@ async def test_the_metadata_counts_and_times_what_ran(
     "S0-051",
     "S0-052",
     "S0-054",
-    "S0-056",
     "S0-140",
     "S0-211",
 )
