@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.faults import Fault
-from tests.surfaces.faults.scenes import DEADLINE_SECONDS, FOUND, Answer, Faulty
+from tests.surfaces.faults.scenes import DEADLINE_SECONDS, FOUND, TRIES, Answer, Faulty
 
 SILENT = (Fault.HANGING, Fault.HALF_THEN_SILENT)
 LASTING = (Fault.REFUSED, Fault.WRONG, Fault.HALF_THEN_CUT, *SILENT, Fault.SLOW)
@@ -56,6 +56,7 @@ async def answers_without(faulty: Faulty, engine: str, fault: Fault) -> Mapping[
     return await faulty.answers_that_say(ROWS[engine].parts)
 
 
+@pytest.mark.states("S0-161")
 @pytest.mark.requirement("API-002", "EC-009", "BR-007")
 @pytest.mark.parametrize("fault", LASTING)
 async def test_without_embeddings_words_find_tools_and_skills(faulty: Faulty, fault: Fault) -> None:
@@ -68,6 +69,7 @@ async def test_without_embeddings_words_find_tools_and_skills(faulty: Faulty, fa
         assert {skill["matched_by"] for skill in answer.body["matched_skills"]} <= {"words"}
 
 
+@pytest.mark.states("S0-072", "S0-093", "S0-123", "S0-127", "S0-128")
 @pytest.mark.requirement("BR-006", "BR-007", "EC-009")
 @pytest.mark.parametrize("fault", LASTING)
 async def test_without_skills_all_items_are_searched(faulty: Faulty, fault: Fault) -> None:
@@ -80,6 +82,7 @@ async def test_without_skills_all_items_are_searched(faulty: Faulty, fault: Faul
         assert answer.metadata["search_type_used"] == "hybrid"
 
 
+@pytest.mark.states("S0-124", "S0-130", "S0-161")
 @pytest.mark.requirement("API-002", "BR-007", "EC-009")
 @pytest.mark.parametrize(
     ("engine", "fault"),
@@ -110,6 +113,7 @@ async def test_when_the_way_by_skills_fails_both_ways_find_what_the_other_does(
     assert answers["hybrid"].metadata["skill_ids_used"] is None
 
 
+@pytest.mark.states("S0-057", "S0-131")
 @pytest.mark.requirement("BR-004", "BR-007", "EC-009")
 @pytest.mark.parametrize("fault", LASTING)
 async def test_without_postgresql_tools_come_without_schemas(faulty: Faulty, fault: Fault) -> None:
@@ -127,6 +131,21 @@ async def test_what_is_slow_and_in_time_is_waited_for(faulty: Faulty, engine: st
     for strategy, answer in (await faulty.answers_that_say(lambda _: [])).items():
         was_asked = engine != SKILLS or strategy != "direct"
         assert not was_asked or answer.took > SLOW_ENOUGH
+
+
+@pytest.mark.states("S0-125")
+@pytest.mark.requirement("BR-010")
+async def test_hybrid_searches_all_items_while_it_matches_skills(faulty: Faulty) -> None:
+    """One way after the other would take as long as both: one question to a slow engine more."""
+    least = dict.fromkeys(("hierarchical", "hybrid"), DEADLINE_SECONDS)
+    await faulty.calls.fail(Fault.SLOW, naming="__", delay=2 * SLOW_ENOUGH)
+    for _ in range(TRIES):
+        for strategy, took in least.items():
+            answer = await faulty.search(strategy)
+            if answer.metadata["strategy_used"] == strategy:
+                least[strategy] = min(took, answer.took)
+    assert SLOW_ENOUGH < least["hierarchical"] < DEADLINE_SECONDS
+    assert least["hybrid"] - least["hierarchical"] < SLOW_ENOUGH
 
 
 @pytest.mark.requirement("BR-004", "API-002")

@@ -56,6 +56,7 @@ async def test_whatever_is_asked_hybrid_begins_with_what_direct_returns(
     assert (used or []) == ids(hybrid["matched_skills"])
 
 
+@pytest.mark.states("S0-125")
 @pytest.mark.parametrize("query", ["read a file", "send an email and book a flight", "set_thermostat"])
 @pytest.mark.parametrize(("limit", "threshold"), [(1, 0.0), (5, 0.3), (100, 0.0), (100, 0.35), (20, 0.7)])
 async def test_both_routes_run_and_the_order_of_the_direct_one_stands(
@@ -76,6 +77,7 @@ async def test_the_same_skills_match_as_in_a_hierarchical_search(searching: Sear
     assert by_words(hybrid)
 
 
+@pytest.mark.states("S0-126")
 async def test_skills_add_items_that_the_direct_route_alone_does_not_reach(searching: Searching) -> None:
     direct, hybrid = await both(searching, "searchDocuments", **ALL)
     reached = hybrid["metadata"]["stage2_candidate_count"]

@@ -91,6 +91,7 @@ async def costing(counted: Installation, endpoint: EmbeddingEndpoint) -> AsyncIt
         yield Counted(service, endpoint, watched, to_endpoint)
 
 
+@pytest.mark.states("S0-016", "S0-100")
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
@@ -115,6 +116,7 @@ async def test_of_several_wishes_each_text_is_embedded_once(costing: Counted, st
     assert len(texts) == len(set(texts))
 
 
+@pytest.mark.states("S0-019", "S0-053", "S0-058")
 @pytest.mark.requirement("BR-004")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("limit", [1, 2, 100])
@@ -127,6 +129,7 @@ async def test_schemas_of_all_that_is_returned_are_read_by_one_statement(
     assert "input_schema" in run[0]
 
 
+@pytest.mark.states("S0-014", "S0-019", "S0-055", "S0-109")
 @pytest.mark.requirement("BR-004")
 @pytest.mark.parametrize(
     ("query", "more"),
@@ -144,6 +147,7 @@ async def test_where_no_schema_is_returned_none_is_read(
     assert all(tool["input_schema"] is None for tool in answer["tools"])
 
 
+@pytest.mark.states("S0-096")
 @pytest.mark.requirement("BR-009")
 @pytest.mark.parametrize("strategy", ["direct", "hybrid"])
 async def test_a_query_opposite_to_every_item_finds_nothing_even_at_a_threshold_of_0(
@@ -164,6 +168,7 @@ async def _sum_of_resources() -> list[float]:
     return [float(value) for value in vectors.sum(axis=0)]
 
 
+@pytest.mark.states("S0-203")
 @pytest.mark.requirement("EC-009")
 async def test_a_slow_embedding_makes_a_search_slow_and_no_worse(costing: Counted) -> None:
     quick = await costing.search("weigh the honey")
@@ -178,6 +183,7 @@ async def test_a_slow_embedding_makes_a_search_slow_and_no_worse(costing: Counte
     assert ids(slow["tools"]) == ids(quick["tools"])
 
 
+@pytest.mark.states("S0-204", "S0-205")
 @pytest.mark.requirement("EC-009", "API-002")
 @pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
 async def test_an_embedding_that_never_comes_leaves_words_to_answer_before_the_deadline(

@@ -13,6 +13,7 @@ from tests.surfaces.sources.scenes import serving
 NOBODY_MATCHES = "fold an origami crane"
 
 
+@pytest.mark.states("S0-069", "S0-073", "S0-129")
 @pytest.mark.requirement("BR-006")
 async def test_when_no_skill_matches_all_items_are_searched_and_the_log_says_so(
     searching: Searching, caplog: pytest.LogCaptureFixture
@@ -44,6 +45,7 @@ async def unskilled(filled: Installation) -> AsyncIterator[Searching]:
         yield Searching(service)
 
 
+@pytest.mark.states("S0-071", "S0-188", "S0-189")
 @pytest.mark.requirement("EC-001", "BR-006")
 @pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
 async def test_without_any_skill_in_the_index_a_search_is_direct(
@@ -75,6 +77,7 @@ async def test_when_every_skill_matches_the_best_are_used_and_no_more_than_the_l
     assert min(scores(by_vector(answer))) >= max(scores(rest))
 
 
+@pytest.mark.states("S0-191", "S0-192")
 @pytest.mark.requirement("EC-003")
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
 async def test_a_matched_skill_without_items_gives_an_empty_answer(searching: Searching, search_type: str) -> None:
@@ -97,6 +100,7 @@ async def test_hybrid_is_the_safe_way_past_a_skill_without_items(searching: Sear
     assert answer["tools"]
 
 
+@pytest.mark.states("S0-201", "S0-202")
 @pytest.mark.requirement("EC-008")
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
 async def test_an_item_without_a_skill_is_left_out_of_a_hierarchical_search(

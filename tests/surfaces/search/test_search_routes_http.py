@@ -180,6 +180,7 @@ async def test_a_query_may_be_a_thousand_characters_long_and_no_longer(
     await searching.refused(query + "s", 422, strategy=strategy)
 
 
+@pytest.mark.states("S0-195")
 @pytest.mark.requirement("EC-005")
 @pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
 @pytest.mark.parametrize(
@@ -204,6 +205,7 @@ async def test_a_hostile_query_is_text_and_routed_like_any_other(
         assert "read_file" in names(answer["tools"])
 
 
+@pytest.mark.states("S0-197", "S0-198")
 @pytest.mark.requirement("EC-006")
 @pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
 async def test_the_same_query_asked_at_once_gets_the_same_answer(searching: Searching, strategy: str) -> None:

@@ -1,0 +1,72 @@
+"""S0, response times: the same figures as the metadata tells, one search at a time."""
+
+import asyncio
+import time
+from statistics import quantiles
+from typing import Any
+
+import pytest
+
+from tests.contracts.source.s0.scenes import LITERAL
+from tests.surfaces.search.scenes import Searching
+
+pytestmark = pytest.mark.alone
+
+TRIES = 4
+SEARCHES = 40
+# At the 95th percentile, in milliseconds.
+TARGETS = {"total": 100, "skill_search": 15, "tool_search": 30, "schema_load": 20, "query_embedding": 60}
+BUDGET = {"query_embedding": 50, "skill_search": 10, "tool_search": 25, "schema_load": 15}
+EMBEDDINGS = 50
+
+
+async def p95(searching: Searching, turn: int, **more: Any) -> dict[str, float]:
+    spent: dict[str, list[float]] = {stage: [] for stage in TARGETS}
+    for number in range(SEARCHES):
+        answer = await searching.search(f"schedule meeting {turn} with person {number}", limit=5, **more)
+        assert answer["metadata"]["degraded"] == []
+        for stage, times in spent.items():
+            times.append(answer["metadata"][f"{stage}_time_ms"])
+    return {stage: quantiles(times, n=20)[-1] for stage, times in spent.items()}
+
+
+@pytest.mark.states(
+    "S0-099",
+    "S0-102",
+    "S0-105",
+    "S0-108",
+    "S0-176",
+    "S0-177",
+    "S0-178",
+    "S0-179",
+    "S0-180",
+    "S0-183",
+    "S0-184",
+    "S0-185",
+    "S0-186",
+    "S0-214",
+)
+@pytest.mark.parametrize("more", [{}, LITERAL])
+async def test_every_stage_keeps_its_time(searching: Searching, more: dict[str, str]) -> None:
+    """A busy machine can spoil a run, never improve one: the best of some is what the code can do."""
+    most = {stage: min(target, BUDGET.get(stage, target)) for stage, target in TARGETS.items()}
+    best = dict.fromkeys(TARGETS, float("inf"))
+    for turn in range(TRIES):
+        now = await p95(searching, turn, **more)
+        best = {stage: min(time, now[stage]) for stage, time in best.items()}
+        if all(best[stage] < most[stage] for stage in most):
+            return
+    raise AssertionError(f"95th percentiles {best}, at most {most}")
+
+
+@pytest.mark.states("S0-182", "S0-214")
+async def test_fifty_queries_at_once_are_embedded_in_a_second(searching: Searching) -> None:
+    took = []
+    for turn in range(TRIES):
+        started = time.perf_counter()
+        asked = [searching.skills(f"wish {turn} number {number}", **LITERAL) for number in range(EMBEDDINGS)]
+        await asyncio.gather(*asked)
+        took.append(time.perf_counter() - started)
+        if took[-1] < 1.0:
+            return
+    raise AssertionError(f"seconds for {EMBEDDINGS} queries: {took}")
