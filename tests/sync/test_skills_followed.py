@@ -81,6 +81,7 @@ async def test_a_persons_word_moves_the_item_without_embedding_it_and_outlives_i
     assert asked(scene) == []
 
 
+@pytest.mark.states("S0-200")
 @pytest.mark.requirement("SK-007")
 async def test_a_skill_is_found_by_what_its_items_are_like() -> None:
     scene = await scene_with("write a letter", "read a letter", "")
@@ -100,6 +101,7 @@ async def test_a_skill_without_items_is_found_by_its_own_text() -> None:
     assert (best[0].id, round(best[0].score, 5)) == (MAPS.point_id, 1.0)
 
 
+@pytest.mark.states("S0-200")
 @pytest.mark.requirement("SK-007")
 async def test_items_that_leave_take_what_they_were_with_them() -> None:
     scene = await scene_with("write a letter", "read a letter")
