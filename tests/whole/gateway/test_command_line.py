@@ -80,7 +80,7 @@ def test_nothing_found_is_said_with_what_to_change_and_exit_code_1(person: Machi
     done = person.run("search", "xylophone lessons for marsupials", code=1)
     assert done.stdout == ""
     assert "No tools found matching query 'xylophone lessons for marsupials'" in done.stderr
-    assert "try other words, or a lower threshold" in done.stderr
+    assert "try other words, or a lower --threshold" in done.stderr
 
 
 def test_queries_come_from_stdin_as_lines_of_text_and_of_json(person: Machine) -> None:
