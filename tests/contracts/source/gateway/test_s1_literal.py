@@ -1,5 +1,6 @@
 """Literal mode: the confidence is the weighted sum of two scores, and the threshold and the order go by it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.contracts.source.gateway.tools import TOOLS
 from tests.whole.gateway.caches import embeddings_of, vector_of
 from tests.whole.gateway.machines import Gateway, Machine
+from tests.whole.gateway.surfaces import mcp_over_http
 from toolscript.adapters.local_model import LocalEmbedder
 
 PLAIN, TYPO, GIT = "find files containing specific text", "read_fil", "commit my changes to git"
@@ -125,11 +127,18 @@ def test_the_setting_is_for_searches_that_say_nothing_and_a_flag_beats_it(
 
 
 @pytest.mark.states("S1-127")
-def test_a_gateway_with_the_setting_answers_so_from_its_first_search_on(spare: Machine, gateway: Gateway) -> None:
+async def test_a_gateway_with_the_setting_answers_so_from_its_first_search_on(
+    spare: Machine, gateway: Gateway
+) -> None:
     """The model takes longer to load than the remembered tools: the first search waits for it."""
     with spare.also(TOOLSCRIPT_SEARCH_TYPE="semantic").gateway() as literal:
         first = literal.search(PLAIN, explain=1)
+        async with mcp_over_http(literal) as agent:
+            [told] = await agent.search(PLAIN)
     assert first["semantic"] is True
+    assert [(one.tool, one.confidence) for one in told.found] == [
+        (one["toolId"], round(one["confidence"], 2)) for one in first["results"]
+    ]
     assert first["results"] == gateway.search(PLAIN, explain=1, search_type="semantic")["results"]
 
 
@@ -140,6 +149,18 @@ def test_without_a_model_the_fuzzy_score_is_the_confidence_and_it_is_said(search
     assert (answer["semantic"], answer["results"][0]["toolId"]) == (False, READ)
     assert "words alone" in answer["hint"]
     assert [one["confidence"] for one in answer["results"]] == [fuzzy(one) for one in answer["results"]]
+
+
+def test_keyword_is_the_fuzzy_score_alone_and_nobody_is_blamed_for_it(gateway: Gateway) -> None:
+    answer = gateway.search(READING, search_type="keyword", explain=1)
+    assert (answer["semantic"], answer["results"][0]["toolId"], answer.get("hint")) == (False, READ, None)
+    assert [one["confidence"] for one in answer["results"]] == [fuzzy(one) for one in answer["results"]]
+
+
+def test_a_line_of_many_may_say_how_it_is_searched(person: Machine, gateway: Gateway) -> None:
+    line = json.dumps({"query": READING, "search_type": "semantic"})
+    told = json.loads(person.run("search", "--json", standard_input=line + "\n").stdout)
+    assert told["results"] == gateway.search(READING, search_type="semantic")["results"]
 
 
 def test_a_way_to_search_that_nobody_knows_is_refused(person: Machine, gateway: Gateway) -> None:
