@@ -102,7 +102,7 @@ async def test_until_a_late_model_comes_words_answer(without_model: World) -> No
     assert (after.hits[0].item.name, after.semantic, after.hint) == ("read_file", True, "")
 
 
-async def test_a_literal_search_waits_for_the_model_and_says_so_where_it_does_not_come(
+async def test_a_literal_search_waits_for_the_model_and_says_where_it_does_not_come(
     without_model: World,
 ) -> None:
     world, query = without_model, LocalQuery("read a file", search_type=SearchType.SEMANTIC)
