@@ -10,8 +10,10 @@ from tests.gateway.scenes import FILES, MAIL, World, open_world, tool, tools
 from toolscript.errors import EmbedderUnavailable, ModelNotFound, NotReady
 from toolscript.gateway import indexing
 from toolscript.gateway.indexing import BATCH
+from toolscript.gateway.local import LocalGateway
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import Item
+from toolscript.model.queries import SearchType
 from toolscript.model.servers import Offer
 from toolscript.search.local import Analysed, analyse
 
@@ -98,6 +100,25 @@ async def test_until_a_late_model_comes_words_answer(without_model: World) -> No
     await world.settled()
     after = await world.gateway.search(LocalQuery("read a file"))
     assert (after.hits[0].item.name, after.semantic, after.hint) == ("read_file", True, "")
+
+
+async def test_a_literal_search_waits_for_the_model_and_says_where_it_does_not_come(
+    without_model: World,
+) -> None:
+    world, query = without_model, LocalQuery("read a file", search_type=SearchType.SEMANTIC)
+    world.use("files")
+    world.servers.put("files", *FILES)
+    await world.search.until_names("read_file", "write_file")
+    at_once = await world.gateway.search(query)
+    assert (at_once.hits[0].item.name, at_once.semantic) == ("read_file", False)
+    assert at_once.hint == "words alone: the embedding model is still loading"
+    patient = LocalGateway(world.servers, world.search, world.indexing, "hash", patience=30)
+    asked = asyncio.create_task(patient.search(query))
+    await asyncio.sleep(0.05)
+    assert not asked.done()
+    world.model_may_come.set()
+    answer = await asked
+    assert (answer.hits[0].item.name, answer.semantic, answer.hint) == ("read_file", True, "")
 
 
 @pytest.mark.requirement("TS-006")

@@ -1,7 +1,8 @@
 """Serves the tools of a JSON-lines file; a call answers with its own arguments.
 
-`python -m tests.mcp_servers.catalog FILE [SERVER]`: lines with `server`, `name`, `description` and
-`input_schema`, and of these, when SERVER is given, only those of that server. SIGHUP says that the file changed.
+`python -m tests.mcp_servers.catalog FILE [SERVER]`: lines with `server`, `name`, `description`,
+`input_schema` and perhaps `output_schema`, and of these, when SERVER is given, only those of that server. SIGHUP
+says that the file changed.
 """
 
 import json
@@ -20,10 +21,12 @@ def listing(_: Params) -> object:
 
 
 def _tool(line: dict[str, object]) -> dict[str, object]:
+    output = {"outputSchema": line["output_schema"]} if "output_schema" in line else {}
     return {
         "name": line["name"],
         "description": line.get("description", ""),
         "inputSchema": line.get("input_schema") or {"type": "object"},
+        **output,
     }
 
 

@@ -16,6 +16,7 @@ from toolscript.errors import ConfigInvalid
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress, silent
+from toolscript.model.queries import SearchType
 from toolscript.settings import ENVIRONMENT, GatewaySettings, environment, load_gateway_settings
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
     """The gateway of this address, else the one that runs for these config files, unless it is told otherwise."""
     if settings.gateway_url:
         token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
-        return GatewayClient(settings.gateway_url, token=token)
+        return GatewayClient(settings.gateway_url, token=token, search_type=_told_type(settings))
     running = running_here(settings)
     if running is None:
         _say_who_else_runs(settings)
@@ -80,7 +81,13 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
         token=settings.gateway_token or running.token,
         find_again=lambda: _running_now(settings),
         note=lambda: _untrusted_note(settings, running),
+        search_type=_told_type(settings),
     )
+
+
+def _told_type(settings: GatewaySettings) -> SearchType | None:
+    """What was left to its default is no wish: the gateway has its own."""
+    return SearchType(settings.search_type) if "search_type" in settings.told else None
 
 
 def _untrusted_note(settings: GatewaySettings, running: RunningGateway) -> str:
@@ -167,8 +174,8 @@ def listens(url: str) -> bool:
 
 
 def usual_query(
-    *, limit: int | None, threshold: float | None, kind: ItemKind | None
+    *, limit: int | None, threshold: float | None, kind: ItemKind | None, search_type: SearchType | None = None
 ) -> Callable[[str], LocalQuery]:
     """Queries with what a command was told, else what the settings say."""
     settings = load_gateway_settings({"search_limit": limit, "search_threshold": threshold})
-    return lambda text: LocalQuery(text, settings.search_limit, settings.search_threshold, kind)
+    return lambda text: LocalQuery(text, settings.search_limit, settings.search_threshold, kind, search_type)

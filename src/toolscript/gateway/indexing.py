@@ -5,14 +5,13 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from toolscript.adapters.gateway_files import AnalysisFile, EmbeddingFile, OfferFile, ToolChange
+from toolscript.adapters.gateway_files import ToolChange
 from toolscript.errors import ToolscriptError
+from toolscript.gateway.index_files import IndexFiles
 from toolscript.model.items import Item
-from toolscript.model.models import IndexCard
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.servers import Offer, ServerSpec, ServerStatus
 from toolscript.ports import Embedder, ToolServers
@@ -54,7 +53,7 @@ class Indexing:
         self._analysed: dict[str, Analysed] = {}
         self._embedder: Embedder | None = None
         self._vectors: ItemVectors | None = None
-        self._files: _Files | None = None
+        self._files: IndexFiles | None = None
         self._due = asyncio.Event()
         self._caught_up = asyncio.Event()
         self._begun = asyncio.Event()
@@ -71,7 +70,7 @@ class Indexing:
         """These servers from now on; until one has answered for the first time, what is remembered of it."""
         self.specs = specs
         self._remembered = {offer.server: offer for offer in remembered}
-        self._files = _Files.of(self._cache, specs) if self._cache else None
+        self._files = IndexFiles.of(self._cache, specs) if self._cache else None
         self._changes = self._files.offers.changes() if self._files else []
         self._open_vectors()
         self._mark_due()
@@ -89,6 +88,13 @@ class Indexing:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ready.wait(), seconds)
         return self.ready
+
+    async def until_embedded(self, seconds: float) -> None:
+        """Waits until the model has embedded what there is, or cannot be loaded; no longer than this."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._model_decided.wait()
+                await self._caught_up.wait()
 
     @property
     def remembers(self) -> bool:
@@ -229,7 +235,7 @@ class Indexing:
         return [offers[name] for name in sorted(offers)]
 
     def _build(
-        self, items: Sequence[Item], vectors: ItemVectors | None, files: "_Files | None"
+        self, items: Sequence[Item], vectors: ItemVectors | None, files: IndexFiles | None
     ) -> tuple[LocalIndex, list[str]]:
         """Runs on a thread. Only items that are new or changed are taken apart."""
         known = self._analysed or (files.words.recall() if files else {})
@@ -273,27 +279,3 @@ class Indexing:
                 return error.message
             each = [await self._embed_what_can_be(vectors, {key: item}) for key, item in batch.items()]
             return next(filter(None, each), "")
-
-
-@dataclass(frozen=True)
-class _Files:
-    """What a second start need not do again. Each is written when it differs from what was written before."""
-
-    folder: Path
-    servers: Sequence[str]
-    offers: OfferFile
-    words: AnalysisFile
-
-    @classmethod
-    def of(cls, folder: Path, specs: Sequence[ServerSpec]) -> "_Files":
-        names = [spec.name for spec in specs]
-        return cls(folder, names, OfferFile(folder / "tools", specs), AnalysisFile(folder / "words", names))
-
-    def embeddings(self, embedder: Embedder) -> EmbeddingFile:
-        return EmbeddingFile(self.folder / "embeddings", self.servers, IndexCard(embedder.model))
-
-    def remember(
-        self, offers: Sequence[Offer], failed: Mapping[str, str], analysed: Mapping[str, Analysed]
-    ) -> bool:
-        self.words.remember(analysed)
-        return self.offers.remember(offers, failed)

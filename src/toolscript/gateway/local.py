@@ -12,6 +12,7 @@ from toolscript.errors import NotFound, NotReady, ServerUnavailable
 from toolscript.gateway.indexing import Indexing
 from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.queries import SearchType
 from toolscript.model.servers import CallResult, ServerState, ServerStatus, in_short
 from toolscript.model.tool_ids import is_wanted, split_tool_id, tool_id
 from toolscript.ports import ToolServers
@@ -26,7 +27,8 @@ MOST_OF_A_REFUSAL = 200
 class LocalGateway:
     """Implements the port `Gateway`. `left_out` are servers whose entry in the config cannot be used.
 
-    A search in the first moments waits up to `patience` seconds for the first server, as a call waits for its own.
+    A search in the first moments waits up to `patience` seconds for the first server, as a call waits for its own,
+    and as long for the model where the answer is to be made of meaning.
     """
 
     def __init__(
@@ -52,6 +54,9 @@ class LocalGateway:
             raise NotReady(
                 "the search engine is not ready: no server has answered yet", hint="try again in a moment"
             )
+        if self._search.type_of(query) is SearchType.SEMANTIC:
+            # Where it was asked for meaning alone, words alone would be another answer.
+            await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
         hints = filter(None, (answer.hint, self._changed(answer), await self._not_searched(), self.note))
         return replace(answer, hint="; ".join(hints))

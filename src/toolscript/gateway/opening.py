@@ -16,6 +16,7 @@ from toolscript.gateway.asking import Need, place_of
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.local import LocalGateway
 from toolscript.model.progress import OnProgress, silent
+from toolscript.model.queries import SearchType
 from toolscript.model.servers import ServerSpec, ServerState, ServerStatus
 from toolscript.ports import Embedder, Gateway, ToolServers
 from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
@@ -115,7 +116,8 @@ async def open_parts(
         require_model(settings)
     from toolscript.adapters.mcp_servers import McpServers
 
-    search = LocalSearch(_capabilities(settings), Recipe(meaning=settings.search_alpha))
+    recipe = Recipe(meaning=settings.search_alpha)
+    search = LocalSearch(_capabilities(settings), recipe, SearchType(settings.search_type))
     servers = McpServers()
     indexing = make_indexing(settings, servers, search, on_progress, model=model)
     async with AsyncExitStack() as stack:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from toolscript.errors import BlankQuery, InvalidRequest
 from toolscript.model.items import Item, ItemKind
-from toolscript.model.queries import MAX_LIMIT, MAX_QUERY
+from toolscript.model.queries import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.model.servers import ServerState
 from toolscript.model.text import readable
 
@@ -15,10 +15,13 @@ DEFAULT_THRESHOLD = 0.35
 
 @dataclass(frozen=True)
 class LocalQuery:
+    """`search_type` None leaves it to the gateway."""
+
     text: str
     limit: int = DEFAULT_LIMIT
     threshold: float = DEFAULT_THRESHOLD
     kind: ItemKind | None = ItemKind.TOOL
+    search_type: SearchType | None = None
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_QUERY:

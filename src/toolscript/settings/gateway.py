@@ -13,6 +13,7 @@ from toolscript.settings.unknown import warn_of_unknown
 
 FLAG, ENVIRONMENT = "flag", "environment"
 DEVICES = ("auto", "cpu", "gpu")
+SEARCH_TYPES = ("hybrid", "semantic", "keyword")
 LEVELS = ("debug", "info", "warning", "error")
 # Settings of the gateway alone. Others may be the service's, whose names are not loaded here.
 _PREFIXES = ("TOOLSCRIPT_GATEWAY_", "TOOLSCRIPT_SEARCH_")
@@ -83,6 +84,12 @@ class GatewaySettings:
     )
     search_alpha: float = _setting(
         0.7, _between(0, 1), "number from 0 to 1", "Weight of meaning; the rest is the weight of words."
+    )
+    search_type: str = _setting(
+        "hybrid",
+        _one_of(*SEARCH_TYPES),
+        ", ".join(f"`{one}`" for one in SEARCH_TYPES),
+        "How a search that does not say it is made; `semantic` is literal mode.",
     )
     search_no_cache: bool = _setting(
         False, _yes_or_no, "true or false", "Neither read nor write embeddings and tools on disk."

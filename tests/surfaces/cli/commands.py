@@ -14,6 +14,7 @@ from toolscript.gateway import asking
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress
+from toolscript.model.queries import SearchType
 from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
 from toolscript.surfaces.cli.app import run
 
@@ -43,10 +44,15 @@ class Commands:
         return asyncio.run(act())
 
     def usual_query(
-        self, *, limit: int | None, threshold: float | None, kind: ItemKind | None
+        self,
+        *,
+        limit: int | None,
+        threshold: float | None,
+        kind: ItemKind | None,
+        search_type: SearchType | None = None,
     ) -> Callable[[str], LocalQuery]:
         most, least = 3 if limit is None else limit, 0.35 if threshold is None else threshold
-        return lambda text: LocalQuery(text, most, least, kind)
+        return lambda text: LocalQuery(text, most, least, kind, search_type)
 
     def trust_question(self, *, flags: Mapping[str, object]) -> None:
         """Nothing here waits to be trusted."""

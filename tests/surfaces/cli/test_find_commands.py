@@ -39,11 +39,13 @@ def test_flags_reach_the_query_and_the_gateway(toolscript: CommandLine) -> None:
         "--config",
         "c",
         "--refresh",
+        "--search-type",
+        "semantic",
     ]
     ended = toolscript("search", "file", "--kind", "any", *options)
     assert ended.code == 0
     (query,) = toolscript.gateway.queries
-    assert (query.limit, query.threshold, query.kind) == (1, 0.1, None)
+    assert (query.limit, query.threshold, query.kind, query.search_type) == (1, 0.1, None, "semantic")
     ((flags, need),) = toolscript.commands.asked
     assert flags == {"config": "c", "data_dir": "d", "search_model": "m", "gateway_port": None}
     assert need.refresh

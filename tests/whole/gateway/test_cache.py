@@ -53,6 +53,7 @@ def until_kept(path: Path, tools: set[str]) -> None:
 @scenario("Cache location resolution")
 @scenario("Cache creation on first indexing")
 @scenario("Configuration-aware cache lookup")
+@pytest.mark.states("S1-036", "S1-037", "S1-041", "S1-042", "S1-044", "S1-045", "S1-046", "S1-047", "S1-048")
 def test_a_first_search_keeps_embeddings_in_the_home_folder_under_its_servers_names(
     searched_once: Machine, weights: Path
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_first_search_keeps_embeddings_in_the_home_folder_under_its_servers_na
 
 @scenario("Custom data directory via environment variable")
 @scenario("Custom data directory via CLI flag")
+@pytest.mark.states("S1-038", "S1-039", "S1-040")
 def test_a_data_folder_is_taken_from_the_flag_then_from_the_environment(spare: Machine) -> None:
     by_environment, by_flag = spare.folder / "of" / "environment", spare.folder / "of" / "flag"
     told = spare.also(TOOLSCRIPT_DATA_DIR=str(by_environment))
@@ -78,6 +80,7 @@ def test_a_data_folder_is_taken_from_the_flag_then_from_the_environment(spare: M
 
 
 @scenario("Configuration-aware cache lookup")
+@pytest.mark.states("S1-043")
 def test_each_list_of_servers_has_its_own_file(spare: Machine) -> None:
     first = embeddings_of(spare)
     spare.configure(catalog_servers(spare.folder / "tools.jsonl", ["mail"]))
@@ -88,6 +91,7 @@ def test_each_list_of_servers_has_its_own_file(spare: Machine) -> None:
 
 
 @scenario("Cache validation on startup")
+@pytest.mark.states("S1-035", "S1-050")
 def test_a_second_start_takes_all_vectors_from_the_file_and_leaves_it_as_it_is(spare: Machine) -> None:
     path = embeddings_of(spare)
     poison(path)
@@ -101,6 +105,7 @@ def test_a_second_start_takes_all_vectors_from_the_file_and_leaves_it_as_it_is(s
 
 
 @scenario("Cache validation on startup")
+@pytest.mark.states("S1-049", "S1-051")
 def test_another_model_sets_the_file_aside_and_the_first_one_finds_it_there_again(
     spare: Machine, weights: Path
 ) -> None:
@@ -127,6 +132,7 @@ def _no_vector(path: Path) -> None:
 
 @scenario("Cache validation on startup")
 @pytest.mark.parametrize("spoil", [_cut, _no_vector, lambda path: path.write_bytes(b"\0\xff[]")])
+@pytest.mark.states("S1-052")
 def test_a_broken_file_is_set_aside_and_made_anew(spare: Machine, spoil: Callable[[Path], object]) -> None:
     path = embeddings_of(spare)
     spoil(path)
@@ -152,6 +158,7 @@ def test_what_cannot_be_written_is_said_and_is_not_fatal(spare: Machine) -> None
 
 
 @scenario("Cache invalidation on schema change")
+@pytest.mark.states("S1-057", "S1-058")
 def test_a_changed_schema_embeds_this_tool_again_and_no_other(spare: Machine) -> None:
     path = embeddings_of(spare)
     poison(path)
@@ -170,6 +177,7 @@ def test_a_changed_schema_embeds_this_tool_again_and_no_other(spare: Machine) ->
 
 
 @scenario("Incremental cache updates")
+@pytest.mark.states("S1-053", "S1-054", "S1-055")
 def test_a_server_added_while_the_gateway_runs_makes_a_new_file_and_embeds_only_what_is_new(
     spare: Machine,
 ) -> None:
@@ -188,6 +196,7 @@ def test_a_server_added_while_the_gateway_runs_makes_a_new_file_and_embeds_only_
 
 
 @scenario("Disable embedding cache via environment")
+@pytest.mark.states("S1-129", "S1-130", "S1-131")
 def test_without_a_cache_nothing_is_read_and_nothing_written(spare: Machine) -> None:
     path = embeddings_of(spare)
     poison(path)

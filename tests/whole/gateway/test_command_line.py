@@ -24,6 +24,7 @@ def confidences(machine: Machine, *arguments: str, code: int = 0) -> list[float]
 
 
 @scenario("Basic search invocation with default output")
+@pytest.mark.states("S1-059", "S1-061", "S1-062", "S1-063")
 def test_a_search_shows_a_table_of_at_most_three_tools(person: Machine) -> None:
     head, *rows = person.run("search", "read file contents").stdout.splitlines()
     assert head.split() == ["Tool", "Confidence", "Reason"]
@@ -37,6 +38,7 @@ def test_a_search_shows_a_table_of_at_most_three_tools(person: Machine) -> None:
 
 
 @scenario("Limit results via CLI flag")
+@pytest.mark.states("S1-071", "S1-072")
 def test_a_limit_keeps_the_best(person: Machine) -> None:
     every = confidences(person, "database query", "--limit", "100", "--threshold", "0")
     assert len(every) > 5
@@ -44,6 +46,7 @@ def test_a_limit_keeps_the_best(person: Machine) -> None:
 
 
 @scenario("Limit results via environment variable")
+@pytest.mark.states("S1-073", "S1-123")
 def test_a_limit_in_the_environment_holds_and_a_flag_beats_it(person: Machine) -> None:
     asks_for_ten = person.also(TOOLSCRIPT_SEARCH_LIMIT="10")
     assert len(confidences(asks_for_ten, "database query", "--threshold", "0")) == 10
@@ -51,6 +54,7 @@ def test_a_limit_in_the_environment_holds_and_a_flag_beats_it(person: Machine) -
 
 
 @scenario("Confidence threshold filtering via CLI")
+@pytest.mark.states("S1-074", "S1-075")
 def test_a_threshold_leaves_out_what_is_below_it_and_may_leave_nothing(person: Machine) -> None:
     every = confidences(person, "read file", "--limit", "100", "--threshold", "0")
     above = confidences(person, "read file", "--limit", "100", "--threshold", "0.5")
@@ -60,6 +64,7 @@ def test_a_threshold_leaves_out_what_is_below_it_and_may_leave_nothing(person: M
 
 
 @scenario("Confidence threshold via environment variable")
+@pytest.mark.states("S1-076", "S1-123")
 def test_a_threshold_in_the_environment_holds_and_a_flag_beats_it(person: Machine) -> None:
     asks_for_more = person.also(TOOLSCRIPT_SEARCH_THRESHOLD="0.4")
     assert asks_for_more.json("search", "read file")["threshold"] == 0.4
@@ -67,6 +72,7 @@ def test_a_threshold_in_the_environment_holds_and_a_flag_beats_it(person: Machin
 
 
 @scenario("Default threshold and limit values")
+@pytest.mark.states("S1-077", "S1-078")
 def test_the_threshold_is_0_35_and_the_limit_3_unless_told(person: Machine) -> None:
     answer = person.json("search", "files")
     every = confidences(person, "files", "--limit", "100", "--threshold", "0")
@@ -76,11 +82,12 @@ def test_the_threshold_is_0_35_and_the_limit_3_unless_told(person: Machine) -> N
 
 
 @scenario("No results found")
+@pytest.mark.states("S1-105", "S1-106", "S1-107")
 def test_nothing_found_is_said_with_what_to_change_and_exit_code_1(person: Machine) -> None:
     done = person.run("search", "xylophone lessons for marsupials", code=1)
     assert done.stdout == ""
     assert "No tools found matching query 'xylophone lessons for marsupials'" in done.stderr
-    assert "try other words, or a lower threshold" in done.stderr
+    assert "try other words, or a lower --threshold" in done.stderr
 
 
 def test_queries_come_from_stdin_as_lines_of_text_and_of_json(person: Machine) -> None:
@@ -138,6 +145,7 @@ def test_every_command_answers_in_json_when_asked(person: Machine, arguments: tu
     assert person.json(*arguments)[key]
 
 
+@pytest.mark.states("S1-060")
 def test_json_is_an_output_like_the_others(person: Machine) -> None:
     assert json.loads(person.run("search", "read file", "--output", "json").stdout) == person.json(
         "search", "read file"

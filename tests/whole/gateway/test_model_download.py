@@ -34,6 +34,7 @@ def fresh(tmp_path: Path, weights: Path, hub: Hub) -> Machine:
     )
 
 
+@pytest.mark.states("S1-018", "S1-020")
 def test_a_model_is_downloaded_once_with_its_progress_shown(fresh: Machine, hub: Hub) -> None:
     first = fresh.run(*ASKED)
     assert json.loads(first.stdout)["semantic"] is True

@@ -58,6 +58,7 @@ def linked(weights: Path, folder: Path, names: dict[str, str] | None = None) -> 
 
 
 @scenario("Default model initialization")
+@pytest.mark.states("S1-016", "S1-017", "S1-021")
 def test_the_default_model_is_bge_small_and_is_ready_soon(files: Machine, weights: Path) -> None:
     download(files, weights, BGE)
     assert files.here().without("TOOLSCRIPT_SEARCH_MODEL").json("search", "read a file")["semantic"] is True
@@ -70,6 +71,7 @@ def test_the_default_model_is_bge_small_and_is_ready_soon(files: Machine, weight
 
 @scenario("Model selection via CLI")
 @scenario("Model selection via environment variable")
+@pytest.mark.states("S1-016", "S1-025", "S1-028")
 def test_a_flag_chooses_the_model_before_the_environment_does(files: Machine, weights: Path) -> None:
     download(files, weights, MINILM)
     told = files.here().also(TOOLSCRIPT_SEARCH_MODEL=MINILM)
@@ -80,6 +82,7 @@ def test_a_flag_chooses_the_model_before_the_environment_does(files: Machine, we
 
 
 @pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.states("S1-026", "S1-029")
 def test_a_model_nobody_knows_is_refused_with_those_that_are_known(files: Machine, flag: bool) -> None:
     if flag:
         done = files.here().run("search", "read a file", "--model", "Xenova/nonsense", code=2)
@@ -91,6 +94,7 @@ def test_a_model_nobody_knows_is_refused_with_those_that_are_known(files: Machin
 
 
 @scenario("Query prefix for retrieval optimization")
+@pytest.mark.states("S1-030", "S1-031")
 async def test_bge_has_its_prefix_before_the_query_and_not_before_the_tool(files: Machine, weights: Path) -> None:
     folder = linked(weights, files.folder / "bge-mini-en")
     query = "look into a document"
@@ -109,6 +113,7 @@ async def test_bge_has_its_prefix_before_the_query_and_not_before_the_tool(files
 
 @pytest.mark.requirement("TS-006")
 @scenario("Graceful fallback on model failure")
+@pytest.mark.states("S1-032", "S1-033", "S1-034")
 def test_without_a_model_and_a_network_words_answer_and_it_is_said_once(files: Machine) -> None:
     offline = files.without("TOOLSCRIPT_SEARCH_MODEL")
     done = offline.run("search", "--json", standard_input="read the contents\nread_fil\ncontents of a file\n")
@@ -126,6 +131,7 @@ def test_without_a_model_and_a_network_words_answer_and_it_is_said_once(files: M
 
 @pytest.mark.requirement("TS-006")
 @scenario("Graceful fallback on model failure")
+@pytest.mark.states("S1-032", "S1-033", "S1-034")
 def test_a_gateway_with_a_broken_model_answers_by_words_and_says_so(files: Machine, weights: Path) -> None:
     broken = linked(weights, files.folder / "broken")
     (broken / "model.onnx").unlink()
@@ -141,6 +147,7 @@ def test_a_gateway_with_a_broken_model_answers_by_words_and_says_so(files: Machi
 @scenario("Force GPU acceleration via environment")
 @pytest.mark.skipif(has_a_gpu, reason="there is a GPU here")
 @pytest.mark.parametrize("command", [("search", "read a file"), ("gateway", "start", "--port", "0"), ("mcp",)])
+@pytest.mark.states("S1-135")
 def test_a_gpu_that_was_asked_for_and_is_not_there_is_an_error(files: Machine, command: tuple[str, ...]) -> None:
     done = files.here().also(TOOLSCRIPT_SEARCH_DEVICE="gpu").run(*command, code=2)
     assert "error: a GPU was asked for" in done.stderr
@@ -148,6 +155,7 @@ def test_a_gpu_that_was_asked_for_and_is_not_there_is_an_error(files: Machine, c
 
 
 @scenario("Disable GPU acceleration via environment")
+@pytest.mark.states("S1-024", "S1-132", "S1-133")
 def test_on_the_cpu_alone_no_gpu_is_tried(files: Machine) -> None:
     told = files.also(TOOLSCRIPT_SEARCH_DEVICE="cpu", TOOLSCRIPT_GATEWAY_LOG_LEVEL="debug")
     with told.gateway() as gateway:
@@ -158,6 +166,7 @@ def test_on_the_cpu_alone_no_gpu_is_tried(files: Machine) -> None:
 
 
 @scenario("GPU acceleration")
+@pytest.mark.states("S1-022", "S1-023", "S1-024", "S1-134")
 async def test_a_gpu_that_is_there_is_tried_and_the_cpu_does_it_where_that_fails(
     weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

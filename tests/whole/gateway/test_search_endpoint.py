@@ -28,6 +28,7 @@ def test_a_search_answers_with_these_fields_and_no_others(gateway: Gateway) -> N
 
 
 @scenario("Search endpoint error handling")
+@pytest.mark.states("S1-121", "S1-122")
 def test_a_search_before_any_server_has_answered_is_503_and_says_so(machine: Machine) -> None:
     machine.configure({"slow": mcp_server("faulty", "hangs_at_start", startupTimeout=300)})
     with machine.gateway() as gateway:

@@ -61,6 +61,7 @@ async def test_the_same_question_gives_the_same_answer_on_every_surface(
 
 @pytest.mark.requirement("TS-003", "TS-008")
 @scenario("Natural language tool discovery")
+@pytest.mark.states("S1-003", "S1-006", "S1-007", "S1-008", "S1-009")
 async def test_a_request_in_plain_words_finds_the_tool_with_a_confidence_and_a_reason(
     answers: dict[str, Answer],
 ) -> None:
@@ -75,6 +76,7 @@ async def test_a_request_in_plain_words_finds_the_tool_with_a_confidence_and_a_r
 
 @pytest.mark.requirement("TS-003")
 @scenario("Typo-tolerant keyword search")
+@pytest.mark.states("S1-010", "S1-011", "S1-012", "S1-067")
 async def test_a_name_with_a_typo_finds_the_tool_first_and_a_little_less_surely(
     answers: dict[str, Answer],
 ) -> None:
@@ -87,6 +89,7 @@ async def test_a_name_with_a_typo_finds_the_tool_first_and_a_little_less_surely(
 
 @pytest.mark.requirement("TS-004")
 @scenario("Semantic intent matching")
+@pytest.mark.states("S1-013", "S1-015", "S1-069")
 async def test_a_shell_is_found_for_what_it_can_do_and_the_reason_says_so(answers: dict[str, Answer]) -> None:
     best = answers[FOR_A_SHELL].found[0]
     assert best.tool == "shell__execute_command"

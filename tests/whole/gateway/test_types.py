@@ -62,6 +62,7 @@ def test_a_filter_that_fits_nothing_is_said_to(gateway: Gateway) -> None:
 
 
 @scenario("TypeScript types output format")
+@pytest.mark.states("S1-060", "S1-079", "S1-082", "S1-083", "S1-084", "S1-085")
 def test_a_search_can_show_types_after_a_table_of_what_was_found(served: tuple[Machine, Gateway]) -> None:
     machine, gateway = served
     found = gateway.search("read file")["results"]

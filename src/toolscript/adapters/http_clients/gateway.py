@@ -27,6 +27,7 @@ from toolscript.model.gateway_json import (
     states_from_json,
 )
 from toolscript.model.items import Item, JsonObject
+from toolscript.model.queries import SearchType
 from toolscript.model.servers import CallResult, ServerState
 from toolscript.model.text import readable
 from toolscript.search.abandonable import abandonable
@@ -48,7 +49,7 @@ class GatewayClient:
     """Implements the port `Gateway`. `seconds` bounds every request but a call, which has its server's time.
 
     `find_again` gives address and token of a gateway that was started anew, for whoever outlives the first. `note`
-    goes with every answer.
+    goes with every answer; `search_type` with every query that names none.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class GatewayClient:
         call_seconds: float = 600.0,
         find_again: Callable[[], tuple[str, str] | None] = lambda: None,
         note: Callable[[], str] = lambda: "",
+        search_type: SearchType | None = None,
     ) -> None:
         self._address = address_of(url, GATEWAY)
         self._token = token
@@ -67,12 +69,15 @@ class GatewayClient:
         self._call_seconds = call_seconds
         self._find_again = find_again
         self._note = note
+        self._search_type = search_type
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
         kind = {"kind": query.kind.value if query.kind else "any"}
         more = {"explain": "true", "schemas": "true"}
-        path = f"/search?{urlencode({**asked, **kind, **more})}"
+        by = query.search_type or self._search_type
+        told = {"search_type": by.value} if by else {}
+        path = f"/search?{urlencode({**asked, **kind, **more, **told})}"
         answer = await self._read(answer_from_json, "GET", path)
         note = self._note()
         return replace(answer, hint="; ".join(filter(None, (answer.hint, note)))) if note else answer

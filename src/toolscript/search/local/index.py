@@ -78,7 +78,7 @@ class LocalIndex:
         """The same items and words, which need not be looked at again."""
         other = copy(self)
         vars(other).update(_vectors=vectors)
-        for of_vectors in ("model_is_used", "_is_embedded"):
+        for of_vectors in ("model_is_used", "is_embedded"):
             vars(other).pop(of_vectors, None)
         return other
 
@@ -99,7 +99,7 @@ class LocalIndex:
         return np.ascontiguousarray((self._vectors @ vectors.T).T)
 
     @cached_property
-    def _is_embedded(self) -> NDArray[np.bool_]:
+    def is_embedded(self) -> NDArray[np.bool_]:
         assert self._vectors is not None  # noqa: S101
         return np.asarray(self._vectors.any(axis=1))
 
@@ -108,7 +108,7 @@ class LocalIndex:
     ) -> list[Candidates]:
         """For each part of a request the best rows of either arm: what an engine would answer, and exact."""
         cosines = self.similarities(np.array(vectors)) if vectors else None
-        embedded = rows if cosines is None else rows[self._is_embedded[rows]]
+        embedded = rows if cosines is None else rows[self.is_embedded[rows]]
         return [
             Candidates(
                 None if cosines is None or not len(embedded) else _best(cosines[at], embedded, limit),
@@ -133,6 +133,12 @@ class LocalIndex:
             terms = frozenset(self._analysed[row].terms.tolist())
             self._traits[row] = Traits("" if item.is_document else item.name, terms)
         return self._traits[row]
+
+    def rarity(self, term: int) -> float:
+        return self._rarity(len(self.rows_with(term)))
+
+    def rows_with(self, term: int) -> Rows:
+        return self._postings_of(term)[0]
 
     def _rarity(self, found: int) -> float:
         return math.log(1 + (len(self.items) - found + 0.5) / (found + 0.5))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,10 +12,12 @@ from numpy.typing import NDArray
 from toolscript.errors import ToolscriptError
 from toolscript.model.gateway import LocalAnswer, LocalHit, LocalQuery, ScoreParts
 from toolscript.model.index import Candidates
-from toolscript.model.models import Vector
+from toolscript.model.models import Matrix, Vector
+from toolscript.model.queries import SearchType
 from toolscript.ports import Embedder
 from toolscript.search.local.capabilities import Capabilities, General, Inferred
 from toolscript.search.local.index import LocalIndex, Rows, Scores
+from toolscript.search.local.literal import LiteralScores, boosts, literal_hit, semantic_scores, shares_of_words
 from toolscript.search.local.reasons import matched_words, reason
 from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, corrections, name_likeness
 from toolscript.search.ranking import (
@@ -56,18 +59,30 @@ class _Scored:
 class LocalSearch:
     """`index` and `embedder` may be replaced at any time; a search uses what is there when it begins."""
 
-    def __init__(self, capabilities: Capabilities, recipe: Recipe) -> None:
+    def __init__(
+        self, capabilities: Capabilities, recipe: Recipe, search_type: SearchType = SearchType.HYBRID
+    ) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
         self.why_words_alone = "the embedding model is still loading"
         self._capabilities = capabilities
         self._recipe = recipe
+        self._search_type = search_type
+
+    def type_of(self, query: LocalQuery) -> SearchType:
+        return query.search_type or self._search_type
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
+        by = self.type_of(query)
+        if by is SearchType.HYBRID:
+            return await self._search_ranked(query)
+        return await self._search_literally(query, by_meaning=by is SearchType.SEMANTIC)
+
+    async def _search_ranked(self, query: LocalQuery) -> LocalAnswer:
         index, stages = self.index, Stages()
         request = read_request(query.text, corrections(query.text, index))
         stages.end("ranking")
-        vectors = await self._embed(request, index)
+        vectors = await self._vectors(request, index)
         stages.end("embedding")
         scored = self._score(query, request, vectors, index, stages)
         passing = scored.order[scored.confidence[scored.order] >= query.threshold]
@@ -90,26 +105,66 @@ class LocalSearch:
             milliseconds={**stages.spent, "total": stages.total()},
         )
 
+    async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
+        """The two scores weighed, the threshold on their sum, ties by name. What is shown is what is compared."""
+        index, stages = self.index, Stages()
+        request = read_request(query.text, corrections(query.text, index))
+        stages.end("ranking")
+        embedded = await self._embed((query.text,), index) if by_meaning else None
+        stages.end("embedding")
+        allowed = index.rows(query.kind)
+        boost, inferred = boosts(self._general(request, index, allowed), len(index))
+        scores = LiteralScores(
+            alpha=self._recipe.meaning,
+            semantic=semantic_scores(index, None if embedded is None else embedded[0]),
+            words=shares_of_words(request, index),
+            likeness=name_likeness(query.text, index, index.rows(None)),
+            boost=boost,
+        )
+        order = allowed[np.lexsort((index.place_by_name[allowed], -scores.final[allowed]))]
+        passing = order[scores.final[order] >= query.threshold]
+        shown = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
+        found, as_asked = len(passing) > 0, embedded is not None or not by_meaning
+        hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in shown.tolist())
+        unmatched = unmatched_words(request, [index.traits(row) for row in order[:LOOKED_AT].tolist()])
+        stages.end("ranking")
+        return LocalAnswer(
+            query=query.text,
+            hits=hits if found else (),
+            total=len(passing),
+            threshold=query.threshold,
+            semantic=embedded is not None,
+            hint=self._hint(query, index, found=found, semantic=as_asked),
+            near_misses=() if found else tuple(miss for miss in hits if miss.confidence > 0),
+            good_match=found,
+            unmatched=unmatched,
+            milliseconds={**stages.spent, "total": stages.total()},
+        )
+
     async def first_look(self, text: str, recipe: Recipe) -> tuple[Request, FirstLook, TraitsById]:
         """What a ranking is made from, with nothing but the arms behind it: to fit a recipe to."""
         index = self.index
         request = read_request(text, corrections(text, index))
         terms = [part.terms for part in request.parts]
-        found = index.candidates(await self._embed(request, index), terms, index.rows(None), CANDIDATES_PER_ARM)
+        found = index.candidates(await self._vectors(request, index), terms, index.rows(None), CANDIDATES_PER_ARM)
         look = first_look(found, CANDIDATES_PER_ARM, recipe)
         return request, look, {row: index.traits(row) for row in look.ids[:LOOKED_AT].tolist()}
 
-    async def _embed(self, request: Request, index: LocalIndex) -> list[Vector] | None:
+    async def _vectors(self, request: Request, index: LocalIndex) -> list[Vector] | None:
+        embedded = await self._embed(request.texts, index)
+        return None if embedded is None else request.vectors(embedded)
+
+    async def _embed(self, texts: Sequence[str], index: LocalIndex) -> Matrix | None:
         if self.embedder is None or not index.model_is_used:
             return None
         try:
-            embedded = await asyncio.gather(*map(self.embedder.embed_query, request.texts))
+            embedded = await asyncio.gather(*map(self.embedder.embed_query, texts))
         except ToolscriptError as error:
             self.why_words_alone = error.message
             logger.warning("search by words alone", extra={"part": "embedding", "reason": error.message})
             return None
         self.why_words_alone = ""
-        return request.vectors(np.array(embedded))
+        return np.array(embedded)
 
     def _score(
         self,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress
+from toolscript.model.queries import SearchType
 from toolscript.surfaces.cli.evaluate import EvalCommands
 from toolscript.surfaces.cli.evaluate_fit import FitCommands
 from toolscript.surfaces.cli.evaluate_make import MakeCommands
@@ -37,7 +38,12 @@ class GatewayCommands(EvalCommands, FitCommands, MakeCommands, PageCommands, Pro
         on_progress: OnProgress,
     ) -> T: ...
     def usual_query(
-        self, *, limit: int | None, threshold: float | None, kind: ItemKind | None
+        self,
+        *,
+        limit: int | None,
+        threshold: float | None,
+        kind: ItemKind | None,
+        search_type: SearchType | None = None,
     ) -> "Callable[[str], LocalQuery]": ...
     def start(self, *, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None: ...
     def status(self, *, flags: Mapping[str, object]) -> "tuple[Any, GatewayHealth | None]": ...

@@ -13,6 +13,7 @@ from toolscript.errors import InvalidRequest
 from toolscript.model.gateway import LocalAnswer, LocalQuery
 from toolscript.model.gateway_json import answer_to_json, call_to_json, item_to_json, states_to_json
 from toolscript.model.items import ItemKind
+from toolscript.model.queries import SearchType
 from toolscript.model.servers import ServerStatus
 from toolscript.model.tool_ids import split_tool_id, tool_id
 from toolscript.surfaces.cli.gateway_commands import GatewayCommands
@@ -71,6 +72,10 @@ def _search(app: typer.Typer, commands: Commands) -> None:
         data_dir: DataDir = None,
         config: ConfigFile = None,
         kind: Annotated[Kind, typer.Option(help="What to look for.")] = Kind.TOOL,
+        search_type: Annotated[
+            SearchType | None,
+            typer.Option(help="How to search; semantic is literal mode (TOOLSCRIPT_SEARCH_TYPE, hybrid)."),
+        ] = None,
         output: Annotated[Output, typer.Option(help="How to show what was found.")] = Output.TABLE,
         explain: Annotated[
             bool, typer.Option("--explain", help="Show the parts of each confidence and standing.")
@@ -80,7 +85,7 @@ def _search(app: typer.Typer, commands: Commands) -> None:
     ) -> None:
         """Find the right tool for a request in plain words. Exit code 1: nothing found."""
         given = flags(config=config, data_dir=data_dir, model=model)
-        usual = commands().usual_query(limit=limit, threshold=threshold, kind=_kind(kind))
+        usual = commands().usual_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
         queries = _queries(query, usual)
         how = Output.JSON if as_json else output
 

@@ -27,7 +27,8 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
     else:
         _say_nothing_found(answer, explain=explain)
     if answer.hint:
-        say(f"hint: {answer.hint}")
+        # Who asks by a command changes it by an option.
+        say(f"hint: {answer.hint.replace('a lower threshold', 'a lower --threshold')}")
 
 
 def say_if_a_guess(answer: LocalAnswer) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 from toolscript.errors import InvalidRequest
 from toolscript.model.gateway import LocalQuery
+from toolscript.model.queries import SearchType
 
 
 def queries_of(lines: Iterable[str], usual: LocalQuery) -> Iterator[LocalQuery]:
-    """Blank lines are skipped. A line like `{"query": ..., "limit": ..., "threshold": ...}` may say more."""
+    """Blank lines are skipped. A line of JSON may also have `limit`, `threshold` and `search_type`."""
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text:
@@ -34,4 +35,5 @@ def _from_json(data: dict[str, Any], usual: LocalQuery) -> LocalQuery:
         text=data["query"],
         limit=int(data.get("limit", usual.limit)),
         threshold=float(data.get("threshold", usual.threshold)),
+        search_type=SearchType(data["search_type"]) if "search_type" in data else usual.search_type,
     )

@@ -19,6 +19,7 @@ from toolscript.model.gateway_json import (
     states_to_json,
 )
 from toolscript.model.items import ItemKind
+from toolscript.model.queries import SearchType
 from toolscript.ports import Gateway
 
 MOST_TOOLS = 1_000
@@ -48,6 +49,7 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
             limit=_whole(request, "limit", limit),
             threshold=_number(request, "threshold", threshold),
             kind=_kind(request),
+            search_type=_search_type(request),
         )
         answer = await gateway.search(query)
         data = answer_to_json(answer, explain=_flag(request, "explain"))
@@ -110,6 +112,15 @@ def _kind(request: Request) -> ItemKind | None:
         return ItemKind(text)
     except ValueError:
         raise InvalidRequest("kind must be tool, prompt, resource or any", details={"field": "kind"}) from None
+
+
+def _search_type(request: Request) -> SearchType | None:
+    text = request.query_params.get("search_type")
+    try:
+        return None if text is None else SearchType(text)
+    except ValueError:
+        known = ", ".join(SearchType)
+        raise InvalidRequest(f"search_type must be one of {known}", details={"field": "search_type"}) from None
 
 
 def _whole(request: Request, name: str, default: int) -> int:

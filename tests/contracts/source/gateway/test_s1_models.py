@@ -1,0 +1,62 @@
+"""Which model embeds, what is kept of it, and what a change of a tool does to the file."""
+
+from pathlib import Path
+
+import onnxruntime
+import pytest
+
+from tests.whole.gateway.caches import card_of, embeddings_of, read
+from tests.whole.gateway.catalogs import catalog_servers, tool, write_catalog
+from tests.whole.gateway.machines import Machine, new_machine
+from toolscript.adapters.local_model import Device
+from toolscript.adapters.local_model.engine import providers_for
+
+READ = tool("files", "read_file", "Read the contents of a file from disk", path="where the file is")
+
+
+@pytest.fixture
+def files(tmp_path: Path, weights: Path) -> Machine:
+    machine = new_machine(tmp_path / "machine", weights).here()
+    offer(machine, READ)
+    return machine
+
+
+def offer(machine: Machine, *tools: dict[str, object]) -> None:
+    machine.configure(catalog_servers(write_catalog(machine.folder / "tools.jsonl", tools), ["files"]))
+
+
+def kept_hash(machine: Machine) -> str:
+    machine.run("search", "read a file", "--refresh")
+    return str(read(embeddings_of(machine))["tools"]["files__read_file"]["hash"])
+
+
+@pytest.mark.states("S1-056")
+def test_a_tool_s_hash_is_of_its_description_and_its_schema(files: Machine) -> None:
+    first = kept_hash(files)
+    assert kept_hash(files) == first
+    offer(files, {**READ, "description": "Read a file"})
+    described = kept_hash(files)
+    offer(files, {**READ, "input_schema": {"type": "object", "properties": {"uri": {"type": "string"}}}})
+    assert len({first, described, kept_hash(files)}) == 3
+    offer(files, READ)
+    assert kept_hash(files) == first
+
+
+@pytest.mark.states("S1-027", "S1-046")
+def test_a_model_of_a_flag_is_for_that_search_alone(files: Machine, weights: Path) -> None:
+    other = files.folder / "other-model"
+    other.symlink_to(weights, target_is_directory=True)
+    used = []
+    for arguments in ((), ("--model", str(other)), ()):
+        files.run("search", "read a file", *arguments)
+        used.append(card_of(embeddings_of(files))["name"])
+    assert used == [weights.name, "other-model", weights.name]
+
+
+@pytest.mark.states("S1-022", "S1-134")
+@pytest.mark.parametrize("gpu", ["CUDA", "CoreML", "ROCM", "Dml"])
+def test_a_gpu_of_any_maker_is_tried_before_the_cpu(monkeypatch: pytest.MonkeyPatch, gpu: str) -> None:
+    there = [f"{gpu}ExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: there)
+    assert providers_for(Device.AUTO) == providers_for(Device.GPU) == there
+    assert providers_for(Device.CPU) == there[1:]
