@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypedDict, cast
 
 import uvicorn
@@ -37,7 +38,7 @@ from toolscript.service.seeing import Seeing, figures_folder, ids_for_logs, open
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
-from toolscript.settings import Settings, load_settings
+from toolscript.settings import Settings, load_settings, second_names
 from toolscript.surfaces.admission.admission import Admission
 from toolscript.surfaces.admission.gate import Limits
 from toolscript.surfaces.http import create_app
@@ -57,8 +58,11 @@ END_SECONDS = 10.0
 
 
 def serve(*, host: str | None, port: int | None, socket_file: str | None = None) -> None:
-    settings = load_settings()
+    others = second_names(Path.cwd())
+    settings = load_settings(others)
     configure_logs(settings.log_level, settings.log_format, ids_for_logs(settings))
+    if others.told:
+        logger.info("settings by second names: %s", others.told)
     # Also for those who ask by which name it may be called.
     listening = {
         "host": host or settings.host,
