@@ -7,8 +7,8 @@ from toolscript.late_names import late_names
 if TYPE_CHECKING:
     from toolscript.settings.client import ClientSettings, load_client_settings
     from toolscript.settings.gateway import ENVIRONMENT, GatewaySettings, environment, load_gateway_settings
-    from toolscript.settings.second_names import second_names
     from toolscript.settings.service import Settings, load_settings
+    from toolscript.settings.shared_names import second_names
     from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
 
 __all__ = [
@@ -36,7 +36,7 @@ _HOMES = {
     "load_client_settings": "client",
     "load_gateway_settings": "gateway",
     "load_settings": "service",
-    "second_names": "second_names",
+    "second_names": "shared_names",
 }
 
 # The library that reads the service's settings takes longer to import than a search.

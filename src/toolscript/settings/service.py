@@ -12,8 +12,8 @@ from toolscript.settings.client import ClientSettings
 from toolscript.settings.documents import DocumentSettings
 from toolscript.settings.gateway import GatewaySettings
 from toolscript.settings.knowledge import KnowledgeSettings
-from toolscript.settings.second_names import SecondNames, second_names
 from toolscript.settings.serving import ServingSettings
+from toolscript.settings.shared_names import SecondNames, second_names
 from toolscript.settings.unknown import warn_of_unknown
 
 

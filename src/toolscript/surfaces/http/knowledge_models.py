@@ -75,35 +75,35 @@ class PositionShown(BaseModel):
 
 
 class Attribution(BaseModel):
-    source_id: str
+    source_id: str = Field(description="For more of the source, see `get_source`.")
     chunk_id: str = Field(description="For its surroundings, see `get_passage`.")
-    title: str
-    authors: list[str]
-    position: PositionShown
+    title: str = Field(description="Of the source.")
+    authors: list[str] = Field(description="Of the source.")
+    position: PositionShown = Field(description="Where in the source it stands.")
 
 
 class KnowledgeResult(BaseModel):
-    id: str
+    id: str = Field(description="Of the chunk or the extraction, 24 hexadecimal digits.")
     score: float = Field(ge=0, le=1, description="Comparable within one answer, and about as a cosine is.")
-    type: Literal["chunk", "extraction"]
+    type: Literal["chunk", "extraction"] = Field(description="A piece of a source, or what was found in one.")
     extraction_type: str | None = Field(None, description="Of an extraction: `decision`, `warning` ...")
-    content: str
-    topics: list[str]
-    source: Attribution
+    content: str = Field(description="Its text.")
+    topics: list[str] = Field(description="What it is filed under.")
+    source: Attribution = Field(description="Where it comes from.")
 
 
 class KnowledgeMetadata(BaseModel):
-    query: str
+    query: str = Field(description="What was asked.")
     sources_cited: list[str] = Field(description="Titles of the sources of the results, each once.")
-    result_count: int
+    result_count: int = Field(description="How many results there are.")
     search_type: SearchType = Field(description="What really ran.")
-    took_ms: float
+    took_ms: float = Field(description="How long the search took.")
     degraded: list[str] = Field(description="The parts that failed, if any did.")
 
 
 class KnowledgeResponse(BaseModel):
-    results: list[KnowledgeResult]
-    metadata: KnowledgeMetadata
+    results: list[KnowledgeResult] = Field(description="Best first.")
+    metadata: KnowledgeMetadata = Field(description="About the search.")
 
 
 class SourceShown(BaseModel):

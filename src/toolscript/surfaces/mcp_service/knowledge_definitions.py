@@ -95,7 +95,7 @@ _SEARCH: JsonObject = {
             "search_type": {
                 "type": "string",
                 "enum": list(SearchType),
-                "description": "Leave it out, unless only likeness in meaning (`semantic`, where limit is 10 unless "
+                "description": "Leave it out, unless only likeness in meaning (`semantic`, with limit 10 unless "
                 "given) or only the words themselves (`keyword`) are to count.",
             },
             "include_both": {

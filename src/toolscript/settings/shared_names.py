@@ -1,5 +1,5 @@
-"""Names of settings that other programs use as well, beside ours, which win: a few in the environment, and fewer in
-a file `.env` of the folder that `serve` is started in.
+"""Names of settings that other programs use as well, beside ours, which win: four in the environment, and three of
+them in a file `.env` of the folder that `serve` is started in.
 
 Such a file may have come with a folder that somebody else filled. So it says where engines and the model are and
 nothing else, is not believed unless it is the user's own, and names no place to which a key of the environment
@@ -27,14 +27,18 @@ IN_FILES = ("MONGODB_URI", "QDRANT_URL", "EMBEDDING_MODEL")
 # Whoever has one of these in the environment has said whom it is for.
 CREDENTIALS = {
     "MONGODB_URI": ("TOOLSCRIPT_MONGO_WRITER_URL",),
-    "QDRANT_URL": ("TOOLSCRIPT_QDRANT_API_KEY", "TOOLSCRIPT_QDRANT_CLIENT_CERTIFICATE", "TOOLSCRIPT_QDRANT_CLIENT_KEY"),
+    "QDRANT_URL": (
+        "TOOLSCRIPT_QDRANT_API_KEY",
+        "TOOLSCRIPT_QDRANT_CLIENT_CERTIFICATE",
+        "TOOLSCRIPT_QDRANT_CLIENT_KEY",
+    ),
 }
 ENVIRONMENTS = {"production": "production", "development": "development", "local": "development"}
 
 
 @dataclass
 class SecondNames:
-    """`values` by our names of fields. `told` says which names were taken from where, and which were not, and why."""
+    """`values` by our names of fields. `told` says which names were taken from where, and which not."""
 
     values: dict[str, Any] = field(default_factory=dict)
     by_place: dict[str, list[str]] = field(default_factory=dict)
@@ -42,7 +46,9 @@ class SecondNames:
 
     @property
     def told(self) -> str:
-        return "; ".join([*(f"{', '.join(names)} from {place}" for place, names in self.by_place.items()), *self.left])
+        return "; ".join(
+            [*(f"{', '.join(names)} from {place}" for place, names in self.by_place.items()), *self.left]
+        )
 
     def take(self, name: str, value: str, place: str) -> None:
         self.values[FIELDS[name]] = value
@@ -61,7 +67,9 @@ def second_names(folder: Path | None = None) -> SecondNames:
         elif value:
             found.take(name, value, "the environment")
     if folder is not None:
-        _take_from_file(found, folder / FILE, [name for name in open_ones if not given.get(name, "").strip()], given)
+        _take_from_file(
+            found, folder / FILE, [name for name in open_ones if not given.get(name, "").strip()], given
+        )
     return found
 
 
