@@ -38,6 +38,7 @@ from toolscript.service.seeing import Seeing, figures_folder, ids_for_logs, open
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
+from toolscript.service.usual_search import UsualToolSearch
 from toolscript.settings import Settings, load_settings, second_names
 from toolscript.surfaces.admission.admission import Admission
 from toolscript.surfaces.admission.gate import Limits
@@ -134,13 +135,16 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
     ):
         cached = _caching(settings, seeing)
         opened = await _opened(stores, of_tools)
-        search = seeing.tool_search(_tool_search(settings, cached(of_tools), opened, stores, seeing, admission))
+        plain = _tool_search(settings, cached(of_tools), opened, stores, seeing, admission)
+        search = UsualToolSearch(seeing.tool_search(plain), settings.search_type)
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (
             open_routes(settings, stores, tenancy, embedder, seeing, common.cursor_secret) as documents,
             open_knowledge(settings, stores.qdrant, embedder, seeing, cached) as library,
-            _open_mcp(settings, seeing, ServiceParts(library, catalog, documents), visitor) as mcp,
+            _open_mcp(
+                settings, seeing, ServiceParts(library, catalog, documents, settings.search_type), visitor
+            ) as mcp,
             seeing.watching(stores, opened.items),
             JobRunner(jobs).running() as runner,
         ):
@@ -152,7 +156,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 common.health(await _health(stores, of_tools, opened, library, documents)),
                 access=api_access(settings),
                 documents=documents,
-                knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor),
+                knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor, settings.search_type),
                 **_who_reads(settings, visitor),
                 telemetry=seeing.telemetry,
                 admission=admission,
