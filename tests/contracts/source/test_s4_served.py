@@ -5,11 +5,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import numpy as np
 import pytest
 from mcp import Client
 
-from tests.conftest import fresh_database, fresh_installation
+from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.contracts.source.s4_service import (
     CHUNKS,
     IN_FILE,
@@ -21,9 +22,11 @@ from tests.contracts.source.s4_service import (
     serving_from,
     write_books,
 )
+from tests.surfaces.mcp_service.scenes import Plain
 from tests.whole.commands import run_here
 from tests.whole.ingest.holdings import holdings
 from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.service.serving import open_app
 from toolscript.settings import Settings
 
 QUESTION = "what do colonies eat in the cold months"
@@ -166,6 +169,25 @@ async def test_over_mcp_literal_mode_has_the_same_ten_and_the_default_five(servi
     assert len((await by_mcp(service, query="honey"))["structuredContent"]["results"]) == 5
     most = await by_mcp(service, query="honey", search_type="semantic", limit=100)
     assert most["structuredContent"]["metadata"]["result_count"] == 2 * CHUNKS
+
+
+@pytest.mark.states("S4-074", "S4-094", "S4-097", "S4-113")
+async def test_an_installation_can_make_literal_mode_what_is_usual(service: Service) -> None:
+    settings = Installation({**service.settings, "TOOLSCRIPT_SEARCH_TYPE": "semantic"}).settings
+    async with (
+        open_app(settings) as app,
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as http,
+    ):
+        body = await http.post("/search_knowledge", json={"query": "honey", "search_type": None})
+        string = await http.post("/search_knowledge?query=honey")
+        over_mcp = await Plain(http).answer("search_knowledge", {"query": "honey"})
+        named = await http.post("/search_knowledge", json={"query": "honey", "search_type": "hybrid"})
+    literal = service.search("honey", search_type="semantic")["results"]
+    assert len(literal) == 10
+    for answer in (body.json(), string.json(), over_mcp["structuredContent"]):
+        assert answer["results"] == literal
+        assert answer["metadata"]["search_type"] == "semantic"
+    assert named.json()["results"] == service.search("honey")["results"]
 
 
 @pytest.mark.states("S4-022", "S4-023")
