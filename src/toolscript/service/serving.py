@@ -142,9 +142,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         async with (
             open_routes(settings, stores, tenancy, embedder, seeing, common.cursor_secret) as documents,
             open_knowledge(settings, stores.qdrant, embedder, seeing, cached) as library,
-            _open_mcp(
-                settings, seeing, ServiceParts(library, catalog, documents, settings.search_type), visitor
-            ) as mcp,
+            _open_mcp(settings, seeing, ServiceParts(library, catalog, documents), visitor) as mcp,
             seeing.watching(stores, opened.items),
             JobRunner(jobs).running() as runner,
         ):
@@ -228,7 +226,8 @@ class _Mcp:
 async def _open_mcp(
     settings: Settings, seeing: Seeing, plain: ServiceParts, visitor: VisitorOf
 ) -> AsyncIterator[_Mcp]:
-    parts = replace(plain, knowledge=seeing.knowledge_search(plain.knowledge))
+    library = seeing.knowledge_search(plain.knowledge)
+    parts = replace(plain, knowledge=library, search_type=settings.search_type)
     async with open_mcp(settings, parts, visitor, seeing.mcp) as routes:
         yield _Mcp(parts, routes)
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import numpy as np
 from fpdf import FPDF
 
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.kept_ports import kept_port
 from tests.whole.commands import WAIT_SECONDS, command, environment, run_here, until_listening
+from tests.whole.ingest.holdings import holdings
+from toolscript.adapters.local_model import LocalEmbedder
 
 Json = dict[str, Any]
 
@@ -131,3 +134,17 @@ def serving_from(folder: Path, settings: Mapping[str, str], model: Path) -> Iter
         finally:
             process.terminate()
             process.wait(WAIT_SECONDS)
+
+
+async def cosines(service: Service, query: str) -> list[tuple[float, str]]:
+    """As anybody would compute them from what is in the engine."""
+    held = await holdings(dict(service.settings))
+    embedder = LocalEmbedder(str(service.model))
+    vector = await embedder.embed_query(query)
+    embedder.close()
+    found = []
+    for kind, prefix in (("chunk points", b"chnk"), ("extraction points", b"extr")):
+        for id_, (_, dense, _) in held[kind].items():
+            stored = np.array(dense)
+            found.append((float(stored @ vector / np.linalg.norm(stored)), prefix.hex() + id_))
+    return sorted(found, key=lambda one: (-one[0], one[1]))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
-import numpy as np
 import pytest
 from mcp import Client
 
@@ -18,6 +17,7 @@ from tests.contracts.source.s4_service import (
     TITLE,
     Json,
     Service,
+    cosines,
     ingest,
     serving_from,
     write_books,
@@ -25,7 +25,6 @@ from tests.contracts.source.s4_service import (
 from tests.surfaces.mcp_service.scenes import Plain
 from tests.whole.commands import run_here
 from tests.whole.ingest.holdings import holdings
-from toolscript.adapters.local_model import LocalEmbedder
 from toolscript.service.serving import open_app
 from toolscript.settings import Settings
 
@@ -120,20 +119,6 @@ def test_metadata_says_what_was_asked_whom_it_cites_and_how_many(service: Servic
         assert {"id", "score", "type", "content", "source"} <= one.keys()
         assert {"source_id", "chunk_id", "title", "authors", "position"} <= one["source"].keys()
         assert POSITION.keys() <= one["source"]["position"].keys()
-
-
-async def cosines(service: Service, query: str) -> list[tuple[float, str]]:
-    """As anybody would compute them from what is in the engine."""
-    held = await holdings(dict(service.settings))
-    embedder = LocalEmbedder(str(service.model))
-    vector = await embedder.embed_query(query)
-    embedder.close()
-    found = []
-    for kind, prefix in (("chunk points", b"chnk"), ("extraction points", b"extr")):
-        for id_, (_, dense, _) in held[kind].items():
-            stored = np.array(dense)
-            found.append((float(stored @ vector / np.linalg.norm(stored)), prefix.hex() + id_))
-    return sorted(found, key=lambda one: (-one[0], one[1]))
 
 
 @pytest.mark.states("S4-074", "S4-093", "S4-095", "S4-096", "S4-097", "S4-189")
