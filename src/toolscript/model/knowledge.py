@@ -7,6 +7,7 @@ from toolscript.model.library import Chunk, Position, Source, is_id
 from toolscript.model.queries import SearchType, readable_query, require
 from toolscript.model.topics import clean_topics
 
+USUAL_RESULTS = 10
 MOST_RESULTS = 100
 MOST_VALUES = 32
 MOST_VALUE = 200
@@ -24,7 +25,7 @@ class KnowledgeQuery:
     """
 
     text: str
-    limit: int = 10
+    limit: int = USUAL_RESULTS
     types: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     source_ids: tuple[str, ...] = ()
@@ -39,6 +40,11 @@ class KnowledgeQuery:
         _require_few("source_id", self.source_ids)
         for one in self.source_ids:
             require_id("source_id", one)
+
+    @property
+    def is_literal(self) -> bool:
+        """By the cosine alone: no words, and nothing that the default does for a better order."""
+        return self.search_type is SearchType.SEMANTIC
 
     @property
     def wants_chunks(self) -> bool:
@@ -123,6 +129,11 @@ class SourcesAnswer:
 
     sources: Sequence[Source] = field(default=())
     next_after: str = ""
+
+
+def shows_both(asked: bool | None, search_type: SearchType) -> bool:
+    """Whoever says nothing about it is shown both by the cosine alone, and else the better one."""
+    return search_type is SearchType.SEMANTIC if asked is None else asked
 
 
 def require_id(name: str, value: str) -> str:

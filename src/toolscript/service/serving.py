@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypedDict, cast
 
 import uvicorn
@@ -38,7 +39,7 @@ from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
 from toolscript.service.usual_search import UsualToolSearch
-from toolscript.settings import Settings, load_settings
+from toolscript.settings import Settings, load_settings, second_names
 from toolscript.surfaces.admission.admission import Admission
 from toolscript.surfaces.admission.gate import Limits
 from toolscript.surfaces.http import create_app
@@ -58,8 +59,11 @@ END_SECONDS = 10.0
 
 
 def serve(*, host: str | None, port: int | None, socket_file: str | None = None) -> None:
-    settings = load_settings()
+    others = second_names(Path.cwd())
+    settings = load_settings(others)
     configure_logs(settings.log_level, settings.log_format, ids_for_logs(settings))
+    if others.told:
+        logger.info("settings by second names: %s", others.told)
     # Also for those who ask by which name it may be called.
     listening = {
         "host": host or settings.host,
@@ -150,7 +154,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
                 common.health(await _health(stores, of_tools, opened, library, documents)),
                 access=api_access(settings),
                 documents=documents,
-                knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor),
+                knowledge=KnowledgeRoutes(mcp.parts.knowledge, visitor, settings.search_type),
                 **_who_reads(settings, visitor),
                 telemetry=seeing.telemetry,
                 admission=admission,
@@ -222,7 +226,8 @@ class _Mcp:
 async def _open_mcp(
     settings: Settings, seeing: Seeing, plain: ServiceParts, visitor: VisitorOf
 ) -> AsyncIterator[_Mcp]:
-    parts = replace(plain, knowledge=seeing.knowledge_search(plain.knowledge))
+    library = seeing.knowledge_search(plain.knowledge)
+    parts = replace(plain, knowledge=library, search_type=settings.search_type)
     async with open_mcp(settings, parts, visitor, seeing.mcp) as routes:
         yield _Mcp(parts, routes)
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from toolscript.settings.client import ClientSettings, load_client_settings
     from toolscript.settings.gateway import ENVIRONMENT, GatewaySettings, environment, load_gateway_settings
     from toolscript.settings.service import Settings, load_settings
+    from toolscript.settings.shared_names import second_names
     from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "load_client_settings",
     "load_gateway_settings",
     "load_settings",
+    "second_names",
 ]
 
 _HOMES = {
@@ -34,6 +36,7 @@ _HOMES = {
     "load_client_settings": "client",
     "load_gateway_settings": "gateway",
     "load_settings": "service",
+    "second_names": "shared_names",
 }
 
 # The library that reads the service's settings takes longer to import than a search.

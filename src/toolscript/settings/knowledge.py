@@ -8,7 +8,7 @@ class KnowledgeSettings(BaseSettings):
     mongo_url: SecretStr = Field(
         default=SecretStr(""),
         description="Address of the MongoDB with the library that `serve` reads, best with a user that can only "
-        "read; empty: there is none.",
+        "read; empty: there is none. Also `MONGODB_URI`.",
     )
     mongo_writer_url: SecretStr = Field(
         default=SecretStr(""),

@@ -14,14 +14,19 @@ from toolscript.settings.documents import DocumentSettings
 from toolscript.settings.gateway import GatewaySettings
 from toolscript.settings.knowledge import KnowledgeSettings
 from toolscript.settings.serving import ServingSettings
+from toolscript.settings.shared_names import SecondNames, second_names
 from toolscript.settings.unknown import warn_of_unknown
 
 
-def load_settings() -> "Settings":
-    """The settings of the environment, or which of them cannot be used. Values stay out of the message."""
+def load_settings(others: SecondNames | None = None) -> "Settings":
+    """The settings of the environment, or which of them cannot be used. Values stay out of the message.
+
+    `others`: what stands under second names; unless given, what the environment has under them.
+    """
+    others = others or second_names()
     warn_of_unknown({*Settings.model_fields, *_names(GatewaySettings), *_names(ClientSettings)})
     try:
-        return Settings()
+        return Settings(**others.values)
     except ValidationError as error:
         # What concerns several of them names them itself.
         problems = [
@@ -50,7 +55,7 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
 
     embedding_model: str = Field(
         default="sentence-transformers/all-MiniLM-L6-v2",
-        description="Name of an embedding model, or the folder of one in ONNX format.",
+        description="Name of an embedding model, or the folder of one in ONNX format. Also `EMBEDDING_MODEL`.",
     )
     embedding_url: str = Field(
         default="",
@@ -79,7 +84,7 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
     qdrant_url: str = Field(
         default="http://127.0.0.1:6333",
         description="Address of Qdrant; of a cluster, those of several nodes with commas between them: "
-        "when one is down, the next is asked.",
+        "when one is down, the next is asked. Also `QDRANT_URL`.",
     )
     qdrant_grpc_port: int = Field(
         default=6334,

@@ -151,8 +151,8 @@ async def test_documents_are_narrowed_by_filters_and_answered_as_over_http(world
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search_knowledge", {}, "query must be a string"),
     ("search_knowledge", {"query": " "}, "the query is blank. say in a few words what you want to know"),
-    ("search_knowledge", {"query": "x", "limit": 21}, "limit must be a whole number from 1 to 20"),
-    ("search_knowledge", {"query": "x", "limit": True}, "limit must be a whole number from 1 to 20"),
+    ("search_knowledge", {"query": "x", "limit": 101}, "limit must be a whole number from 1 to 100"),
+    ("search_knowledge", {"query": "x", "limit": True}, "limit must be a whole number from 1 to 100"),
     ("search_knowledge", {"query": "x", "type": [1]}, "type must be a string or a list of strings"),
     ("search_knowledge", {"query": "x", "include_both": "yes"}, "include_both must be true or false"),
     (

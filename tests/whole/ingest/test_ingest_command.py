@@ -74,6 +74,7 @@ def test_files_go_in_once_change_and_leave_again(library: dict[str, str], shelf:
     assert after["chunk points"].keys() == {id_[8:] for id_ in after["chunks"]}
 
 
+@pytest.mark.states("S4-186")
 def test_another_model_is_refused_until_the_library_is_reindexed_for_it(
     library: dict[str, str], shelf: Path, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.errors import IndexUnavailable
+from toolscript.errors import EmbedderUnavailable, IndexUnavailable
 from toolscript.model.index import Ask, Candidate, Candidates, Condition, Where
 from toolscript.model.knowledge import KnowledgeQuery
 from toolscript.model.library import chunk_of_point, extraction_of_point
@@ -53,9 +53,10 @@ class Retrieval:
 
     async def retrieve(self, attempt: Attempt, query: KnowledgeQuery) -> Retrieved:
         vector, weights = await asyncio.gather(self._vector(attempt, query), self._weights(attempt, query))
-        wants_words = query.search_type is not SearchType.SEMANTIC or vector is None
-        terms = weights if wants_words else None
-        limit = max(CANDIDATES, CANDIDATES_PER_RESULT * query.limit)
+        if vector is None and query.is_literal:
+            raise EmbedderUnavailable("the embedding model does not answer", hint="try again, or ask by words too")
+        terms = None if query.is_literal else weights
+        limit = _candidates(query)
         collections = self._collections(query)
         asked = (
             attempt.or_else(Part.INDEX, index.search(Ask(vector, terms, where, limit)), None)
@@ -85,9 +86,18 @@ class Retrieval:
             return await attempt.or_else(Part.EMBEDDING, self._embedder.embed_query(query.text), None)
 
     async def _weights(self, attempt: Attempt, query: KnowledgeQuery) -> Mapping[int, float]:
+        if query.is_literal:
+            return {}
         terms = passage_query_terms(query.text)
         with self._spans.span("search.statistics"):
             return await attempt.or_else(Part.INDEX, self._chunks.rarities(terms), terms)
+
+
+def _candidates(query: KnowledgeQuery) -> int:
+    """Of each collection. To the letter no more than are shown, unless some of them are then left out."""
+    if query.is_literal and query.both:
+        return query.limit
+    return max(CANDIDATES, CANDIDATES_PER_RESULT * query.limit)
 
 
 def _merged(found: Sequence[tuple[Candidates, IdOf]], limit: int) -> Arms:

@@ -17,6 +17,7 @@ from toolscript.model.knowledge import (
 )
 from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
 from toolscript.model.library import ID_PATTERN
+from toolscript.model.queries import SearchType
 from toolscript.model.tenancy import Scope
 from toolscript.surfaces.http.checked_routes import for_visitors
 from toolscript.surfaces.http.errors import documented
@@ -37,10 +38,11 @@ SourceId = Annotated[str, Path(description="As results name it.", pattern=ID_PAT
 
 @dataclass(frozen=True)
 class KnowledgeRoutes:
-    """`search` None: there is no library."""
+    """`search` None: there is no library. `search_type` is for those who name none."""
 
     search: AsksLibrary | None
     visitor: VisitorOf
+    search_type: SearchType = SearchType.HYBRID
 
 
 def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
@@ -48,12 +50,12 @@ def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
     checked = for_visitors(knowledge.visitor, Scope.KNOWLEDGE_READ) if knowledge else APIRoute
     router = APIRouter(tags=["knowledge"], route_class=checked)
     search = knowledge.search if knowledge else None
-    _add_search(router, search)
+    _add_search(router, search, knowledge.search_type if knowledge else SearchType.HYBRID)
     _add_sources(router, search)
     return router
 
 
-def _add_search(router: APIRouter, knowledge: AsksLibrary | None) -> None:
+def _add_search(router: APIRouter, knowledge: AsksLibrary | None, usual: SearchType) -> None:
     @router.post(
         "/search_knowledge",
         response_model=KnowledgeResponse,
@@ -68,7 +70,7 @@ def _add_search(router: APIRouter, knowledge: AsksLibrary | None) -> None:
 
         What is asked is the body in JSON, or without a body the same names in the query string.
         """
-        answer = await _there(knowledge).search(_query(given, asked))
+        answer = await _there(knowledge).search(_query(given, asked, usual))
         return JSONResponse(knowledge_json(answer))
 
 
@@ -121,9 +123,9 @@ def _there(knowledge: AsksLibrary | None) -> AsksLibrary:
     return knowledge
 
 
-def _query(given: KnowledgeParameters, asked: KnowledgeRequest | None) -> KnowledgeQuery:
+def _query(given: KnowledgeParameters, asked: KnowledgeRequest | None, usual: SearchType) -> KnowledgeQuery:
     if asked is None and given.query is None:
         raise InvalidRequest("nothing is asked", hint="send a body, or a query string with `query`")
     if asked is not None and given.model_fields_set:
         raise InvalidRequest("it is asked twice", hint="send a body, or a query string, and not both")
-    return given.as_query() if asked is None else asked.as_query()
+    return given.as_query(usual) if asked is None else asked.as_query(usual)

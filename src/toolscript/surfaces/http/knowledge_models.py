@@ -4,7 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from toolscript.model.knowledge import MOST_RESULTS, MOST_VALUE, MOST_VALUES, KnowledgeQuery
+from toolscript.model.knowledge import (
+    MOST_RESULTS,
+    MOST_VALUE,
+    MOST_VALUES,
+    USUAL_RESULTS,
+    KnowledgeQuery,
+    shows_both,
+)
 from toolscript.model.library import ID_PATTERN
 from toolscript.model.queries import MAX_QUERY, SearchType
 from toolscript.surfaces.http.search_models import QUERY_TEXT, Count
@@ -13,7 +20,11 @@ QUERY_SAYS = "What you want to know, in plain words; 1 to 1,000 characters."
 TYPE_SAYS = "Only `chunk`, only `extraction`, or types of extractions such as `decision` or `warning`."
 TOPICS_SAYS = "Only what has any of these topics."
 SOURCE_SAYS = "Only what is of any of these sources."
-BOTH_SAYS = "Whether a chunk and an extraction of it may both be shown."
+BOTH_SAYS = "Whether a chunk and an extraction of it may both be shown; null: only where `semantic` searches."
+SEARCH_TYPE_SAYS = (
+    "Which retrievers search; `semantic` is the cosine alone; null: as the installation has it, which is `hybrid` "
+    "unless TOOLSCRIPT_SEARCH_TYPE says otherwise."
+)
 
 Value = Annotated[str, Field(min_length=1, max_length=MOST_VALUE)]
 Values = Annotated[list[Value], Field(max_length=MOST_VALUES)]
@@ -24,17 +35,17 @@ class KnowledgeRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: str = Field(description=QUERY_SAYS, json_schema_extra=dict[str, Any](QUERY_TEXT))
-    limit: Count = Field(10, ge=1, le=MOST_RESULTS, description="Most results.")
+    limit: Count = Field(USUAL_RESULTS, ge=1, le=MOST_RESULTS, description="Most results.")
     type: Value | Values | None = Field(None, description=TYPE_SAYS)
     topics: Value | Values | None = Field(None, description=TOPICS_SAYS)
     source_id: Id | Annotated[list[Id], Field(max_length=MOST_VALUES)] | None = Field(
         None, description=SOURCE_SAYS
     )
-    search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve.")
-    include_both: StrictBool = Field(default=False, description=BOTH_SAYS)
+    search_type: SearchType | None = Field(None, description=SEARCH_TYPE_SAYS)
+    include_both: StrictBool | None = Field(None, description=BOTH_SAYS)
 
-    def as_query(self) -> KnowledgeQuery:
-        return _query(self)
+    def as_query(self, usual: SearchType) -> KnowledgeQuery:
+        return _query(self, usual)
 
 
 class KnowledgeParameters(BaseModel):
@@ -43,15 +54,15 @@ class KnowledgeParameters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(None, description=QUERY_SAYS, max_length=MAX_QUERY)
-    limit: int = Field(10, ge=1, le=MOST_RESULTS, description="Most results.")
+    limit: int = Field(USUAL_RESULTS, ge=1, le=MOST_RESULTS, description="Most results.")
     type: Values = Field([], description=TYPE_SAYS)
     topics: Values = Field([], description=TOPICS_SAYS)
     source_id: Annotated[list[Id], Field(max_length=MOST_VALUES)] = Field([], description=SOURCE_SAYS)
-    search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve.")
-    include_both: bool = Field(default=False, description=BOTH_SAYS)
+    search_type: SearchType | None = Field(None, description=SEARCH_TYPE_SAYS)
+    include_both: bool | None = Field(None, description=BOTH_SAYS)
 
-    def as_query(self) -> KnowledgeQuery:
-        return _query(self)
+    def as_query(self, usual: SearchType) -> KnowledgeQuery:
+        return _query(self, usual)
 
 
 class PositionShown(BaseModel):
@@ -64,35 +75,35 @@ class PositionShown(BaseModel):
 
 
 class Attribution(BaseModel):
-    source_id: str
+    source_id: str = Field(description="For more of the source, see `get_source`.")
     chunk_id: str = Field(description="For its surroundings, see `get_passage`.")
-    title: str
-    authors: list[str]
-    position: PositionShown
+    title: str = Field(description="Of the source.")
+    authors: list[str] = Field(description="Of the source.")
+    position: PositionShown = Field(description="Where in the source it stands.")
 
 
 class KnowledgeResult(BaseModel):
-    id: str
+    id: str = Field(description="Of the chunk or the extraction, 24 hexadecimal digits.")
     score: float = Field(ge=0, le=1, description="Comparable within one answer, and about as a cosine is.")
-    type: Literal["chunk", "extraction"]
+    type: Literal["chunk", "extraction"] = Field(description="A piece of a source, or what was found in one.")
     extraction_type: str | None = Field(None, description="Of an extraction: `decision`, `warning` ...")
-    content: str
-    topics: list[str]
-    source: Attribution
+    content: str = Field(description="Its text.")
+    topics: list[str] = Field(description="What it is filed under.")
+    source: Attribution = Field(description="Where it comes from.")
 
 
 class KnowledgeMetadata(BaseModel):
-    query: str
+    query: str = Field(description="What was asked.")
     sources_cited: list[str] = Field(description="Titles of the sources of the results, each once.")
-    result_count: int
+    result_count: int = Field(description="How many results there are.")
     search_type: SearchType = Field(description="What really ran.")
-    took_ms: float
+    took_ms: float = Field(description="How long the search took.")
     degraded: list[str] = Field(description="The parts that failed, if any did.")
 
 
 class KnowledgeResponse(BaseModel):
-    results: list[KnowledgeResult]
-    metadata: KnowledgeMetadata
+    results: list[KnowledgeResult] = Field(description="Best first.")
+    metadata: KnowledgeMetadata = Field(description="About the search.")
 
 
 class SourceShown(BaseModel):
@@ -125,15 +136,16 @@ class PassageShown(BaseModel):
     chunks: list[ChunkShown] = Field(description="In reading order.")
 
 
-def _query(asked: KnowledgeRequest | KnowledgeParameters) -> KnowledgeQuery:
+def _query(asked: KnowledgeRequest | KnowledgeParameters, usual: SearchType) -> KnowledgeQuery:
+    search_type = asked.search_type or usual
     return KnowledgeQuery(
         asked.query or "",
         asked.limit,
         _listed(asked.type),
         _listed(asked.topics),
         _listed(asked.source_id),
-        asked.search_type,
-        asked.include_both,
+        search_type,
+        shows_both(asked.include_both, search_type),
     )
 
 

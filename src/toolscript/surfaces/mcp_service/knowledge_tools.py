@@ -1,12 +1,22 @@
 """The tools of the library: each is a question to it, and the same answer that HTTP gives."""
 
 from toolscript.model.items import JsonObject
-from toolscript.model.knowledge import MOST_NEIGHBOURS, MOST_SOURCES, KnowledgeQuery, PassageQuery, SourcesQuery
+from toolscript.model.knowledge import (
+    MOST_NEIGHBOURS,
+    MOST_RESULTS,
+    MOST_SOURCES,
+    USUAL_RESULTS,
+    KnowledgeQuery,
+    PassageQuery,
+    SourcesQuery,
+    shows_both,
+)
 from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.model.queries import SearchType
 from toolscript.model.servers import CallResult
 from toolscript.model.tenancy import Scope, Visitor
 from toolscript.surfaces.mcp.answers import result
-from toolscript.surfaces.mcp.argument_reading import require_known, text, text_or_texts, truth, whole
+from toolscript.surfaces.mcp.argument_reading import one_of, require_known, text, text_or_texts, truth, whole
 from toolscript.surfaces.mcp_service.knowledge_definitions import (
     DEFAULT_LIMIT,
     DEFAULT_SOURCES,
@@ -14,16 +24,19 @@ from toolscript.surfaces.mcp_service.knowledge_definitions import (
     GET_PASSAGE,
     GET_SOURCE,
     LIST_SOURCES,
-    MOST_RESULTS,
     SEARCH_KNOWLEDGE,
 )
 from toolscript.surfaces.mcp_service.knowledge_text import knowledge_text, passage_text, source_text, sources_text
 from toolscript.surfaces.mcp_service.parts import AsksLibrary, ServiceTool
 
+ARGUMENTS = ("query", "limit", "type", "topics", "source_id", "search_type", "include_both")
 
-def knowledge_tools(library: AsksLibrary) -> list[ServiceTool]:
+
+def knowledge_tools(library: AsksLibrary, usual: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
+    """`usual`: how is searched where nothing is said of it."""
+
     async def search(_: Visitor, given: JsonObject) -> CallResult:
-        answer = await library.search(_query(given))
+        answer = await library.search(_query(given, usual))
         return result(knowledge_text(answer), knowledge_json(answer))
 
     async def passage(_: Visitor, given: JsonObject) -> CallResult:
@@ -43,15 +56,18 @@ def knowledge_tools(library: AsksLibrary) -> list[ServiceTool]:
     return [ServiceTool(DEFINITIONS[name], Scope.KNOWLEDGE_READ, call) for name, call in calls.items()]
 
 
-def _query(given: JsonObject) -> KnowledgeQuery:
-    require_known(SEARCH_KNOWLEDGE, given, ("query", "limit", "type", "topics", "source_id", "include_both"))
+def _query(given: JsonObject, usual: SearchType) -> KnowledgeQuery:
+    require_known(SEARCH_KNOWLEDGE, given, ARGUMENTS)
+    search_type = SearchType(one_of(given, "search_type", tuple(dict.fromkeys((usual, *SearchType)))))
+    is_literal = search_type is SearchType.SEMANTIC
     return KnowledgeQuery(
         text(given, "query"),
-        whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
+        whole(given, "limit", USUAL_RESULTS if is_literal else DEFAULT_LIMIT, 1, MOST_RESULTS),
         text_or_texts(given, "type"),
         text_or_texts(given, "topics"),
         text_or_texts(given, "source_id"),
-        both=truth(given, "include_both"),
+        search_type,
+        shows_both(truth(given, "include_both") if "include_both" in given else None, search_type),
     )
 
 

@@ -14,7 +14,7 @@ from toolscript.model.knowledge import (
     SourcesQuery,
 )
 from toolscript.model.library import Source
-from toolscript.model.queries import ToolQuery
+from toolscript.model.queries import SearchType, ToolQuery
 from toolscript.model.results import ToolAnswer
 from toolscript.model.servers import CallResult
 from toolscript.model.skills import SkillEntry
@@ -50,9 +50,12 @@ class CatalogParts:
 
 @dataclass(frozen=True)
 class ServiceParts:
+    """`search_type` is for searches that name none."""
+
     knowledge: AsksLibrary | None = None
     catalog: CatalogParts | None = None
     documents: DocumentRoutes | None = None
+    search_type: SearchType = SearchType.HYBRID
 
 
 OK, REFUSED, ERROR = "ok", "refused", "error"

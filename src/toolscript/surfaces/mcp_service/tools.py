@@ -18,7 +18,7 @@ DOCUMENTS = "search_documents searches your own documents, if your token allows 
 class ServiceTools:
     def __init__(self, parts: ServiceParts) -> None:
         known = [
-            *(knowledge_tools(parts.knowledge) if parts.knowledge is not None else ()),
+            *(knowledge_tools(parts.knowledge, parts.search_type) if parts.knowledge is not None else ()),
             *(catalog_tools(parts.catalog) if parts.catalog is not None else ()),
             *(document_tools(parts.documents) if parts.documents is not None else ()),
         ]

@@ -1,0 +1,150 @@
+"""A library that was ingested, and `toolscript serve` over it, started as S4 has it: by its names, from `.env`."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+from fpdf import FPDF
+
+from tests.adapters.text_endpoint import TextEndpoint
+from tests.kept_ports import kept_port
+from tests.whole.commands import WAIT_SECONDS, command, environment, run_here, until_listening
+from tests.whole.ingest.holdings import holdings
+from toolscript.adapters.local_model import LocalEmbedder
+
+Json = dict[str, Any]
+
+TITLE = "Keeping bees"
+SECTIONS = {
+    "The hive": "A hive has to stand in a dry place, with its back to the wind.",
+    "Food": "Feed the colony sugar syrup before winter comes.",
+    "The queen": "A queen lays two thousand eggs a day in spring.",
+    "Swarms": "A colony that is short of room leaves with its old queen.",
+    "Mites": "Varroa mites weaken the brood and must be counted every month.",
+    "Honey": "Honey is ripe when most of its cells are capped with wax.",
+    "Smoke": "Smoke calms the bees because they fill themselves with honey.",
+    "Wax": "Old comb is melted down and strained through cloth.",
+    "Water": "Bees need a shallow place to drink near the hive.",
+    "Stings": "A sting is scraped off and never squeezed.",
+    "Robbing": "Strong colonies rob weak ones when flowers are few.",
+    "Frames": "Frames are numbered so that they go back in their order.",
+}
+PAPER = "Every steel bridge is painted anew after twelve years, for it rusts where water stands on the deck."
+# Each section is a chunk, and so is the paper; something was found in each of them.
+CHUNKS = len(SECTIONS) + 1
+# The names under which S4 has them.
+IN_FILE = {
+    "MONGODB_URI": "TOOLSCRIPT_MONGO_URL",
+    "QDRANT_URL": "TOOLSCRIPT_QDRANT_URL",
+    "EMBEDDING_MODEL": "TOOLSCRIPT_EMBEDDING_MODEL",
+}
+
+
+def write_books(folder: Path) -> Path:
+    folder.mkdir()
+    sections = "".join(f"\n## {name}\n\n{text}\n" for name, text in SECTIONS.items())
+    (folder / "bees.md").write_text(f"# {TITLE}\n{sections}", "utf-8")
+    paper = FPDF()
+    paper.set_title("Steel bridges")
+    paper.set_font("Helvetica", size=12)
+    paper.add_page()
+    paper.add_page()
+    paper.multi_cell(0, 8, PAPER)
+    paper.output(str(folder / "bridges.pdf"))
+    return folder
+
+
+def found_in(body: Json) -> object:
+    """Of each passage a warning with its text, and of those about honey a decision."""
+    lines = [line for line in body["messages"][-1]["content"].splitlines() if line.startswith("{")]
+    passages = [json.loads(line) for line in lines]
+    return {
+        "passages": [
+            {
+                "passage": one["passage"],
+                "extractions": [
+                    {
+                        "type": "decision" if "ripe" in one["text"] else "warning",
+                        "title": "To be remembered",
+                        "text": one["text"][-80:],
+                        "topics": ["Care"],
+                    }
+                ],
+            }
+            for one in passages
+        ]
+    }
+
+
+def ingest(settings: Mapping[str, str], books: Path) -> None:
+    with TextEndpoint(model=found_in) as endpoint:
+        told = {**settings, "TOOLSCRIPT_TEXT_URL": endpoint.url, "TOOLSCRIPT_TEXT_MODEL": "m"}
+        said = ["--type", "case_study", "--topic", "Nature", "--author", "Ann"]
+        run_here(told, "ingest", str(books), *said)
+
+
+@dataclass(frozen=True)
+class Service:
+    """`settings` are what it was filled with, `model` the folder it was started with, `file` its log."""
+
+    url: str
+    settings: Mapping[str, str]
+    model: Path
+    file: Path
+
+    def post(self, path: str, json: object = None, **headers: str) -> httpx2.Response:
+        url = f"{self.url}{path}"
+        return httpx2.post(url, json=json, headers=headers, trust_env=False, verify=False, timeout=WAIT_SECONDS)
+
+    def get(self, path: str) -> httpx2.Response:
+        return httpx2.get(f"{self.url}{path}", trust_env=False, verify=False, timeout=WAIT_SECONDS)
+
+    def search(self, query: str, **asked: object) -> Json:
+        answer = self.post("/search_knowledge", {"query": query, **asked})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def lines(self) -> list[Json]:
+        text = self.file.read_text("utf-8").splitlines()
+        return [json.loads(line) for line in text if line.startswith("{")]
+
+
+@contextmanager
+def serving_from(folder: Path, settings: Mapping[str, str], model: Path) -> Iterator[Service]:
+    """What S4 has in `.env` is there and nowhere else; the rest is in the environment."""
+    file = folder / ".env"
+    file.write_text("".join(f"{name}={settings[ours]}\n" for name, ours in IN_FILE.items()), "utf-8")
+    file.chmod(0o600)
+    hidden = {*IN_FILE.values(), "TOOLSCRIPT_MONGO_WRITER_URL"}
+    told = {name: value for name, value in settings.items() if name not in hidden}
+    told |= {"ENVIRONMENT": "local", "TOOLSCRIPT_LOG_QUERIES": "true"}
+    with kept_port() as port, (folder / "log").open("w+") as log:
+        process = subprocess.Popen(
+            command("serve", "--port", str(port)), env=environment(told), cwd=folder, stderr=log
+        )
+        try:
+            until_listening(process, port, log)
+            yield Service(f"http://127.0.0.1:{port}", settings, model, folder / "log")
+        finally:
+            process.terminate()
+            process.wait(WAIT_SECONDS)
+
+
+async def cosines(service: Service, query: str) -> list[tuple[float, str]]:
+    """As anybody would compute them from what is in the engine."""
+    held = await holdings(dict(service.settings))
+    embedder = LocalEmbedder(str(service.model))
+    vector = await embedder.embed_query(query)
+    embedder.close()
+    found = []
+    for kind, prefix in (("chunk points", b"chnk"), ("extraction points", b"extr")):
+        for id_, (_, dense, _) in held[kind].items():
+            stored = np.array(dense)
+            found.append((float(stored @ vector / np.linalg.norm(stored)), prefix.hex() + id_))
+    return sorted(found, key=lambda one: (-one[0], one[1]))

@@ -1,0 +1,194 @@
+"""What S4 says of errors and of the steps of a search: its routes, over parts in memory that can be watched."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.search.knowledge.conftest import filled
+from tests.search.knowledge.scenes import Shelf, open_shelf
+from tests.surfaces.documents.scenes import Client, Json, client_of
+from tests.surfaces.knowledge.conftest import app_of
+from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.errors import EmbedderUnavailable, ToolscriptError
+from toolscript.model.tenancy import Scope
+from toolscript.testing import MemoryIndexes
+
+SEARCH = "/search_knowledge"
+NOWHERE = "/sources/" + "0" * 24
+
+
+@pytest.fixture
+async def memory_shelf() -> Shelf:
+    two = MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False)
+    return await filled(await open_shelf(*two))
+
+
+@dataclass
+class Watched:
+    """A part, and what it was asked: one of its methods is called through here."""
+
+    real: Any
+    method: str
+    before: Callable[[], Awaitable[object]] | None = None
+    asked: list[Any] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._call if name == self.method else getattr(self.real, name)
+
+    async def _call(self, asked: Any) -> Any:
+        self.asked.append(asked)
+        if self.before is not None:
+            await self.before()
+        return await getattr(self.real, self.method)(asked)
+
+
+def watched(shelf: Shelf, before: Callable[[], Awaitable[object]] | None = None) -> Any:
+    """With each of the parts that a search asks in place of it."""
+    searching = [Watched(one, "search", before) for one in (shelf.chunks, shelf.extractions)]
+    embedder, library = Watched(shelf.embedder, "embed_query"), Watched(shelf.library, "chunks")
+    parts: list[Any] = [*searching, library, embedder]
+    return Shelf(*parts)
+
+
+async def refused(api: Client, status: int, method: str, path: str, body: object = None) -> Json:
+    answer = (await api.ask(method, path, status, body)).json()
+    assert list(answer) == ["error"]
+    error: Json = answer["error"]
+    assert error.keys() == {"code", "message", "details"}
+    assert (type(error["message"]), type(error["details"])) == (str, dict)
+    assert error["message"]
+    assert error["code"].isupper()
+    return error
+
+
+@pytest.mark.states("S4-012", "S4-076", "S4-077", "S4-078", "S4-083", "S4-084", "S4-110", "S4-114", "S4-115")
+@pytest.mark.parametrize(
+    ("body", "status", "named"),
+    [
+        ({}, 422, "query"),
+        ({"query": 5}, 422, "query"),
+        ({"query": " "}, 400, "query"),
+        ({"query": "a", "limit": 0}, 422, "limit"),
+        ({"query": "a", "limit": 101}, 422, "limit"),
+        ({"query": "a", "search_type": "nearest"}, 422, "search_type"),
+    ],
+)
+async def test_a_request_that_cannot_be_understood_is_a_validation_error(
+    memory_shelf: Shelf, body: Json, status: int, named: str
+) -> None:
+    shelf = watched(memory_shelf)
+    async with client_of(app_of(shelf), "") as api:
+        error = await refused(api, status, "POST", SEARCH, body)
+    assert error["code"] == "VALIDATION_ERROR"
+    assert named in error["message"]
+    assert shelf.embedder.asked == []
+
+
+@pytest.mark.states("S4-079", "S4-080")
+async def test_what_is_not_there_and_who_asks_too_often_have_codes_of_their_own(memory_shelf: Shelf) -> None:
+    async with client_of(app_of(memory_shelf, a_minute=1), "") as api:
+        assert (await refused(api, 404, "GET", NOWHERE))["code"] == "NOT_FOUND"
+        assert (await refused(api, 429, "POST", SEARCH, {"query": "a"}))["code"] == "RATE_LIMITED"
+
+
+@pytest.mark.states("S4-081", "S4-082")
+async def test_faults_of_the_service_and_missing_rights_have_codes_of_their_own(memory_shelf: Shelf) -> None:
+    async with client_of(app_of(memory_shelf, public=frozenset({Scope.TOOLS_READ})), "") as api:
+        assert (await refused(api, 401, "POST", SEARCH, {"query": "a"}))["code"] == "UNAUTHORIZED"
+    async with client_of(app_of(None), "") as api:
+        assert (await refused(api, 503, "POST", SEARCH, {"query": "a"}))["code"] == "UNAVAILABLE"
+    memory_shelf.breaks("chunks", "search", ToolscriptError("nobody thought of this"))
+    async with client_of(app_of(memory_shelf), "") as api:
+        assert (await refused(api, 500, "POST", SEARCH, {"query": "a"}))["code"] == "INTERNAL_ERROR"
+
+
+@pytest.mark.states("S4-201")
+async def test_an_embedding_that_fails_is_an_error_in_literal_mode_and_words_answer_else(
+    memory_shelf: Shelf,
+) -> None:
+    memory_shelf.breaks("embedder", "embed_query", EmbedderUnavailable("down"))
+    async with client_of(app_of(memory_shelf), "") as api:
+        error = await refused(api, 503, "POST", SEARCH, {"query": "sugar", "search_type": "semantic"})
+        assert (error["code"], error["message"]) == ("UNAVAILABLE", "the embedding model does not answer")
+        usual = (await api.ask("POST", SEARCH, 200, {"query": "sugar"})).json()
+    assert (usual["metadata"]["degraded"], usual["metadata"]["search_type"]) == (["embedding"], "keyword")
+    assert "sugar" in usual["results"][0]["content"].lower()
+
+
+@pytest.mark.states("S4-038", "S4-093", "S4-094", "S4-103", "S4-189")
+@pytest.mark.parametrize(("limit", "each"), [({}, 10), ({"limit": 3}, 3), ({"limit": 100}, 100)])
+async def test_literal_mode_embeds_once_asks_both_for_the_limit_and_then_the_library(
+    memory_shelf: Shelf, limit: Json, each: int
+) -> None:
+    shelf = watched(memory_shelf)
+    query = "  Sugar, for (the) BEES & co?  "
+    async with client_of(app_of(shelf), "") as api:
+        answer = (await api.ask("POST", SEARCH, 200, {"query": query, "search_type": "semantic", **limit})).json()
+    assert shelf.embedder.asked == [query]
+    for collection in (shelf.chunks, shelf.extractions):
+        (ask,) = collection.asked
+        assert (ask.limit, ask.terms, ask.vector is not None) == (each, None, True)
+    assert len(shelf.library.asked) == 1
+    assert answer["metadata"]["result_count"] == min(each, 7)
+
+
+@pytest.mark.states("S4-097")
+async def test_literal_mode_shows_a_chunk_and_its_extraction_unless_told_not_to(memory_shelf: Shelf) -> None:
+    async with client_of(app_of(memory_shelf), "") as api:
+
+        async def ids(**asked: object) -> set[str]:
+            answer = await api.ask("POST", SEARCH, 200, {"query": "sugar in autumn", **asked})
+            return {one["source"]["chunk_id"] + one["type"] for one in answer.json()["results"]}
+
+        literal, usual = await ids(search_type="semantic"), await ids()
+        assert (len(literal), len(usual)) == (7, 5)
+        assert await ids(search_type="semantic", include_both=False) == usual
+        assert await ids(include_both=True) == literal
+
+
+@pytest.mark.states("S4-200")
+async def test_both_collections_are_searched_at_the_same_time(memory_shelf: Shelf) -> None:
+    """Each waits until the other was asked: one after the other, nobody would ever answer."""
+    barrier = asyncio.Barrier(2)
+    shelf = watched(memory_shelf, barrier.wait)
+    async with client_of(app_of(shelf), "") as api, asyncio.timeout(5):
+        for search_type in ("semantic", "hybrid"):
+            answer = (await api.ask("POST", SEARCH, 200, {"query": "sugar", "search_type": search_type})).json()
+            assert answer["metadata"]["degraded"] == []
+
+
+@pytest.mark.states("S4-146")
+async def test_every_endpoint_is_asynchronous(memory_shelf: Shelf) -> None:
+    found = {}
+    waiting = [*app_of(memory_shelf).routes]
+    while waiting:
+        route: Any = waiting.pop()
+        waiting += getattr(getattr(route, "original_router", route), "routes", [])
+        if hasattr(route, "endpoint"):
+            found[route.path] = inspect.iscoroutinefunction(route.endpoint)
+    assert {SEARCH, "/sources", "/sources/{source_id}", "/passages/{chunk_id}"} <= found.keys()
+    assert [path for path, waits in found.items() if not waits] == []
+
+
+@pytest.mark.states("S4-199", "S4-028", "S4-148")
+async def test_others_go_on_while_texts_are_embedded(model_folder: str) -> None:
+    embedder = LocalEmbedder(model_folder)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.001)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await embedder.embed_passages(
+        [f"the hive number {number} stands in a dry place " * 20 for number in range(16)]
+    )
+    ticking.cancel()
+    embedder.close()
+    assert ticks > 5
