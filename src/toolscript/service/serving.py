@@ -46,6 +46,7 @@ from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.documents import DocumentRoutes
 from toolscript.surfaces.http.health import CheckHealth
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes
+from toolscript.surfaces.http.tool_search import AsksCatalog
 from toolscript.surfaces.http.visitors import VisitorOf
 from toolscript.surfaces.logs import configure_logs
 from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
@@ -135,8 +136,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
     ):
         cached = _caching(settings, seeing)
         opened = await _opened(stores, of_tools)
-        plain = _tool_search(settings, cached(of_tools), opened, stores, seeing, admission)
-        search = UsualToolSearch(seeing.tool_search(plain), settings.search_type)
+        search = _tool_search(settings, cached(of_tools), opened, stores, seeing, admission)
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (
@@ -239,8 +239,8 @@ def _tool_search(
     stores: Stores,
     seeing: Seeing,
     admission: Admission,
-) -> ToolSearch:
-    return ToolSearch(
+) -> AsksCatalog:
+    search = ToolSearch(
         embedder,
         seeing.item_index(opened.items, "tools"),
         seeing.item_index(opened.skills, "tools"),
@@ -249,6 +249,7 @@ def _tool_search(
         spans=seeing.spans_of("tools"),
         is_overloaded=admission.is_overloaded,
     )
+    return UsualToolSearch(seeing.tool_search(search), settings.search_type)
 
 
 async def _health(
