@@ -86,7 +86,7 @@ async def test_no_more_calls_than_allowed_are_under_way_at_once() -> None:
 async def test_categories_are_instructions_and_items_are_data(scene: Scene) -> None:
     await scene.classify(FILE)
     system, user = (message["content"] for message in scene.endpoint.asked[0]["messages"])
-    assert "- file_work: Files & Folders. Reading and writing files" in system
+    assert '{"id": "file_work", "name": "Files & Folders", "description": "Reading and writing files' in system
     assert "Return the text of a file." not in system
     assert told(scene.endpoint.asked[0]) == [
         {
