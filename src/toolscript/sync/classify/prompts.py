@@ -8,7 +8,7 @@ from toolscript.model.assignments import MOST_ASSIGNMENTS
 from toolscript.model.items import Item, JsonObject
 from toolscript.model.skills import Skill
 
-MAX_SKILL, MOST_HINTS = 400, 20
+MAX_SKILL_NAME, MAX_SKILL, MOST_HINTS, MAX_HINT = 80, 320, 20, 40
 MAX_DESCRIPTION, MAX_NAME, MAX_PARAMETERS = 1_000, 200, 20
 # A small model does not find the end of a text by itself.
 MAX_REASON, MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 100, 40, 120
@@ -54,10 +54,10 @@ def _offered(skill: Skill) -> JsonObject:
     """Keywords and examples are what people gave as hints; a prompt has a bound."""
     return {
         "id": skill.id,
-        "name": skill.name,
+        "name": skill.name[:MAX_SKILL_NAME],
         "description": skill.description[:MAX_SKILL],
-        "keywords": skill.keywords[:MOST_HINTS],
-        "examples": skill.examples[:MOST_HINTS],
+        "keywords": [word[:MAX_HINT] for word in skill.keywords[:MOST_HINTS]],
+        "examples": [name[:MAX_HINT] for name in skill.examples[:MOST_HINTS]],
     }
 
 
