@@ -39,11 +39,12 @@ async def test_without_an_embedding_the_word_arm_answers_alone(failure: Toolscri
     assert answer.hits[0].schemas == Schemas(input_schema=SCHEMA)
 
 
-async def test_even_a_semantic_search_falls_back_to_words() -> None:
+async def test_literal_mode_finds_nothing_without_a_vector() -> None:
     query = ToolQuery("read a file", threshold=0.0, search_type=SearchType.SEMANTIC)
     answer = await Scene(embedder=FailingEmbedder(EmbedderUnavailable("down"))).search(query)
-    assert (answer.search_type_used, answer.degraded) == ("keyword", ("embedding",))
-    assert answer.hits
+    assert (answer.search_type_used, answer.degraded) == ("none", ("embedding",))
+    assert answer.hits == ()
+    assert answer.skill_ids_used is None
 
 
 @pytest.mark.requirement("API-002", "EC-009")

@@ -99,7 +99,7 @@ async def test_when_no_skill_matches_all_items_are_searched_and_the_log_says_so(
     direct = await Routed(texts=texts).search(query(strategy=Strategy.DIRECT))
     assert (answer.strategy_used, answer.skill_ids_used, answer.degraded) == (Strategy.DIRECT, None, ())
     assert [hit.id for hit in answer.hits] == [hit.id for hit in direct.hits]
-    assert any("no skill matched" in line.message for line in caplog.records)
+    assert any("No skills matched" in line.message for line in caplog.records)
 
 
 @pytest.mark.requirement("BR-006", "EC-009")

@@ -1,7 +1,8 @@
 """Queries are values that cannot exist when they are invalid."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any, TypeVar
 
 from toolscript.errors import BlankQuery, InvalidRequest
 from toolscript.model.assignments import SKILL_ID
@@ -15,6 +16,8 @@ MAX_NAME = 500
 
 
 class SearchType(StrEnum):
+    """Which retrievers answer. `semantic` is literal mode: what the source documents say and nothing else."""
+
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
     HYBRID = "hybrid"
@@ -57,6 +60,7 @@ class SkillQuery:
     text: str
     limit: int = 5
     threshold: float = USUAL.skill
+    search_type: SearchType | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", readable_query(self.text))
@@ -76,7 +80,7 @@ class ToolQuery:
     kind: ItemKind | None = None
     limit: int = 5
     threshold: float = USUAL.tool
-    search_type: SearchType = SearchType.HYBRID
+    search_type: SearchType | None = None
     strategy: Strategy = Strategy.HIERARCHICAL
     include_schemas: bool = True
     skill_ids: tuple[str, ...] = ()
@@ -95,6 +99,14 @@ class ToolQuery:
         require(len(self.skill_ids) <= MAX_SKILLS, "skill_ids", f"at most {MAX_SKILLS} at once")
         for skill in self.skill_ids:
             require(bool(SKILL_ID.fullmatch(skill)), "skill_ids", f"{skill[:80]!r} is not a skill id")
+
+
+Q = TypeVar("Q", bound=Any)
+
+
+def settled(query: Q, usual: SearchType = SearchType.HYBRID) -> Q:
+    """The query with a search type: its own, or else the usual one."""
+    return query if query.search_type is not None else replace(query, search_type=usual)
 
 
 def readable_query(text: str, hint: str = "say in a few words what the tool should do") -> str:

@@ -14,6 +14,7 @@ from toolscript.search.explaining import Outcome
 from toolscript.search.fallbacks import Part
 from toolscript.search.point_memory import skills_of
 from toolscript.search.ranking import CANDIDATES_PER_ARM
+from toolscript.search.score_scale import reaches
 
 NAMED_FIELDS = ("server", "name", "type", "skill_ids")
 NEAREST = 3
@@ -107,7 +108,7 @@ def _why(outcome: Outcome, id_: int, fields: Fields, explained: Explanation) -> 
 def _behind(outcome: Outcome, place: int) -> tuple[AbsenceReason, str]:
     query, score = outcome.asked.query, outcome.verdict.scored[place - 1].score
     beyond = f"it is at place {place}, beyond the limit of {query.limit}: raise `limit`"
-    if score >= query.threshold:
+    if reaches(score, query.threshold):
         return (AbsenceReason.BEYOND_LIMIT, beyond) if place > query.limit else _not_read(place)
     low = f"its score is {score:.3f}, below the threshold of {query.threshold}: lower `tool_threshold`"
     return AbsenceReason.BELOW_THRESHOLD, f"{low}; and {beyond}" if place > query.limit else low

@@ -111,7 +111,7 @@ class ItemStage:
     async def retrieve(self, asked: Asked, vectors: Sequence[Vector] | None, where: Where) -> Found | None:
         """None when the index fails."""
         query = asked.query
-        wants_words = query.search_type is not SearchType.SEMANTIC or vectors is None
+        wants_words = query.search_type is not SearchType.SEMANTIC
         parts = asked.request.parts if query.search_type is SearchType.HYBRID else asked.request.parts[:1]
         asks = [
             Ask(

@@ -19,6 +19,7 @@ from toolscript.search.ranking.rank import ARM_PARTS
 # similarity of one half: the rarer words can be, in a larger catalog, the more a match has to show.
 HALF_SURE_RARITIES = 0.9
 LEAST_SPREAD = 0.01
+SHOWN_DIGITS = 6
 # How far apart two candidates are when words alone tell them apart, and what their match is worth beside a cosine.
 WORDS_SPREAD = 0.05
 WORDS_TRUST = 0.6
@@ -49,6 +50,11 @@ def arm_scores(whole: Candidates) -> list[tuple[int, float]]:
         (hit.id, word_similarity(hit.score, whole.points)) for hit in words
     ]
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def reaches(score: float, threshold: float) -> bool:
+    """As the score is shown: whoever is shown with 0.3 is not cut by a threshold of 0.3."""
+    return round(score, SHOWN_DIGITS) >= threshold
 
 
 def word_similarity(score: float, points: int) -> float:

@@ -13,6 +13,7 @@ from toolscript.model.skills import skill_point_id
 from toolscript.ports import Index
 from toolscript.search.point_memory import PointMemory, RememberedById, revisions_of
 from toolscript.search.ranking import Request
+from toolscript.search.score_scale import reaches
 
 MOST_SKILLS = 8
 LEAST_BY_WORDS = 3
@@ -60,7 +61,7 @@ class SkillMatching:
         if points:
             asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points))
         near, *known = [found.dense or () for found in await self._skills.search_all(asks)]
-        near_enough = [hit for hit in near if hit.score >= threshold]
+        near_enough = [hit for hit in near if reaches(hit.score, threshold)]
         worded = [hit for hits in known for hit in hits]
         read = await self._remembered_skills.read(revisions_of([*near_enough, *worded]))
         return _all_matched(near_enough, read, MatchedBy.VECTOR), _all_matched(worded, read, MatchedBy.WORDS)

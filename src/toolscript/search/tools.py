@@ -8,7 +8,7 @@ import numpy as np
 
 from toolscript.model.index import Candidates
 from toolscript.model.models import Vector
-from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery
+from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery, settled
 from toolscript.model.results import MatchedSkill, SkillAnswer, Timings, ToolAnswer
 from toolscript.ports import Catalog, Embedder, Index, Spans
 from toolscript.search.absences import Absences
@@ -20,11 +20,13 @@ from toolscript.search.item_stage import Found, ItemStage, Retrieved, Scored, Se
 from toolscript.search.no_spans import NO_SPANS
 from toolscript.search.point_memory import PointMemory
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
+from toolscript.search.score_scale import reaches
 from toolscript.search.skill_matching import SkillMatching, SkillsOfItems
 from toolscript.search.stage_lines import tell_skills, tell_tools
 from toolscript.search.stages import Stages
 
 NEAR_MISSES = 3
+NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"
 
 Vectors = list[Vector] | None
 
@@ -56,27 +58,30 @@ class ToolSearch:
         self._is_overloaded = is_overloaded
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        facts = {"search_type": query.search_type.value, "strategy": query.strategy.value}
+        query = settled(query)
+        facts = {"search_type": str(query.search_type), "strategy": query.strategy.value}
         with self._spans.span("search.execute", product="tools", **facts):
             return await self._searched(query)
 
     async def _searched(self, query: ToolQuery) -> ToolAnswer:
         asked = self._asked(query)
-        with begun(self._skills_by_words(asked)) as worded:
+        with begun(self._skills_by_words(asked, query.search_type)) as worded:
             vectors = await self._embed(asked)
             asked.stages.end("embedding")
             searched = await self._search(asked, vectors, worded)
         verdict = await self._items.rank(asked, searched.retrieved)
-        best = [one for one in verdict.scored[: query.limit] if one.score >= query.threshold]
+        best = [one for one in verdict.scored[: query.limit] if reaches(one.score, query.threshold)]
         asked.stages.end("ranking")
         answer = await self._answer(asked, vectors, searched, verdict, best)
         asked.attempt.require_something(answer.hits or answer.near_misses)
         return answer
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
-        """The skill stage alone."""
-        asked = self._asked(ToolQuery(query.text, search_type=SearchType.SEMANTIC))
-        with begun(self._skills_by_words(asked)) as worded:
+        """The skill stage alone: of a request for several things, too, one vector is enough."""
+        by = settled(query).search_type
+        one_vector = SearchType.SEMANTIC if by is SearchType.HYBRID else by
+        asked = self._asked(ToolQuery(query.text, search_type=one_vector))
+        with begun(self._skills_by_words(asked, by)) as worded:
             vectors = await self._embed(asked)
             matched = await self._match(asked, vectors, await worded, query.limit, query.threshold)
         asked.attempt.require_something(matched)
@@ -99,9 +104,14 @@ class ToolSearch:
         return request.vectors(np.array(embedded))
 
     async def _search(self, asked: Asked, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]") -> Searched:
-        """Named skills are the caller's word; else `direct` searches all items, the others by matched skills."""
+        """Literal mode has nothing to search with where there is no vector.
+
+        Named skills are the caller's word; else `direct` searches all items, the others by matched skills.
+        """
         query = asked.query
-        if query.skill_ids:
+        if query.search_type is SearchType.SEMANTIC and vectors is None:
+            searched = Searched(Retrieved())
+        elif query.skill_ids:
             found = await self._items.retrieve(asked, vectors, where_of(query.kind, query.skill_ids))
             searched = Searched(Retrieved(routed=found), filtered_by=query.skill_ids)
         elif query.strategy is Strategy.DIRECT:
@@ -121,7 +131,7 @@ class ToolSearch:
             asked.stages.end("skills")
             tell_skills(query, skills)
             if not skills:
-                logger.warning("no skill matched: all items are searched", extra={"part": Part.SKILLS.value})
+                logger.warning(NO_SKILLS_MATCHED, extra={"part": Part.SKILLS.value})
                 return Searched(Retrieved(await direct if is_hybrid else await self._among_all(asked, vectors)))
             ids = tuple(skill.id for skill in skills)
             routed = await self._items.retrieve(asked, vectors, where_of(query.kind, ids))
@@ -130,8 +140,9 @@ class ToolSearch:
     async def _among_all(self, asked: Asked, vectors: Vectors) -> Found | None:
         return await self._items.retrieve(asked, vectors, where_of(asked.query.kind))
 
-    async def _skills_by_words(self, asked: Asked) -> SkillsOfItems:
-        if asked.query.skill_ids or asked.query.strategy is Strategy.DIRECT:
+    async def _skills_by_words(self, asked: Asked, by: SearchType | None) -> SkillsOfItems:
+        """Literal mode knows skills by their vectors alone."""
+        if by is SearchType.SEMANTIC or asked.query.skill_ids or asked.query.strategy is Strategy.DIRECT:
             return ()
         work = self._matching.by_words(asked.request, where_of(asked.query.kind))
         with asked.spans.span("search.skills", by="words"):
@@ -158,7 +169,7 @@ class ToolSearch:
         return ToolAnswer(
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
-            candidate_count=sum(one.score >= query.threshold for one in verdict.scored),
+            candidate_count=sum(reaches(one.score, query.threshold) for one in verdict.scored),
             search_type_used=_search_type(whole),
             timings=_timings(asked.stages),
             degraded=asked.attempt.parts_failed,

@@ -37,6 +37,7 @@ from toolscript.service.seeing import Seeing, figures_folder, ids_for_logs, open
 from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
+from toolscript.service.usual_search import UsualToolSearch
 from toolscript.settings import Settings, load_settings
 from toolscript.surfaces.admission.admission import Admission
 from toolscript.surfaces.admission.gate import Limits
@@ -130,7 +131,8 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
     ):
         cached = _caching(settings, seeing)
         opened = await _opened(stores, of_tools)
-        search = seeing.tool_search(_tool_search(settings, cached(of_tools), opened, stores, seeing, admission))
+        plain = _tool_search(settings, cached(of_tools), opened, stores, seeing, admission)
+        search = UsualToolSearch(seeing.tool_search(plain), settings.search_type)
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
         async with (

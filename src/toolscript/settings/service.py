@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from toolscript.errors import SetupError
+from toolscript.model.queries import SearchType
 from toolscript.settings.access import AccessSettings
 from toolscript.settings.client import ClientSettings
 from toolscript.settings.documents import DocumentSettings
@@ -130,6 +131,11 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
     sync_config: str = Field(
         default="",
         description="Config file with the MCP servers that `POST /api/v1/sync` may ask; empty: none.",
+    )
+    search_type: SearchType = Field(
+        default=SearchType.HYBRID,
+        description="What a search of tools, documents or knowledge is that names no `search_type`; `semantic`: "
+        "literal mode, see docs/contract.md.",
     )
     deadline_seconds: float = Field(default=10.0, gt=0, le=300, description="Time a search may take as a whole.")
     text_url: str = Field(

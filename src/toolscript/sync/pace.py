@@ -21,8 +21,8 @@ PROBE_EVERY_SECONDS = 0.25
 PROBES = 12
 LOOK_AGAIN_SECONDS = 300.0
 # A search of the engine may take so many times as long as usual, or so much longer, before rests become longer.
-SLOW = 2.0
-UNNOTICED_SECONDS = 0.01
+SLOW = 1.5
+UNNOTICED_SECONDS = 0.005
 LONGER = 2.0
 SHORTER = 1.25
 MOST_TIMES = 100.0

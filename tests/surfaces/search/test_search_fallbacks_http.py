@@ -25,7 +25,7 @@ async def test_when_no_skill_matches_all_items_are_searched_and_the_log_says_so(
     assert (answer["matched_skills"], metadata["stage1_skill_count"], metadata["degraded"]) == ([], 0, [])
     assert answer["tools"] == direct["tools"]
     assert names(answer["tools"]) == ["fold_crane"]
-    warnings = [line for line in caplog.records if "no skill matched" in line.message]
+    warnings = [line for line in caplog.records if "No skills matched" in line.message]
     assert [line.levelno for line in warnings] == [logging.WARNING]
 
 
@@ -57,7 +57,7 @@ async def test_without_any_skill_in_the_index_a_search_is_direct(
     assert answer["matched_skills"] == []
     metadata = answer["metadata"]
     assert (metadata["strategy_used"], metadata["skill_ids_used"], metadata["degraded"]) == ("direct", None, [])
-    assert any("no skill matched" in line.message for line in caplog.records)
+    assert any("No skills matched" in line.message for line in caplog.records)
     assert await unskilled.skills("read a file", threshold=0) == []
 
 

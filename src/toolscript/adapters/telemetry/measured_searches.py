@@ -15,7 +15,7 @@ from toolscript.model.knowledge import (
     SourcesQuery,
 )
 from toolscript.model.library import Source
-from toolscript.model.queries import SkillQuery, ToolQuery
+from toolscript.model.queries import SkillQuery, ToolQuery, settled
 from toolscript.model.results import SkillAnswer, ToolAnswer
 
 OUR_FAULT = (Unavailable, Rejected, SetupError)
@@ -53,7 +53,7 @@ class CountedToolSearch:
         self._figures = figures
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        kind = query.search_type.value
+        kind = str(settled(query).search_type)
         try:
             answer = await self._search.search(query)
         except Exception as error:

@@ -105,13 +105,14 @@ def _skills(group: typer.Typer, service: Service) -> None:
         query: option.Query,
         limit: option.SkillsShown = None,
         threshold: option.LeastSkillScore = None,
+        search_type: option.Arms = None,
         url: option.Url = None,
         token: option.Token = None,
         timeout: option.Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
         """Run the skill stage alone: at most `limit` skills, by vector first. Exit code 1: none matches."""
-        asked = _given(query=query, limit=limit, threshold=threshold)
+        asked = _given(query=query, limit=limit, threshold=threshold, search_type=search_type)
         answer, data = service().find_skills(asked, url=url, token=token, seconds=timeout)
         if as_json:
             _print_json(data)

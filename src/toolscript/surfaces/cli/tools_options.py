@@ -19,7 +19,10 @@ SkillLimit = Annotated[int | None, typer.Option(min=1, max=MAX_SKILLS, help="Mos
 SkillThreshold = Annotated[
     float | None, typer.Option(min=0, max=1, help="Least score of a skill matched by vector. [the preset's]")
 ]
-Arms = Annotated[SearchType | None, typer.Option(help="Compare meaning, words, or both. [hybrid]")]
+Arms = Annotated[
+    SearchType | None,
+    typer.Option(help="`hybrid`: meaning and words; `keyword`: words; `semantic`: the cosine alone. [hybrid]"),
+]
 WithSchemas = Annotated[bool, typer.Option("--schemas", help="Show the schemas of what is found.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show how each came to its place, and how long it took.")]
 WhyNot = Annotated[

@@ -28,6 +28,10 @@ def _number(value: object) -> object:
     return value
 
 
+SEARCH_TYPE = (
+    "`hybrid` ranks by meaning and words; `keyword` by words alone; `semantic` is literal mode: skills and items by "
+    "the cosine of the query as it is, and nothing else. Null: what the installation has set, `hybrid` if nothing."
+)
 Count = Annotated[int, BeforeValidator(_number)]
 # Said here and checked by the query itself, whose refusals are those of every surface.
 QUERY_TEXT = {"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
@@ -70,7 +74,7 @@ class SearchRequest(BaseModel):
         description="`hierarchical` searches the items of the skills that match, `direct` all items, "
         "`hybrid` both ways at once.",
     )
-    search_type: SearchType = Field(SearchType.HYBRID, description="Which arms retrieve: meaning, words or both.")
+    search_type: SearchType | None = Field(None, description=SEARCH_TYPE)
     explain: StrictBool = Field(False, description="Have every item say how it came to its place.")
     why_not: str = Field(
         "",

@@ -13,6 +13,7 @@ from toolscript.surfaces.http.errors import documented
 from toolscript.surfaces.http.search_answers import search_response, skills_found, tools_found
 from toolscript.surfaces.http.search_models import (
     QUERY_TEXT,
+    SEARCH_TYPE,
     SearchRequest,
     SearchResponse,
     SkillMatch,
@@ -61,8 +62,9 @@ def tool_search_routes(search: AsksCatalog, checked: type[APIRoute] = APIRoute) 
         threshold: Annotated[
             float, Query(ge=0, le=1, description="Least similarity of a skill matched by vector.")
         ] = USUAL.skill,
+        search_type: Annotated[SearchType | None, Query(description=SEARCH_TYPE)] = None,
     ) -> Response:
-        answer = await search.skills(SkillQuery(query, limit, threshold))
+        answer = await search.skills(SkillQuery(query, limit, threshold, search_type))
         return _json(skills_found(answer.skills), answer.degraded)
 
     @router.get(
@@ -77,7 +79,7 @@ def tool_search_routes(search: AsksCatalog, checked: type[APIRoute] = APIRoute) 
         item_type: Annotated[ItemKind | None, Query(description="Only items of this kind.")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items returned.")] = 10,
         threshold: Annotated[float, Query(ge=0, le=1, description="Least similarity.")] = USUAL.tool,
-        search_type: Annotated[SearchType, Query(description="Which arms retrieve.")] = SearchType.HYBRID,
+        search_type: Annotated[SearchType | None, Query(description=SEARCH_TYPE)] = None,
     ) -> Response:
         skills = tuple(skill.strip() for skill in skill_ids.split(",") if skill.strip())
         answer = await search.search(
