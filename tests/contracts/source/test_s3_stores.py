@@ -45,7 +45,7 @@ def unit(vector: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
 
 
 @pytest.mark.states("S3-041", "S3-150", "S3-153", "S3-155", "S3-156", "S3-157", "S3-198")
-def test_categories_are_rows_of_skill_categories_as_people_wrote_them(stored: World) -> None:
+async def test_categories_are_rows_of_skill_categories_as_people_wrote_them(stored: World) -> None:
     rows = stored.rows(
         "SELECT id, name, description, parent_domain, keywords, examples, is_active FROM mcp.skill_categories"
         " WHERE id = ANY(%s) ORDER BY id",
@@ -65,7 +65,7 @@ def test_categories_are_rows_of_skill_categories_as_people_wrote_them(stored: Wo
 
 
 @pytest.mark.states("S3-151", "S3-152", "S3-154", "S3-158", "S3-159")
-def test_ids_are_held_to_64_characters_and_times_have_a_zone(stored: World) -> None:
+async def test_ids_are_held_to_64_characters_and_times_have_a_zone(stored: World) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         stored.rows("INSERT INTO mcp.skill_categories (id, name) VALUES (%s, 'x') RETURNING id", "a" * 65)
     kinds = columns(stored, "skill_categories")
@@ -74,7 +74,7 @@ def test_ids_are_held_to_64_characters_and_times_have_a_zone(stored: World) -> N
 
 
 @pytest.mark.states("S3-160", "S3-165", "S3-166", "S3-168", "S3-199")
-def test_assignments_are_rows_of_tool_skill_assignments_each_pair_once(stored: World) -> None:
+async def test_assignments_are_rows_of_tool_skill_assignments_each_pair_once(stored: World) -> None:
     found = stored.rows(
         "SELECT skill_id, confidence, is_primary, tool_id FROM mcp.tool_skill_assignments JOIN mcp.items"
         " ON items.id = tool_id WHERE name = 'create_calendar_event' ORDER BY confidence DESC"
@@ -93,7 +93,7 @@ def test_assignments_are_rows_of_tool_skill_assignments_each_pair_once(stored: W
 
 
 @pytest.mark.states("S3-161", "S3-162", "S3-164", "S3-167", "S3-169", "S3-170")
-def test_assignments_refer_to_items_and_skills_that_there_are(stored: World) -> None:
+async def test_assignments_refer_to_items_and_skills_that_there_are(stored: World) -> None:
     insert = (
         "INSERT INTO mcp.tool_skill_assignments (tool_id, skill_id, confidence, source)"
         " VALUES (%s, %s, 0.7, 'llm') RETURNING tool_id"
@@ -109,7 +109,7 @@ def test_assignments_refer_to_items_and_skills_that_there_are(stored: World) -> 
 
 
 @pytest.mark.states("S3-163")
-def test_a_tool_that_is_deleted_takes_its_assignments_with_it(stored: World) -> None:
+async def test_a_tool_that_is_deleted_takes_its_assignments_with_it(stored: World) -> None:
     with psycopg.connect(stored.installation.environment["TOOLSCRIPT_POSTGRES_URL"]) as conn:
         count = "SELECT count(*) FROM mcp.tool_skill_assignments WHERE tool_id = %s"
         (item,) = conn.execute("SELECT id FROM mcp.items WHERE name = 'read_file'").fetchone() or (0,)
@@ -120,7 +120,7 @@ def test_a_tool_that_is_deleted_takes_its_assignments_with_it(stored: World) -> 
 
 
 @pytest.mark.states("S3-171", "S3-172", "S3-173", "S3-174", "S3-175", "S3-176", "S3-178", "S3-179")
-def test_suggestions_are_rows_of_skill_suggestions(stored: World) -> None:
+async def test_suggestions_are_rows_of_skill_suggestions(stored: World) -> None:
     rows = stored.rows(
         "SELECT suggested_name, suggested_description, status, reviewed_by FROM mcp.skill_suggestions"
     )
@@ -136,7 +136,7 @@ def test_suggestions_are_rows_of_skill_suggestions(stored: World) -> None:
 
 @pytest.mark.states("S3-016", "S3-017", "S3-018", "S3-019", "S3-021", "S3-067", "S3-068", "S3-071")
 @pytest.mark.states("S3-183", "S3-184", "S3-185", "S3-186", "S3-187", "S3-206")
-def test_a_point_of_the_index_of_skills_carries_what_a_search_tells_of_it(stored: World) -> None:
+async def test_a_point_of_the_index_of_skills_carries_what_a_search_tells_of_it(stored: World) -> None:
     fields, _ = stored.points("mcp_skills")["Calendar Management"]
     assert {name: value for name, value in fields.items() if name != "version"} == {
         "id": CALENDAR,
@@ -154,7 +154,7 @@ def test_a_point_of_the_index_of_skills_carries_what_a_search_tells_of_it(stored
 
 @pytest.mark.states("S3-023", "S3-024", "S3-025", "S3-026", "S3-027", "S3-075", "S3-076", "S3-077", "S3-079")
 @pytest.mark.states("S3-191", "S3-192", "S3-193", "S3-194", "S3-195", "S3-196", "S3-197", "S3-201")
-def test_a_point_of_the_index_of_tools_carries_its_skills(stored: World) -> None:
+async def test_a_point_of_the_index_of_tools_carries_its_skills(stored: World) -> None:
     points = stored.points("mcp_unified_search")
     fields, _ = points["create_calendar_event"]
     ((number,),) = stored.rows("SELECT id FROM mcp.items WHERE name = 'create_calendar_event'")
@@ -175,7 +175,7 @@ def test_a_point_of_the_index_of_tools_carries_its_skills(stored: World) -> None
 
 
 @pytest.mark.states("S3-022", "S3-029", "S3-072", "S3-073", "S3-074", "S3-083")
-def test_no_point_carries_an_open_bag_of_values(stored: World) -> None:
+async def test_no_point_carries_an_open_bag_of_values(stored: World) -> None:
     for fields, _ in stored.points("mcp_skills").values():
         assert fields.keys() == {"id", "name", "description", "tool_count", "is_active", "version"}
     for fields, _ in stored.points("mcp_unified_search").values():
@@ -190,7 +190,7 @@ def test_the_collections_are_called_as_in_the_design_unless_set_otherwise() -> N
 
 
 @pytest.mark.states("S3-020", "S3-028", "S3-078", "S3-181", "S3-182", "S3-189", "S3-190")
-def test_vectors_are_compared_by_cosine_and_as_large_as_the_model_makes_them(stored: World) -> None:
+async def test_vectors_are_compared_by_cosine_and_as_large_as_the_model_makes_them(stored: World) -> None:
     for collection in ("mcp_skills", "mcp_unified_search"):
         vectors: Any = stored.engine.get_collection(stored.collections[collection]).config.params.vectors
         assert (str(vectors["dense"].distance.value), vectors["dense"].size) == ("Cosine", 384)
@@ -198,7 +198,7 @@ def test_vectors_are_compared_by_cosine_and_as_large_as_the_model_makes_them(sto
 
 
 @pytest.mark.states("S3-066", "S3-070", "S3-109", "S3-110", "S3-112", "S3-114", "S3-115", "S3-120", "S3-203")
-def test_a_skill_s_vector_is_the_normalised_mean_of_its_tools_by_confidence(stored: World) -> None:
+async def test_a_skill_s_vector_is_the_normalised_mean_of_its_tools_by_confidence(stored: World) -> None:
     tools, skills = stored.points("mcp_unified_search"), stored.points("mcp_skills")
     weights = {
         "Calendar Management": {
@@ -237,4 +237,3 @@ async def test_a_skill_without_tools_has_a_vector_of_its_own_text_before_anybody
     assert fields["tool_count"] == 0
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
     assert (await stored.skills("bees and honey", limit=1))[0]["id"] == "bees"
-    assert len(stored.endpoint.asked) == len([one for one in stored.endpoint.asked if "response_format" in one])

@@ -91,6 +91,7 @@ async def costing(counted: Installation, endpoint: EmbeddingEndpoint) -> AsyncIt
         yield Counted(service, endpoint, watched, to_endpoint)
 
 
+@pytest.mark.states("S3-130")
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
@@ -115,6 +116,7 @@ async def test_of_several_wishes_each_text_is_embedded_once(costing: Counted, st
     assert len(texts) == len(set(texts))
 
 
+@pytest.mark.states("S3-147", "S3-221")
 @pytest.mark.requirement("BR-004")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("limit", [1, 2, 100])
