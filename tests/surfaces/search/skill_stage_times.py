@@ -1,6 +1,7 @@
 """How long the skill stage takes, asked of the engine and from memory.
 
-`python -m tests.surfaces.search.skill_stage_times` needs the engines' addresses in the environment and TOOLSCRIPT_TEST_MODEL.
+`python -m tests.surfaces.search.skill_stage_times` needs the engines' addresses in the environment,
+and TOOLSCRIPT_TEST_MODEL.
 """
 
 import asyncio
