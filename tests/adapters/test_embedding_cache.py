@@ -37,6 +37,7 @@ async def all_started(count: int = 1) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.states("S3-219")
 async def test_a_query_asked_again_is_not_embedded_again() -> None:
     inner = HashEmbedder()
     cached = CachedEmbedder(inner, size=10)

@@ -30,6 +30,7 @@ def indexed(
         yield installation.environment
 
 
+@pytest.mark.states("S3-213")
 @pytest.mark.requirement("SLA-001")
 @pytest.mark.alone
 @pytest.mark.parametrize("strategy", ["direct", "hierarchical"])

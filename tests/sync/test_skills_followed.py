@@ -156,6 +156,7 @@ async def test_without_any_skill_items_are_indexed_and_wait_for_the_first() -> N
     assert (await points(scene))["tool_0"]["skill_ids"] == ["mail"]
 
 
+@pytest.mark.states("S3-030")
 @pytest.mark.requirement("SK-003", "SK-007")
 async def test_skills_that_were_lost_with_their_collection_are_written_again() -> None:
     scene = await scene_with("write a letter")

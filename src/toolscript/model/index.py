@@ -28,6 +28,15 @@ class Point:
 
 
 @dataclass(frozen=True)
+class KeptPoint:
+    """What an index has of a point: that by which it is compared, and what it carries."""
+
+    id: int
+    vector: Vector
+    fields: Fields
+
+
+@dataclass(frozen=True)
 class PointVersion:
     id: int
     version: int

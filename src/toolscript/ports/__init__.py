@@ -6,7 +6,7 @@ from typing import Protocol
 
 from toolscript.model.dirty import Claim, Generation, GenerationState, Pending
 from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
-from toolscript.model.index import Ask, Candidates, Fields, Point, PointVersion
+from toolscript.model.index import Ask, Candidates, Fields, KeptPoint, Point, PointVersion
 from toolscript.model.items import Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.model.models import IndexCard, IndexOrigin, Matrix, ModelCard, Vector
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
@@ -96,6 +96,8 @@ class Index(Protocol):
         """The next points in order of id; fewer than `limit` only at the end."""
 
     async def count(self) -> int: ...
+    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
+        """Every point there is; None where they are more than so many."""
 
 
 class Indexes(Protocol):

@@ -22,6 +22,7 @@ from toolscript.search.point_memory import PointMemory
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.score_scale import reaches
 from toolscript.search.skill_matching import SkillMatching, SkillsOfItems
+from toolscript.search.stage_lines import tell_skills, tell_tools
 from toolscript.search.stages import Stages
 
 NEAR_MISSES = 3
@@ -128,6 +129,7 @@ class ToolSearch:
         with begun(self._among_all(asked, vectors) if is_hybrid else _nothing()) as direct:
             skills = await self._match(asked, vectors, await worded, query.skill_limit, query.skill_threshold)
             asked.stages.end("skills")
+            tell_skills(query, skills)
             if not skills:
                 logger.warning(NO_SKILLS_MATCHED, extra={"part": Part.SKILLS.value})
                 return Searched(Retrieved(await direct if is_hybrid else await self._among_all(asked, vectors)))
@@ -161,6 +163,7 @@ class ToolSearch:
         hits = await self._details.hits(asked, shown, searched.retrieved.revisions, schemas=with_schemas)
         asked.stages.end("schemas")
         outcome = Outcome(asked, vectors, searched, verdict, tuple(hits) if best else ())
+        tell_tools(query, outcome.hits)
         absence = await self._absences.of(outcome) if query.about else None
         whole = searched.retrieved.whole
         return ToolAnswer(

@@ -36,6 +36,7 @@ from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.processes import in_processes
 from toolscript.service.seeing import Seeing, figures_folder, ids_for_logs, open_seeing
 from toolscript.service.skills import skill_management
+from toolscript.service.skills_in_memory import seen_at_once, skills_searched
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
 from toolscript.service.usual_search import UsualToolSearch
@@ -135,7 +136,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         _admission(settings, seeing).adapting() as admission,
     ):
         cached = _caching(settings, seeing)
-        opened = await _opened(stores, of_tools)
+        opened = await _opened(settings, stores, of_tools, seeing)
         search = _tool_search(settings, cached(of_tools), opened, stores, seeing, admission)
         jobs, visitor = PostgresSyncJobs(stores.pool), visitors(settings, tenancy, seeing)
         catalog = CatalogParts(search, stores.catalog, stores.taxonomy)
@@ -148,7 +149,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         ):
             app = create_app(
                 search,
-                skill_management(stores, _given(of_tools)),
+                seen_at_once(skill_management(stores, _given(of_tools)), opened.skills),
                 PostgresItemChanges(stores.pool),
                 SyncDesk(stores.catalog, jobs, runner, settings.sync_config, PostgresCatalogContents(stores.pool)),
                 common.health(await _health(stores, of_tools, opened, library, documents)),
@@ -188,10 +189,11 @@ async def _model_of_tools(settings: Settings, stores: Stores, configured: Embedd
         yield own
 
 
-async def _opened(stores: Stores, embedder: Embedder) -> Readable:
+async def _opened(settings: Settings, stores: Stores, embedder: Embedder, seeing: Seeing) -> Readable:
     opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
     await _warm_up(embedder)
-    return opened
+    skills = seeing.item_index(opened.skills, "tools")
+    return Readable(opened.items, skills_searched(settings, stores, skills))
 
 
 class _Readers(TypedDict):
@@ -243,7 +245,7 @@ def _tool_search(
     search = ToolSearch(
         embedder,
         seeing.item_index(opened.items, "tools"),
-        seeing.item_index(opened.skills, "tools"),
+        opened.skills,
         stores.catalog,
         deadline_seconds=settings.deadline_seconds,
         spans=seeing.spans_of("tools"),

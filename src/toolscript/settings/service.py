@@ -142,6 +142,11 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         description="What a search of tools, documents or knowledge is that names no `search_type`; `semantic`: "
         "literal mode, see docs/contract.md.",
     )
+    skill_copy: bool = Field(
+        default=False,
+        description="Whether each process of `serve` matches skills by vector in a copy of their index in memory, "
+        "up to 1,000 of them; what another process changes is then seen after about half a second.",
+    )
     deadline_seconds: float = Field(default=10.0, gt=0, le=300, description="Time a search may take as a whole.")
     text_url: str = Field(
         default="",

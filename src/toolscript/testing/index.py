@@ -12,6 +12,7 @@ from toolscript.model.index import (
     Candidates,
     Condition,
     Fields,
+    KeptPoint,
     Point,
     PointVersion,
     Terms,
@@ -70,6 +71,10 @@ class MemoryIndex:
 
     async def count(self) -> int:
         return len(self._points)
+
+    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
+        kept = [KeptPoint(point.id, point.vector, point.fields) for point in self._points.values()]
+        return kept if len(kept) <= most else None
 
     def _has_newer(self, id_: int, version: int) -> bool:
         stored = self._points.get(id_)

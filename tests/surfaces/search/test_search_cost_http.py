@@ -92,6 +92,7 @@ async def costing(counted: Installation, endpoint: EmbeddingEndpoint) -> AsyncIt
 
 
 @pytest.mark.states("S0-016", "S0-100")
+@pytest.mark.states("S3-130")
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
@@ -117,6 +118,7 @@ async def test_of_several_wishes_each_text_is_embedded_once(costing: Counted, st
 
 
 @pytest.mark.states("S0-019", "S0-053", "S0-058")
+@pytest.mark.states("S3-147", "S3-221")
 @pytest.mark.requirement("BR-004")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("limit", [1, 2, 100])

@@ -58,3 +58,22 @@ def test_a_taxonomy_of_ones_own_is_left_alone(installation: Installation) -> Non
 def test_a_schema_can_be_made_while_qdrant_is_not_there(installation: Installation) -> None:
     nowhere = {"TOOLSCRIPT_QDRANT_GRPC_PORT": "1", "TOOLSCRIPT_QDRANT_URL": "http://127.0.0.1:1"}
     assert "skills loaded" in run_here({**installation.environment, **nowhere}, "migrate").stderr
+
+
+@pytest.mark.states("S3-053", "S3-054", "S3-055", "S3-057", "S3-061", "S3-062", "S3-063", "S3-064", "S3-065")
+def test_calendars_files_and_queries_are_among_the_skills_that_ship(installation: Installation) -> None:
+    run_here(installation.environment, "migrate")
+    shown = run_here(installation.environment, "skills", "export").stdout
+    shipped = {skill["id"]: skill for skill in json.loads(shown)}
+    assert len(shipped) == 34
+    calendars, files = shipped["calendar_management"], shipped["file_operations"]
+    assert calendars["name"] == "Calendars & Scheduling"
+    said = f"{calendars['name']} {calendars['description']}".lower()
+    assert all(word in said for word in ("calendar", "event", "scheduling", "appointment"))
+    assert {"calendar", "appointment"} <= set(calendars["keywords"])
+    assert files["name"] == "File Operations"
+    assert all(word in files["description"].lower() for word in ("read", "write", "move", "file"))
+    assert {"read_file", "write_file"} <= set(files["examples"])
+    assert "read" not in files["keywords"]
+    assert {"database_query", "data_analysis"} <= shipped.keys()
+    assert "data_query" not in shipped

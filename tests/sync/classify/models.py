@@ -55,8 +55,9 @@ def _surely(skills: Sequence[str]) -> list[dict[str, object]]:
 
 def _names(request: dict[str, Any]) -> dict[str, str]:
     """The skills in the instructions of a request, by id."""
-    lines = re.findall(r"^- (\w+): (.*?)\. ", request["messages"][0]["content"], re.MULTILINE)
-    return dict(lines)
+    lines = request["messages"][0]["content"].split("\n")
+    skills = [json.loads(line) for line in lines if line.startswith("{")]
+    return {skill["id"]: skill["name"] for skill in skills}
 
 
 def _demanded(text: str, names: Mapping[str, str]) -> list[str]:

@@ -90,6 +90,7 @@ def are_valid(answers: Sequence[Classification]) -> bool:
     return all(valid_assignments(one.assignments, KNOWN) == one.assignments for one in answers)
 
 
+@pytest.mark.states("S3-102")
 @pytest.mark.requirement("SK-004", "SK-005")
 @pytest.mark.parametrize("talking", TALKING)
 async def test_whatever_a_model_says_every_tool_gets_a_valid_answer(talking: str) -> None:

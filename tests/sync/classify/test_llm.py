@@ -86,7 +86,7 @@ async def test_no_more_calls_than_allowed_are_under_way_at_once() -> None:
 async def test_categories_are_instructions_and_items_are_data(scene: Scene) -> None:
     await scene.classify(FILE)
     system, user = (message["content"] for message in scene.endpoint.asked[0]["messages"])
-    assert "- file_work: Files & Folders. Reading and writing files" in system
+    assert '{"id": "file_work", "name": "Files & Folders", "description": "Reading and writing files' in system
     assert "Return the text of a file." not in system
     assert told(scene.endpoint.asked[0]) == [
         {
@@ -122,11 +122,12 @@ async def test_what_is_told_has_a_bound() -> None:
         words = " ".join(f"word{number}" for number in range(999))
         properties: dict[str, object] = {f"{number}" * 500: {} for number in range(500)}
         huge = Item("k", FILE.kind, "s" * 999, "n" * 999, words, input_schema={"properties": properties})
-        skills = [Skill(f"skill_{number}", "n" * 999, "d" * 9_999) for number in range(200)]
+        hints = tuple(f"{number}" * 100 for number in range(50))
+        skills = [Skill(f"skill_{number}", "n" * 999, "d" * 9_999, None, hints, hints) for number in range(200)]
         await scene.classify(*[huge] * 10, skills=skills)
         system, user = (message["content"] for message in scene.endpoint.asked[0]["messages"])
         assert len(user) < 10 * 7_000
-        assert len(system) < MOST_SKILLS_OFFERED * 500 + 2_000
+        assert len(system) < MOST_SKILLS_OFFERED * 2_500 + 2_000
 
 
 async def test_of_many_skills_those_nearest_to_the_batch_are_offered(scene: Scene) -> None:

@@ -13,6 +13,7 @@ from toolscript.adapters.qdrant.filter_split import split
 from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
 from toolscript.adapters.qdrant.sample import Sample, Sampler
 from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
+from toolscript.adapters.qdrant.whole import whole
 from toolscript.errors import IndexRejected, ToolscriptError
 from toolscript.model.index import (
     NO_FIELDS,
@@ -20,6 +21,7 @@ from toolscript.model.index import (
     Candidate,
     Candidates,
     Fields,
+    KeptPoint,
     Point,
     PointVersion,
     Terms,
@@ -160,6 +162,9 @@ class QdrantIndex:
 
     async def count(self) -> int:
         return await self._sampler.count(exact=True)
+
+    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
+        return await whole(self._qdrant, self._name, most)
 
     async def sample(self) -> None:
         """Whoever searches meanwhile goes on with what was known before."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from toolscript.adapters.telemetry.timing import Observe, timed
-from toolscript.model.index import Ask, Candidates, Fields, Point, PointVersion
+from toolscript.model.index import Ask, Candidates, Fields, KeptPoint, Point, PointVersion
 from toolscript.model.library import Chunk, Extraction, Source
 from toolscript.model.models import IndexCard
 from toolscript.ports import Index, LibraryReader
@@ -43,6 +43,9 @@ class MeasuredIndex:
 
     async def count(self) -> int:
         return await self._index.count()
+
+    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
+        return await self._index.whole(most)
 
 
 class MeasuredLibrary:
