@@ -225,6 +225,8 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
             "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
             # Tests ask more often than a client may; those of the budget set it again.
             "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
+            # What a test writes is searched at once, from whichever process; tests of the copy set it again.
+            "TOOLSCRIPT_SKILL_COPY": "false",
             # A busy machine is no reason for a degraded answer; tests of the deadline set it again.
             "TOOLSCRIPT_DEADLINE_SECONDS": "120",
             **library_environment(engines, alias),

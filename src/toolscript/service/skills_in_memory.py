@@ -1,4 +1,4 @@
-"""Where the settings want it: a copy of the index of skills in the memory of a process that serves."""
+"""Unless the settings say otherwise: a copy of the index of skills in the memory of a process that serves."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -143,7 +143,7 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         "literal mode, see docs/contract.md.",
     )
     skill_copy: bool = Field(
-        default=False,
+        default=True,
         description="Whether each process of `serve` matches skills by vector in a copy of their index in memory, "
         "up to 1,000 of them; what another process changes is then seen after about half a second.",
     )
