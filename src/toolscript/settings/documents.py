@@ -10,8 +10,7 @@ class DocumentSettings(BaseSettings):
     environment: Literal["production", "development"] = Field(
         default="production",
         description="In production nothing that is meant for trying things out is allowed. In development, where "
-        "no admin token is set, whoever asks from this machine is an administrator. Also `ENVIRONMENT`, where "
-        "`local` means development.",
+        "no admin token is set, whoever asks from this machine is an administrator.",
     )
     jwt_keys: str = Field(
         default="",

@@ -1,5 +1,5 @@
-"""Names of settings that other programs use as well, beside ours, which win: four in the environment, and three of
-them in a file `.env` of the folder that `serve` is started in.
+"""Names of settings that other programs use as well, beside ours, which win: in the environment, and in a
+file `.env` of the folder that `serve` is started in.
 
 Such a file may have come with a folder that somebody else filled. So it says where engines and the model are and
 nothing else, is not believed unless it is the user's own, and names no place to which a key of the environment
@@ -21,9 +21,7 @@ FIELDS = {
     "MONGODB_URI": "mongo_url",
     "QDRANT_URL": "qdrant_url",
     "EMBEDDING_MODEL": "embedding_model",
-    "ENVIRONMENT": "environment",
 }
-IN_FILES = ("MONGODB_URI", "QDRANT_URL", "EMBEDDING_MODEL")
 # Whoever has one of these in the environment has said whom it is for.
 CREDENTIALS = {
     "MONGODB_URI": ("TOOLSCRIPT_MONGO_WRITER_URL",),
@@ -33,7 +31,6 @@ CREDENTIALS = {
         "TOOLSCRIPT_QDRANT_CLIENT_KEY",
     ),
 }
-ENVIRONMENTS = {"production": "production", "development": "development", "local": "development"}
 
 
 @dataclass
@@ -62,23 +59,13 @@ def second_names(folder: Path | None = None) -> SecondNames:
     found = SecondNames()
     for name in open_ones:
         value = given.get(name, "").strip()
-        if name == "ENVIRONMENT" and value:
-            _take_environment(found, value)
-        elif value:
+        if value:
             found.take(name, value, "the environment")
     if folder is not None:
         _take_from_file(
             found, folder / FILE, [name for name in open_ones if not given.get(name, "").strip()], given
         )
     return found
-
-
-def _take_environment(found: SecondNames, value: str) -> None:
-    """Many programs have words of their own for it: one that is not ours says nothing to us."""
-    if meant := ENVIRONMENTS.get(value.lower()):
-        found.take("ENVIRONMENT", meant, "the environment")
-    else:
-        found.left.append(f"ENVIRONMENT is not used: it is none of {', '.join(ENVIRONMENTS)}")
 
 
 def _take_from_file(found: SecondNames, file: Path, wanted: list[str], given: Mapping[str, str]) -> None:
@@ -90,7 +77,7 @@ def _take_from_file(found: SecondNames, file: Path, wanted: list[str], given: Ma
         found.left.append(f"{FILE} is not used: {_reason(error)}")
         return
     values = _values(text)
-    for name in IN_FILES:
+    for name in FIELDS:
         if name not in wanted or not values.get(name):
             continue
         if held := [one for one in CREDENTIALS.get(name, ()) if given.get(one)]:

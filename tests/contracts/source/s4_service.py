@@ -123,7 +123,7 @@ def serving_from(folder: Path, settings: Mapping[str, str], model: Path) -> Iter
     file.chmod(0o600)
     hidden = {*IN_FILE.values(), "TOOLSCRIPT_MONGO_WRITER_URL"}
     told = {name: value for name, value in settings.items() if name not in hidden}
-    told |= {"ENVIRONMENT": "local", "TOOLSCRIPT_LOG_QUERIES": "true"}
+    told |= {"ENVIRONMENT": "local", "TOOLSCRIPT_ENVIRONMENT": "development", "TOOLSCRIPT_LOG_QUERIES": "true"}
     with kept_port() as port, (folder / "log").open("w+") as log:
         process = subprocess.Popen(
             command("serve", "--port", str(port)), env=environment(told), cwd=folder, stderr=log

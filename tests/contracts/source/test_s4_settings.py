@@ -14,7 +14,6 @@ OURS = {
     "MONGODB_URI": "TOOLSCRIPT_MONGO_URL",
     "QDRANT_URL": "TOOLSCRIPT_QDRANT_URL",
     "EMBEDDING_MODEL": "TOOLSCRIPT_EMBEDDING_MODEL",
-    "ENVIRONMENT": "TOOLSCRIPT_ENVIRONMENT",
 }
 MONGO, QDRANT, MODEL = "mongodb://one.example:27017/?a=b#c", "http://one.example:6333", "BAAI/bge-small-en-v1.5"
 WHOLE = f"""
@@ -68,32 +67,26 @@ def test_without_anything_the_defaults_hold() -> None:
     assert shown(load_settings()) == USUAL
 
 
-@pytest.mark.states("S4-149", "S4-150", "S4-152", "S4-155", "S4-157")
+@pytest.mark.states("S4-149", "S4-150", "S4-152", "S4-155")
 def test_the_names_of_the_document_are_read_and_ours_win(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = dict(zip(OURS, (MONGO, QDRANT, MODEL, "development"), strict=True))
+    given = dict(zip(OURS, (MONGO, QDRANT, MODEL), strict=True))
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    assert shown(load_settings()) == tuple(given.values())
-    ours = ("mongodb://two.example", "http://two.example:6333", "other", "production")
+    assert shown(load_settings()) == (*given.values(), "production")
+    ours = ("mongodb://two.example", "http://two.example:6333", "other")
     for name, value in zip(OURS.values(), ours, strict=True):
         monkeypatch.setenv(name, value)
-    assert shown(load_settings()) == ours
+    assert shown(load_settings()) == (*ours, "production")
 
 
 @pytest.mark.states("S4-157")
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [("local", "development"), ("Development", "development"), ("production", "production"), ("", "production")],
-)
-def test_local_is_development(monkeypatch: pytest.MonkeyPatch, said: str, meant: str) -> None:
+@pytest.mark.parametrize("said", ["local", "development", "staging-7"])
+def test_an_environment_of_other_programs_makes_nobody_an_administrator(
+    monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
     monkeypatch.setenv("ENVIRONMENT", said)
-    assert load_settings().environment == meant
-
-
-def test_an_environment_of_another_program_is_left_alone_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ENVIRONMENT", "staging-7")
     assert load_settings().environment == "production"
-    assert second_names().told == "ENVIRONMENT is not used: it is none of production, development, local"
+    assert second_names().told == ""
 
 
 @pytest.mark.states("S4-159", "S4-160")
