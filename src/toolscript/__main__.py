@@ -1,9 +1,9 @@
 """argv -> the command line."""
 
+from toolscript.cli import GatewayCommands, ServiceCommands, build_cli
+from toolscript.cli.app import run
+from toolscript.cli.output import allow_colour, show_warnings
 from toolscript.settings import colour_is_unwanted, keep_libraries_quiet
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
-from toolscript.surfaces.cli.output import allow_colour, show_warnings
 
 
 def _service() -> ServiceCommands:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from tests.surfaces.mcp.gateway_double import GatewayDouble
+from toolscript.cli import GatewayCommands, ServiceCommands, build_cli
+from toolscript.cli.app import run
 from toolscript.gateway import asking
 from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
 
 
 @dataclass

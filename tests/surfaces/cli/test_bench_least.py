@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
+from toolscript.cli import GatewayCommands, ServiceCommands, build_cli
+from toolscript.cli.app import run
 from toolscript.model.measurements import LoadComparison, LoadCurve, LoadFigures
 from toolscript.model.queries import Strategy
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
 
 Benched = Callable[[LoadCurve, LoadCurve], tuple[int, str]]
 

@@ -11,11 +11,11 @@ import pytest
 from tests.conftest import Installation
 from tests.surfaces.cli.commands import CommandLine
 from tests.whole.commands import run, run_here
+from toolscript.cli.app import run as run_app
+from toolscript.cli.evaluate import evaluate_commands
 from toolscript.model.judged import EvalRequest, EvalResult
 from toolscript.model.progress import OnProgress
 from toolscript.model.queries import Strategy
-from toolscript.surfaces.cli.app import run as run_app
-from toolscript.surfaces.cli.evaluate import evaluate_commands
 
 TOOLS = {
     "read": "Read the contents of a file",

@@ -10,12 +10,12 @@ import pytest
 import typer
 
 from tests.surfaces.cli.commands import CommandLine
+from toolscript.cli.app import run
+from toolscript.cli.evaluate_make import add_make
 from toolscript.errors import InvalidRequest
 from toolscript.gateway import make_draft
 from toolscript.model.drafts import WrittenDraft
 from toolscript.model.progress import OnProgress
-from toolscript.surfaces.cli.app import run
-from toolscript.surfaces.cli.evaluate_make import add_make
 
 CATALOG = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 

@@ -9,12 +9,12 @@ from typing import cast
 import pytest
 
 from tests.surfaces.cli.commands import Ended
+from toolscript.cli import GatewayCommands, ServiceCommands, build_cli
+from toolscript.cli.app import run
 from toolscript.model.ingest import IngestOutcome, IngestResult
 from toolscript.model.ingest_order import IngestOrder
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.text_usage import TextUsage
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
 from toolscript.sync.ingest_report import IngestReport
 
 pytestmark = pytest.mark.requirement("KN-005")
