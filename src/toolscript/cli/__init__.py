@@ -1,6 +1,5 @@
 """The command line."""
 
-from toolscript.cli.app import ServiceCommands, build_cli
-from toolscript.cli.gateway_commands import GatewayCommands
+from toolscript.cli.app import build_cli
 
-__all__ = ["GatewayCommands", "ServiceCommands", "build_cli"]
+__all__ = ["build_cli"]

@@ -1,22 +1,21 @@
 """The commands. Each one parses, hands over to a deployable, and shows what came back."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from toolscript import __version__
-from toolscript.cli.bench import BenchCommands, bench_commands
-from toolscript.cli.changes import ChangeCommands, change_commands
-from toolscript.cli.documents import DocumentCommands, document_commands
-from toolscript.cli.evaluate import EvalCommands, evaluate_commands
-from toolscript.cli.evaluate_documents import DocumentEvalCommands, add_documents
+from toolscript.cli.bench import bench_commands
+from toolscript.cli.changes import change_commands
+from toolscript.cli.documents import document_commands
+from toolscript.cli.evaluate import evaluate_commands
+from toolscript.cli.evaluate_documents import add_documents
 from toolscript.cli.evaluate_fit import add_fit
 from toolscript.cli.evaluate_make import add_make
 from toolscript.cli.evaluate_page import add_page
-from toolscript.cli.gateway_commands import GatewayCommands
 from toolscript.cli.gateway_config import config_commands
 from toolscript.cli.gateway_find import find_commands
 from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, flags
@@ -24,20 +23,18 @@ from toolscript.cli.gateway_serve import serve_commands
 from toolscript.cli.gateway_tables import show_findings
 from toolscript.cli.gateway_trust import trust_command
 from toolscript.cli.help_page import TwoProducts
-from toolscript.cli.ingest import IngestCommands, add_ingest
-from toolscript.cli.library import LibraryCommands, library_commands
-from toolscript.cli.migrate import MigrateCommands, add_migrate
+from toolscript.cli.ingest import add_ingest
+from toolscript.cli.library import library_commands
+from toolscript.cli.migrate import add_migrate
 from toolscript.cli.output import json_text, progress, say, show
-from toolscript.cli.reindex import ReindexCommands, add_reindex
+from toolscript.cli.reindex import add_reindex
 from toolscript.cli.skills import skill_commands
-from toolscript.cli.skills_commands import SkillCommands
 from toolscript.cli.sources import source_commands
-from toolscript.cli.sync import SyncCommands, add_sync
+from toolscript.cli.sync import add_sync
 from toolscript.cli.tables import table
-from toolscript.cli.tenants import TenantCommands, tenant_commands
-from toolscript.cli.tools import ToolCommands, tool_commands
+from toolscript.cli.tenants import tenant_commands
+from toolscript.cli.tools import tool_commands
 from toolscript.errors import SetupError, ToolscriptError
-from toolscript.model.progress import OnProgress
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 if TYPE_CHECKING:
@@ -46,33 +43,8 @@ if TYPE_CHECKING:
     from toolscript.sync.worker import WorkReport
 
 
-class ServiceCommands(
-    BenchCommands,
-    ChangeCommands,
-    DocumentCommands,
-    DocumentEvalCommands,
-    EvalCommands,
-    IngestCommands,
-    LibraryCommands,
-    MigrateCommands,
-    ReindexCommands,
-    SkillCommands,
-    SyncCommands,
-    TenantCommands,
-    ToolCommands,
-    Protocol,
-):
-    """What the command line asks of the service."""
-
-    def drain(self, on_progress: OnProgress) -> "WorkReport": ...
-    def work(self) -> None: ...
-    def doctor(self, *, repair: bool, on_progress: OnProgress) -> "Examination": ...
-    def list_indexes(self) -> Sequence["IndexStatus"]: ...
-    def serve(self, *, host: str | None, port: int | None, socket_file: str | None) -> None: ...
-
-
-def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], GatewayCommands]) -> typer.Typer:
-    """The two are called by the commands that need them: help and completion stay fast."""
+def build_cli() -> typer.Typer:
+    """A command imports what it calls when it is run: help and completion stay fast."""
     app = typer.Typer(
         name="toolscript",
         cls=TwoProducts,
@@ -82,30 +54,30 @@ def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], Gate
         rich_markup_mode=None,
     )
     app.callback()(_version_option)
-    find_commands(app, gateway)
-    serve_commands(app, gateway)
-    trust_command(app, gateway)
-    app.add_typer(config_commands(gateway), name="config")
-    _doctor(app, service, gateway)
-    add_migrate(app, service)
-    add_sync(app, service)
-    add_ingest(app, service)
-    add_reindex(app, service)
-    _write_commands(app, service)
-    _read_commands(app, service)
-    app.add_typer(source_commands(service), name="sources")
-    app.add_typer(library_commands(service), name="library")
-    app.add_typer(change_commands(service), name="changes")
-    app.add_typer(skill_commands(service), name="skills")
-    app.add_typer(tool_commands(service), name="tools")
-    app.add_typer(document_commands(service), name="documents")
-    app.add_typer(tenant_commands(service), name="tenants")
-    app.add_typer(bench_commands(service, gateway), name="bench")
-    evaluating = evaluate_commands(service, gateway)
-    add_make(evaluating, gateway)
-    add_fit(evaluating, gateway)
-    add_page(evaluating, gateway)
-    add_documents(evaluating, service)
+    find_commands(app)
+    serve_commands(app)
+    trust_command(app)
+    app.add_typer(config_commands(), name="config")
+    _doctor(app)
+    add_migrate(app)
+    add_sync(app)
+    add_ingest(app)
+    add_reindex(app)
+    _write_commands(app)
+    _read_commands(app)
+    app.add_typer(source_commands(), name="sources")
+    app.add_typer(library_commands(), name="library")
+    app.add_typer(change_commands(), name="changes")
+    app.add_typer(skill_commands(), name="skills")
+    app.add_typer(tool_commands(), name="tools")
+    app.add_typer(document_commands(), name="documents")
+    app.add_typer(tenant_commands(), name="tenants")
+    app.add_typer(bench_commands(), name="bench")
+    evaluating = evaluate_commands()
+    add_make(evaluating)
+    add_fit(evaluating)
+    add_page(evaluating)
+    add_documents(evaluating)
     app.add_typer(evaluating, name="eval")
     return app
 
@@ -149,25 +121,27 @@ def _version_option(
 ) -> None: ...
 
 
-def _write_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
+def _write_commands(app: typer.Typer) -> None:
     @app.command()
     def worker(
         drain: Annotated[bool, typer.Option(help="Stop when nothing is left to do.")] = False,
         as_json: AsJson = False,
     ) -> None:
         """Embed and index what changed in the catalog. Any number of workers can run at once."""
+        from toolscript.service import writing
+
         if not drain:
-            service().work()
+            writing.work()
             return
         with progress() as on_progress:
-            report = service().drain(on_progress)
+            report = writing.drain(on_progress)
         text = f"{report.followed:,} items followed, {report.left:,} left, {report.failing:,} of them failing"
         show(asdict(report), text + _spending(report), as_json=as_json)
         if report.left:
             raise typer.Exit(2)
 
 
-def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> None:
+def _read_commands(app: typer.Typer) -> None:
     @app.command()
     def serve(
         host: Annotated[str | None, typer.Option(help="Address to listen on (default: TOOLSCRIPT_HOST).")] = None,
@@ -182,12 +156,12 @@ def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> 
         ] = None,
     ) -> None:
         """Answer searches over HTTP."""
-        service().serve(host=host, port=port, socket_file=socket)
+        from toolscript.service import serving
+
+        serving.serve(host=host, port=port, socket_file=socket)
 
 
-def _doctor(
-    app: typer.Typer, service: Callable[[], ServiceCommands], gateway: Callable[[], GatewayCommands]
-) -> None:
+def _doctor(app: typer.Typer) -> None:
     @app.command()
     def doctor(
         index: Annotated[
@@ -203,20 +177,32 @@ def _doctor(
         as_json: AsJson = False,
     ) -> None:
         """Check config files, servers, model and caches; a finding comes with its fix. Exit code 2: some came."""
-        with progress() as on_progress:
-            if index or repair:
-                report = service().doctor(repair=repair, on_progress=on_progress)
-            else:
-                given = flags(config=config, data_dir=data_dir, model=model)
-                findings = gateway().examine(flags=given, on_progress=on_progress)
         if index or repair:
-            _show_examination(report, service().list_indexes(), as_json=as_json)
-            healthy = report.healthy or repair
+            healthy = _examine_service(repair=repair, as_json=as_json)
         else:
-            show_findings(findings, as_json=as_json)
-            healthy = all(one.ok for one in findings)
+            given = flags(config=config, data_dir=data_dir, model=model)
+            healthy = _examine_gateway(given, as_json=as_json)
         if not healthy:
             raise typer.Exit(2)
+
+
+def _examine_service(*, repair: bool, as_json: bool) -> bool:
+    from toolscript.service.index_overview import list_indexes
+    from toolscript.service.writing import doctor
+
+    with progress() as on_progress:
+        report = doctor(repair=repair, on_progress=on_progress)
+    _show_examination(report, list_indexes(), as_json=as_json)
+    return report.healthy or repair
+
+
+def _examine_gateway(given: Mapping[str, object], *, as_json: bool) -> bool:
+    from toolscript.gateway.examination import examine
+
+    with progress() as on_progress:
+        findings = examine(flags=given, on_progress=on_progress)
+    show_findings(findings, as_json=as_json)
+    return all(one.ok for one in findings)
 
 
 def _spending(report: "WorkReport") -> str:

@@ -1,37 +1,20 @@
 """`toolscript bench`: speed against the bare engines, in the same run."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
-from toolscript.cli.bench_documents import DocumentBenches, add_bench_documents
-from toolscript.cli.bench_knowledge import KnowledgeBenches, add_bench_knowledge
-from toolscript.cli.bench_search import SearchBenches, add_bench_search
+from toolscript.cli.bench_documents import add_bench_documents
+from toolscript.cli.bench_knowledge import add_bench_knowledge
+from toolscript.cli.bench_search import add_bench_search
 from toolscript.cli.bench_tables import comparison_table
-from toolscript.cli.gateway_commands import GatewayCommands
 from toolscript.cli.gateway_options import AsJson, Model
 from toolscript.cli.output import progress, show
-from toolscript.model.progress import OnProgress
 
 
-class BenchCommands(SearchBenches, DocumentBenches, KnowledgeBenches, Protocol):
-    def bench_index(
-        self,
-        *,
-        items: int,
-        few: int,
-        questions: int,
-        real: int,
-        queries: Path | None,
-        keep: bool,
-        on_progress: OnProgress,
-    ) -> dict[str, list[dict[str, object]]]: ...
-
-
-def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], GatewayCommands]) -> typer.Typer:
+def bench_commands() -> typer.Typer:
     app = typer.Typer(
         help="Measure speed against the bare engines, in the same run.",
         no_args_is_help=True,
@@ -39,9 +22,9 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
     )
     app.callback()(lambda: None)
 
-    add_bench_search(app, service)
-    add_bench_documents(app, service)
-    add_bench_knowledge(app, service)
+    add_bench_search(app)
+    add_bench_documents(app)
+    add_bench_knowledge(app)
 
     @app.command()
     def index(
@@ -65,8 +48,10 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
         as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     ) -> None:
         """A large index against a small one: time of a search's stages and of every kind of query, and recall."""
+        from toolscript.service.bench_index import bench_index
+
         with progress() as on_progress:
-            tables = service().bench_index(
+            tables = bench_index(
                 items=items,
                 few=few,
                 questions=questions,
@@ -77,7 +62,7 @@ def bench_commands(service: Callable[[], BenchCommands], gateway: Callable[[], G
             )
         show(tables, "\n\n".join(map(_table, tables.values())), as_json=as_json)
 
-    _gateway_benches(app, gateway)
+    _gateway_benches(app)
     return app
 
 
@@ -86,14 +71,16 @@ Queries = Annotated[Path, typer.Argument(help="JSON lines with a `text` each.")]
 Count = Annotated[int, typer.Option("--count", min=20, help="How many queries to run.")]
 
 
-def _gateway_benches(app: typer.Typer, gateway: Callable[[], GatewayCommands]) -> None:
+def _gateway_benches(app: typer.Typer) -> None:
     @app.command()
     def tokens(
         tools: Tools, queries: Queries, count: Count = 1000, model: Model = None, as_json: AsJson = False
     ) -> None:
         """What an agent pays: all tools in its context, against three tools that find the others."""
+        from toolscript.gateway.benches import bench_tokens
+
         with progress() as on_progress:
-            report = gateway().bench_tokens(tools, queries, limit=count, model=model, on_progress=on_progress)
+            report = bench_tokens(tools, queries, limit=count, model=model, on_progress=on_progress)
         show(report, "\n".join(f"{name}: {value}" for name, value in report.items()), as_json=as_json)
 
     @app.command("gateway")
@@ -101,8 +88,10 @@ def _gateway_benches(app: typer.Typer, gateway: Callable[[], GatewayCommands]) -
         tools: Tools, queries: Queries, count: Count = 500, model: Model = None, as_json: AsJson = False
     ) -> None:
         """A gateway's whole search against the one query embedding in it, turn by turn."""
+        from toolscript.gateway.benches import bench_gateway
+
         with progress() as on_progress:
-            compared = gateway().bench_gateway(tools, queries, limit=count, model=model, on_progress=on_progress)
+            compared = bench_gateway(tools, queries, limit=count, model=model, on_progress=on_progress)
         beyond = {"p95_beyond_ms": round(compared.ours.p95_ms - compared.bare.p95_ms, 3)}
         show({**asdict(compared), **beyond}, comparison_table(compared), as_json=as_json)
 

@@ -1,33 +1,13 @@
 """`toolscript bench documents`: many tenants in one collection."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
 from toolscript.cli.bench_tables import titled_tables
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import progress, show
-from toolscript.model.progress import OnProgress
-
-Tables = dict[str, list[dict[str, object]]]
-
-
-class DocumentBenches(Protocol):
-    def bench_documents(
-        self,
-        *,
-        passages: int,
-        tenants: int,
-        count: int,
-        texts: Path | None,
-        seed: int,
-        keep: bool,
-        use: str,
-        on_progress: OnProgress,
-    ) -> Tables: ...
-
 
 Passages = Annotated[int, typer.Option(min=1_000, help="Passages of all tenants together.")]
 Tenants = Annotated[int, typer.Option(min=10, help="Tenants: one has a fifth of all passages, most have a few.")]
@@ -44,7 +24,7 @@ Use = Annotated[
 ]
 
 
-def add_bench_documents(app: typer.Typer, service: Callable[[], DocumentBenches]) -> None:
+def add_bench_documents(app: typer.Typer) -> None:
     @app.command()
     def documents(
         passages: Passages = 1_000_000,
@@ -57,8 +37,10 @@ def add_bench_documents(app: typer.Typer, service: Callable[[], DocumentBenches]
         as_json: AsJson = False,
     ) -> None:
         """Tenants of very different sizes in one collection: searches against the bare engine, and recall."""
+        from toolscript.service.bench_documents import bench_documents
+
         with progress() as on_progress:
-            tables = service().bench_documents(
+            tables = bench_documents(
                 passages=passages,
                 tenants=tenants,
                 count=count,

@@ -1,33 +1,13 @@
 """`toolscript bench knowledge`: a large library."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
-from toolscript.cli.bench_documents import Seed, Tables, Texts
+from toolscript.cli.bench_documents import Seed, Texts
 from toolscript.cli.bench_tables import titled_tables
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import progress, show
-from toolscript.model.progress import OnProgress
-
-
-class KnowledgeBenches(Protocol):
-    def bench_knowledge(
-        self,
-        *,
-        chunks: int,
-        count: int,
-        rate: float,
-        seconds: float,
-        texts: Path | None,
-        seed: int,
-        keep: bool,
-        use: str,
-        on_progress: OnProgress,
-    ) -> Tables: ...
-
 
 Chunks = Annotated[int, typer.Option(min=1_000, help="Chunks of the library; a tenth of them has an extraction.")]
 Count = Annotated[int, typer.Option("--count", min=10, help="How many searches one at a time.")]
@@ -37,7 +17,7 @@ Keep = Annotated[bool, typer.Option("--keep", help="Leave the library there, for
 Use = Annotated[str, typer.Option(help="Name of a library that was kept: of the same chunks, texts and seed.")]
 
 
-def add_bench_knowledge(app: typer.Typer, service: Callable[[], KnowledgeBenches]) -> None:
+def add_bench_knowledge(app: typer.Typer) -> None:
     @app.command()
     def knowledge(
         chunks: Chunks = 1_000_000,
@@ -51,8 +31,10 @@ def add_bench_knowledge(app: typer.Typer, service: Callable[[], KnowledgeBenches
         as_json: AsJson = False,
     ) -> None:
         """A library made for it: searches against the bare engines, recall, and a steady rate over HTTP."""
+        from toolscript.service.bench_knowledge import bench_knowledge
+
         with progress() as on_progress:
-            tables = service().bench_knowledge(
+            tables = bench_knowledge(
                 chunks=chunks,
                 count=count,
                 rate=rate,

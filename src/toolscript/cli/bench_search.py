@@ -1,50 +1,19 @@
 """`toolscript bench search`: one at a time, at rising load, or at one rate for a while."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
 from toolscript.cli.bench_tables import comparison_table, load_table, sustained_table
 from toolscript.cli.output import progress, show
 from toolscript.errors import InvalidRequest, SetupError
-from toolscript.model.measurements import Comparison, LoadComparison, LoadCurve, Sustained
-from toolscript.model.progress import OnProgress
+from toolscript.model.measurements import LoadComparison, LoadCurve
 from toolscript.model.queries import Strategy
 
 USUAL_COUNT = 500
-
-
-class SearchBenches(Protocol):
-    def bench_search(
-        self, *, queries: Path | None, count: int, strategy: Strategy, cached: bool, on_progress: OnProgress
-    ) -> Comparison: ...
-    def bench_load(
-        self,
-        *,
-        queries: Path | None,
-        count: int | None,
-        strategy: Strategy,
-        rates: list[float],
-        step_seconds: float,
-        cached: bool,
-        plot: Path | None,
-        on_progress: OnProgress,
-    ) -> LoadComparison: ...
-    def bench_sustained(
-        self,
-        *,
-        queries: Path | None,
-        count: int | None,
-        strategy: Strategy,
-        rate: float,
-        seconds: float,
-        cached: bool,
-        on_progress: OnProgress,
-    ) -> Sustained: ...
-
 
 QueriesOption = Annotated[
     Path | None,
@@ -88,7 +57,7 @@ Cached = Annotated[
 ]
 
 
-def add_bench_search(app: typer.Typer, service: Callable[[], SearchBenches]) -> None:
+def add_bench_search(app: typer.Typer) -> None:
     @app.command()
     def search(
         queries: QueriesOption = None,
@@ -111,7 +80,7 @@ def add_bench_search(app: typer.Typer, service: Callable[[], SearchBenches]) -> 
         requests are sent when they are due, whatever became of those before, and latency counts from then.
         """
         _require_one_kind(load, rate, {"--rates": bool(rates), "--plot": plot, "--least": least}, most)
-        asked = _Asked(service(), queries, count, strategy, cached, as_json)
+        asked = _Asked(queries, count, strategy, cached, as_json)
         if rate is not None:
             asked.sustained(rate, seconds)
         elif load:
@@ -125,19 +94,20 @@ class _Asked:
 
     def __init__(
         self,
-        service: SearchBenches,
         queries: Path | None,
         count: int | None,
         strategy: Strategy,
         cached: bool,
         as_json: bool,
     ) -> None:
-        self._service, self._as_json = service, as_json
         self._queries, self._count, self._strategy, self._cached = queries, count, strategy, cached
+        self._as_json = as_json
 
     def one_at_a_time(self, most: float | None) -> None:
+        from toolscript.service.bench_search import bench_search
+
         with progress() as on_progress:
-            compared = self._service.bench_search(
+            compared = bench_search(
                 queries=self._queries,
                 count=self._count or USUAL_COUNT,
                 strategy=self._strategy,
@@ -150,8 +120,10 @@ class _Asked:
             raise typer.Exit(2)
 
     def load(self, rates: list[float], step_seconds: float, plot: Path | None, least: float | None) -> None:
+        from toolscript.service.bench_load import bench_load
+
         with progress() as on_progress:
-            compared = self._service.bench_load(
+            compared = bench_load(
                 queries=self._queries,
                 count=self._count,
                 strategy=self._strategy,
@@ -168,8 +140,10 @@ class _Asked:
             _require_throughput(compared, least)
 
     def sustained(self, rate: float, seconds: float) -> None:
+        from toolscript.service.bench_load import bench_sustained
+
         with progress() as on_progress:
-            done = self._service.bench_sustained(
+            done = bench_sustained(
                 queries=self._queries,
                 count=self._count,
                 strategy=self._strategy,

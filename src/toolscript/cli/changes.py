@@ -1,15 +1,15 @@
 """changes: definitions that changed after they were seen, and decisions about those that are held."""
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolscript.cli.diffs import field_diff
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import colour_wanted, json_text, say, show
-from toolscript.cli.skills_commands import By, Limit, person
+from toolscript.cli.skills_options import By, Limit, person
 from toolscript.cli.tables import printable, table
 from toolscript.model.change_json import change_to_json, details_to_json
 from toolscript.model.changes import ChangeState, ItemChange
@@ -22,25 +22,17 @@ if TYPE_CHECKING:
 ChangeId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a change.")]
 
 
-class ChangeCommands(Protocol):
-    def list_changes(
-        self, *, before: int | None, limit: int, state: ChangeState | None
-    ) -> Sequence[ItemChange]: ...
-    def find_change(self, change_id: int) -> "ChangeDetails": ...
-    def decide_change(self, change_id: int, *, approve: bool, by: str) -> ItemChange: ...
-
-
-def change_commands(service: Callable[[], ChangeCommands]) -> typer.Typer:
+def change_commands() -> typer.Typer:
     group = typer.Typer(
         help="Definitions that changed after they were seen. TOOLSCRIPT_HOLD_CHANGES has them wait for a person.",
         no_args_is_help=True,
     )
-    _look(group, service)
-    _decide(group, service)
+    _look(group)
+    _decide(group)
     return group
 
 
-def _look(group: typer.Typer, service: Callable[[], ChangeCommands]) -> None:
+def _look(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         state: Annotated[ChangeState | None, typer.Option(help="Only those in this state.")] = None,
@@ -51,7 +43,9 @@ def _look(group: typer.Typer, service: Callable[[], ChangeCommands]) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List changes, the latest first."""
-        found = service().list_changes(before=before, limit=limit + 1, state=state)
+        from toolscript.service.changing import list_changes
+
+        found = list_changes(before=before, limit=limit + 1, state=state)
         shown, more = found[:limit], len(found) > limit
         if as_json:
             data = {"changes": [change_to_json(one) for one in shown], "next": shown[-1].id if more else None}
@@ -64,22 +58,28 @@ def _look(group: typer.Typer, service: Callable[[], ChangeCommands]) -> None:
     @group.command("show")
     def show_(change_id: ChangeId, as_json: AsJson = False) -> None:
         """Show what changed, field by field. Characters that are not seen are written out as \\u codes."""
-        details = service().find_change(change_id)
+        from toolscript.service.changing import find_change
+
+        details = find_change(change_id)
         show(details_to_json(details), "\n".join(_compared(details)), as_json=as_json)
         if details.change.state is ChangeState.HELD and not as_json:
             say(f"hint: `toolscript changes approve {change_id}` or `toolscript changes reject {change_id}`")
 
 
-def _decide(group: typer.Typer, service: Callable[[], ChangeCommands]) -> None:
+def _decide(group: typer.Typer) -> None:
     @group.command()
     def approve(change_id: ChangeId, by: By = None, as_json: AsJson = False) -> None:
         """Let a held definition come into force."""
-        _decided(service().decide_change(change_id, approve=True, by=person(by)), as_json=as_json)
+        from toolscript.service.changing import decide_change
+
+        _decided(decide_change(change_id, approve=True, by=person(by)), as_json=as_json)
 
     @group.command()
     def reject(change_id: ChangeId, by: By = None, as_json: AsJson = False) -> None:
         """Keep the definition in force, and do not ask about the held one again."""
-        _decided(service().decide_change(change_id, approve=False, by=person(by)), as_json=as_json)
+        from toolscript.service.changing import decide_change
+
+        _decided(decide_change(change_id, approve=False, by=person(by)), as_json=as_json)
 
 
 def _decided(change: ItemChange, *, as_json: bool) -> None:

@@ -1,13 +1,13 @@
 """`toolscript documents`: a tenant's documents in a running service."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 
 from toolscript.cli.document_filters import filters_of
-from toolscript.cli.documents_put import PutCommands, Token, add_put
+from toolscript.cli.documents_put import Token, add_put
 from toolscript.cli.documents_text import counted_lines, hits_text
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import json_text, say, show
@@ -43,35 +43,20 @@ DocumentId = Annotated[str, typer.Argument(metavar="ID", help="Id of a document.
 DocumentIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")]
 
 
-class DocumentCommands(PutCommands, Protocol):
-    """What is asked and answered has the names of the API."""
-
-    def find_documents(
-        self, asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
-    ) -> Json: ...
-    def show_document(self, document_id: str, *, url: str | None, token: str | None, seconds: float) -> Json: ...
-    def remove_documents(
-        self, ids: Sequence[str], *, url: str | None, token: str | None, seconds: float
-    ) -> dict[str, list[str]]: ...
-
-
-Service = Callable[[], DocumentCommands]
-
-
-def document_commands(service: Service) -> typer.Typer:
+def document_commands() -> typer.Typer:
     group = typer.Typer(
         help="Put and search documents of a tenant in a running service.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    add_put(group, service)
-    _search(group, service)
-    _get(group, service)
-    _delete(group, service)
+    add_put(group)
+    _search(group)
+    _get(group)
+    _delete(group)
     return group
 
 
-def _search(group: typer.Typer, service: Service) -> None:
+def _search(group: typer.Typer) -> None:
     @group.command()
     def search(
         query: Query = None,
@@ -104,15 +89,17 @@ def _search(group: typer.Typer, service: Service) -> None:
         if everything and offset is not None:
             raise InvalidRequest("--offset and --all exclude each other", hint="leave one of them out")
 
+        from toolscript.service.documents_asking import find_documents
+
         def ask(wanted: Mapping[str, object]) -> Json:
-            return service().find_documents(wanted, url=url, token=token, seconds=timeout)
+            return find_documents(wanted, url=url, token=token, seconds=timeout)
 
         pages = _walk(ask, {"top_k": PAGE_OF_ALL, **asked}) if everything else iter([ask(asked)])
         if not _show_pages(pages, as_json=as_json):
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _get(group: typer.Typer, service: Service) -> None:
+def _get(group: typer.Typer) -> None:
     @group.command()
     def get(
         document_id: DocumentId,
@@ -122,13 +109,15 @@ def _get(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Print a document's text; its metadata goes to stderr. With --json all of it."""
-        found = service().show_document(document_id, url=url, token=token, seconds=timeout)
+        from toolscript.service.documents_asking import show_document
+
+        found = show_document(document_id, url=url, token=token, seconds=timeout)
         if not as_json:
             say(f"{printable(str(found['doc_id']))} {json_text(found['metadata'])}")
         show(found, str(found["text"]), as_json=as_json)
 
 
-def _delete(group: typer.Typer, service: Service) -> None:
+def _delete(group: typer.Typer) -> None:
     @group.command()
     def delete(
         document_ids: DocumentIds,
@@ -138,7 +127,9 @@ def _delete(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Remove documents. Exit code 1: none of them was there."""
-        answer = service().remove_documents(document_ids, url=url, token=token, seconds=timeout)
+        from toolscript.service.documents_asking import remove_documents
+
+        answer = remove_documents(document_ids, url=url, token=token, seconds=timeout)
         deleted, missing = answer["deleted"], answer["missing"]
         for one in missing:
             say(f"{printable(one)} was not there")

@@ -1,7 +1,6 @@
 """`toolscript documents put`: sends files to a running service."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +10,7 @@ from toolscript.cli.tables import printable
 from toolscript.cli.tools_options import Timeout, Url
 from toolscript.errors import ToolscriptError
 from toolscript.model.documents import PutOutcome
-from toolscript.model.progress import OnProgress, silent
+from toolscript.model.progress import silent
 
 if TYPE_CHECKING:
     from toolscript.model.document_sending import SendingReport
@@ -37,21 +36,7 @@ Resume = Annotated[
 WithProgress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show how far it is, on stderr.")]
 
 
-class PutCommands(Protocol):
-    def put_documents(
-        self,
-        paths: Sequence[str],
-        *,
-        url: str | None,
-        token: str | None,
-        seconds: float,
-        resume: str | None,
-        on_progress: OnProgress,
-        on_wait: Callable[[ToolscriptError, float], None],
-    ) -> "SendingReport": ...
-
-
-def add_put(group: typer.Typer, service: Callable[[], PutCommands]) -> None:
+def add_put(group: typer.Typer) -> None:
     @group.command()
     def put(
         paths: Paths,
@@ -66,8 +51,10 @@ def add_put(group: typer.Typer, service: Callable[[], PutCommands]) -> None:
 
         A file's id is its path from here. A service that is busy or away is waited for.
         """
+        from toolscript.service.documents_asking import put_documents
+
         with progress() as on_progress:
-            report = service().put_documents(
+            report = put_documents(
                 paths,
                 url=url,
                 token=token,

@@ -1,10 +1,10 @@
 """`toolscript eval`: how good the search is, on a set of queries whose answers are known."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
@@ -12,12 +12,7 @@ from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import progress, show
 from toolscript.errors import InvalidRequest, NotFound
 from toolscript.model.judged import EvalRequest, EvalResult
-from toolscript.model.progress import OnProgress
 from toolscript.model.queries import Strategy
-
-
-class EvalCommands(Protocol):
-    def evaluate(self, request: EvalRequest, *, on_progress: OnProgress) -> EvalResult: ...
 
 
 class EngineName(StrEnum):
@@ -55,7 +50,7 @@ RecipeFile = Annotated[
 Seed = Annotated[int, typer.Option(help="The same seed gives the same intervals and folds.")]
 
 
-def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[], EvalCommands]) -> typer.Typer:
+def evaluate_commands() -> typer.Typer:
     """Without a command of its own, it judges."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -93,9 +88,7 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
             recipe=None if recipe is None else read_report(recipe),
             strategy=strategy,
         )
-        commands = service() if _is_service(engine, strategy) else gateway()
-        with progress() as on_progress:
-            result = commands.evaluate(request, on_progress=on_progress)
+        result = _judged(request, engine)
         show(result.data, result.text, as_json=as_json)
         if out is not None:
             write_report(out, result.data)
@@ -103,10 +96,15 @@ def evaluate_commands(service: Callable[[], EvalCommands], gateway: Callable[[],
     return app
 
 
-def _is_service(engine: EngineName, strategy: Strategy) -> bool:
-    if engine is EngineName.GATEWAY and strategy is not Strategy.DIRECT:
+def _judged(request: EvalRequest, engine: EngineName) -> EvalResult:
+    if engine is EngineName.GATEWAY and request.strategy is not Strategy.DIRECT:
         raise InvalidRequest("a gateway always searches all of its tools", hint="add --engine service")
-    return engine is EngineName.SERVICE
+    if engine is EngineName.SERVICE:
+        from toolscript.service.evaluating import evaluate
+    else:
+        from toolscript.gateway.evaluating import evaluate
+    with progress() as on_progress:
+        return evaluate(request, on_progress=on_progress)
 
 
 def read_report(path: Path) -> Mapping[str, object]:

@@ -1,8 +1,7 @@
 """`toolscript eval documents`: how good the search for documents is."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
@@ -18,13 +17,7 @@ from toolscript.cli.evaluate import (
 )
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import progress, show
-from toolscript.model.judged import EvalRequest, EvalResult
-from toolscript.model.progress import OnProgress
-
-
-class DocumentEvalCommands(Protocol):
-    def evaluate_documents(self, request: EvalRequest, *, on_progress: OnProgress) -> EvalResult: ...
-
+from toolscript.model.judged import EvalRequest
 
 Dataset = Annotated[
     Path,
@@ -32,7 +25,7 @@ Dataset = Annotated[
 ]
 
 
-def add_documents(app: typer.Typer, service: Callable[[], DocumentEvalCommands]) -> None:
+def add_documents(app: typer.Typer) -> None:
     @app.command()
     def documents(
         dataset: Dataset,
@@ -56,8 +49,10 @@ def add_documents(app: typer.Typer, service: Callable[[], DocumentEvalCommands])
             seed=seed,
             before=None if compare is None else read_report(compare),
         )
+        from toolscript.service.evaluating_documents import evaluate_documents
+
         with progress() as on_progress:
-            result = service().evaluate_documents(request, on_progress=on_progress)
+            result = evaluate_documents(request, on_progress=on_progress)
         show(result.data, result.text, as_json=as_json)
         if out is not None:
             write_report(out, result.data)

@@ -1,30 +1,14 @@
 """`toolscript eval fit`: weights of the ranking from judged sets."""
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
 from toolscript.cli.evaluate import Model
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import progress, show
-from toolscript.model.judged import EvalResult
-from toolscript.model.progress import OnProgress
-
-
-class FitCommands(Protocol):
-    def fit_recipe(
-        self,
-        datasets: Sequence[str],
-        *,
-        model: str | None,
-        count: int | None,
-        held_out: Path | None,
-        on_progress: OnProgress,
-    ) -> EvalResult: ...
-
 
 Datasets = Annotated[list[str], typer.Argument(help="Folders of judged sets; FOLDER:DISTRACTORS mixes more in.")]
 Count = Annotated[int | None, typer.Option(min=1, help="So many queries of each set, evenly spread.")]
@@ -34,7 +18,7 @@ HeldOut = Annotated[
 ]
 
 
-def add_fit(app: typer.Typer, commands: Callable[[], FitCommands]) -> None:
+def add_fit(app: typer.Typer) -> None:
     @app.command()
     def fit(
         datasets: Datasets,
@@ -45,10 +29,10 @@ def add_fit(app: typer.Typer, commands: Callable[[], FitCommands]) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Fit the weights of the ranking and its confidence, and try each set with weights fitted without it."""
+        from toolscript.gateway.eval_fitting import fit_recipe
+
         with progress() as on_progress:
-            fitted = commands().fit_recipe(
-                datasets, model=model, count=count, held_out=held_out, on_progress=on_progress
-            )
+            fitted = fit_recipe(datasets, model=model, count=count, held_out=held_out, on_progress=on_progress)
         if out is not None:
             out.write_text(json.dumps(fitted.data, indent=2) + "\n", "utf-8")
         show(dict(fitted.data), fitted.text, as_json=as_json)

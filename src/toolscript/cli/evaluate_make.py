@@ -1,31 +1,14 @@
 """`toolscript eval make`: a judged set drafted from one's own servers."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
 from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, flags
 from toolscript.cli.output import progress, say, show
 from toolscript.model.drafts import WrittenDraft
-from toolscript.model.progress import OnProgress
-
-
-class MakeCommands(Protocol):
-    def make_draft(
-        self,
-        folder: Path,
-        *,
-        tools: Path | None,
-        flags: Mapping[str, object],
-        per_kind: int,
-        seed: int,
-        force: bool,
-        on_progress: OnProgress,
-    ) -> WrittenDraft: ...
-
 
 Folder = Annotated[Path, typer.Argument(help="Where tools.jsonl and queries.jsonl are written.")]
 PerKind = Annotated[int, typer.Option(min=1, max=1000, help="At most so many queries of each kind.")]
@@ -40,7 +23,7 @@ Tools = Annotated[
 ]
 
 
-def add_make(app: typer.Typer, commands: Callable[[], MakeCommands]) -> None:
+def add_make(app: typer.Typer) -> None:
     @app.command()
     def make(
         folder: Folder,
@@ -56,8 +39,10 @@ def add_make(app: typer.Typer, commands: Callable[[], MakeCommands]) -> None:
     ) -> None:
         """Draft queries and which tools answer them, from one's own servers, to be corrected by hand."""
         given = {**flags(config=config, data_dir=data_dir), "text_model": text_model, "text_url": text_url}
+        from toolscript.gateway.eval_drafts import make_draft
+
         with progress() as on_progress:
-            written = commands().make_draft(
+            written = make_draft(
                 folder,
                 tools=tools,
                 flags=given,

@@ -1,9 +1,8 @@
 """`toolscript eval page`: a page of results made of reports."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
@@ -11,20 +10,17 @@ from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import show
 from toolscript.model.judged import WrittenPage
 
-
-class PageCommands(Protocol):
-    def make_page(self, reports: Sequence[Path], *, out: Path) -> WrittenPage: ...
-
-
 Reports = Annotated[list[Path], typer.Argument(help="Reports (--out) of any sets and engines, in this order.")]
 Out = Annotated[Path, typer.Option(help="The page, in Markdown; its plot is written beside it, as SVG.")]
 
 
-def add_page(app: typer.Typer, commands: Callable[[], PageCommands]) -> None:
+def add_page(app: typer.Typer) -> None:
     @app.command()
     def page(reports: Reports, out: Out = Path("docs/quality.md"), as_json: AsJson = False) -> None:
         """Write the reports of several sets and both engines as one page with a plot."""
-        written = commands().make_page(reports, out=out)
+        from toolscript.gateway.eval_pages import make_page
+
+        written = make_page(reports, out=out)
         show(asdict(written), _summary(written), as_json=as_json)
 
 

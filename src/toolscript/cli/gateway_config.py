@@ -1,13 +1,11 @@
 """config import|connect: the configs a person has already."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolscript.cli.gateway_commands import GatewayCommands
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import colour_wanted, say, show
 from toolscript.cli.tables import table
@@ -17,14 +15,14 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 Preview = Annotated[bool, typer.Option("--preview", help="Only show what would be written.")]
 
 
-def config_commands(commands: Callable[[], GatewayCommands]) -> typer.Typer:
+def config_commands() -> typer.Typer:
     group = typer.Typer(help="Config files: ours and those of other clients.", no_args_is_help=True)
-    _import(group, commands)
-    _connect(group, commands)
+    _import(group)
+    _connect(group)
     return group
 
 
-def _import(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> None:
+def _import(group: typer.Typer) -> None:
     @group.command("import")
     def import_(
         clients: Annotated[
@@ -40,7 +38,9 @@ def _import(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> None
         as_json: AsJson = False,
     ) -> None:
         """Take over the servers of Claude, Cursor, VS Code and Codex. Shows them first; secrets stay hidden."""
-        plan, rows, problems = commands().plan_import(clients=clients or (), target=to, project=project)
+        from toolscript.gateway.configs import plan_import, write_import
+
+        plan, rows, problems = plan_import(clients=clients or (), target=to, project=project)
         for problem in problems:
             say(f"warning: {problem}")
         data: dict[str, object] = {"target": str(plan.target), "servers": [row._asdict() for row in rows]}
@@ -51,12 +51,12 @@ def _import(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> None
             head = ["Server", "From", "Started by", "What happens"]
             sys.stdout.write(table(head, [list(row) for row in rows], colour=colour_wanted()) + "\n")
         agreed = bool(plan.added) and not preview and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
-        written = commands().write_import(plan) if agreed else ()
+        written = write_import(plan) if agreed else ()
         text = f"{len(written)} servers written to {plan.target}" if written else "nothing written"
         show({**data, "written": list(written)}, text, as_json=as_json)
 
 
-def _connect(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> None:
+def _connect(group: typer.Typer) -> None:
     @group.command()
     def connect(
         client: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
@@ -69,10 +69,12 @@ def _connect(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> Non
         as_json: AsJson = False,
     ) -> None:
         """Write `toolscript mcp` into a client's config, with a backup beside it."""
-        plan = commands().connect(client, undo=undo, write=False, http=http)
+        from toolscript.gateway import configs
+
+        plan = configs.connect(client, undo=undo, write=False, http=http)
         write = not preview and _agrees(f"{plan}; go on?", yes)
         if write:
-            plan = commands().connect(client, undo=undo, write=True, http=http)
+            plan = configs.connect(client, undo=undo, write=True, http=http)
         data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
         done = f"done (restart the client): {plan}" if plan.change != "same" else str(plan)
         show(data, done if write else f"nothing written, this would be: {plan}", as_json=as_json)

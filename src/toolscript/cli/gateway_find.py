@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from toolscript.cli.gateway_commands import GatewayCommands
 from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
 from toolscript.cli.gateway_tables import (
     say_if_a_guess,
@@ -29,9 +28,9 @@ from toolscript.model.servers import ServerStatus
 from toolscript.model.tool_ids import split_tool_id, tool_id
 
 if TYPE_CHECKING:
+    from toolscript.gateway.asking import Need
     from toolscript.ports import Gateway
 
-Commands = Callable[[], GatewayCommands]
 T = TypeVar("T")
 
 NOTHING_FOUND = 1
@@ -50,14 +49,14 @@ class Kind(StrEnum):
     ANY = "any"
 
 
-def find_commands(app: typer.Typer, commands: Commands) -> None:
-    _search(app, commands)
-    _lists(app, commands)
-    _types(app, commands)
-    _call(app, commands)
+def find_commands(app: typer.Typer) -> None:
+    _search(app)
+    _lists(app)
+    _types(app)
+    _call(app)
 
 
-def _search(app: typer.Typer, commands: Commands) -> None:
+def _search(app: typer.Typer) -> None:
     @app.command()
     def search(
         query: Annotated[
@@ -79,27 +78,29 @@ def _search(app: typer.Typer, commands: Commands) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Find the right tool for a request in plain words. Exit code 1: nothing found."""
+        from toolscript.gateway.asking import Need, usual_query
+
         given = flags(config=config, data_dir=data_dir, model=model)
-        usual = commands().usual_query(limit=limit, threshold=threshold, kind=_kind(kind))
+        usual = usual_query(limit=limit, threshold=threshold, kind=_kind(kind))
         queries = _queries(query, usual)
         how = Output.JSON if as_json else output
 
         async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
             return [await _one(gateway, one, how) for one in queries]
 
-        answers = _ask(commands(), ask, given, commands().Need(refresh=refresh))
+        answers = _ask(ask, given, Need(refresh=refresh))
         for answer, types in answers:
             _show(answer, types, how, explain=explain)
         if not any(answer.hits for answer, _ in answers):
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _ask(
-    commands: GatewayCommands, action: "Callable[[Gateway], Awaitable[T]]", given: Mapping[str, object], need: Any
-) -> T:
-    offer_trust(commands, given)
+def _ask(action: "Callable[[Gateway], Awaitable[T]]", given: Mapping[str, object], need: "Need") -> T:
+    from toolscript.gateway.asking import ask
+
+    offer_trust(given)
     with progress() as on_progress:
-        return commands.ask(action, flags=given, need=need, on_progress=on_progress)
+        return ask(action, flags=given, need=need, on_progress=on_progress)
 
 
 def _queries(query: str | None, usual: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
@@ -137,16 +138,17 @@ def _show_types(answer: LocalAnswer, module: str) -> None:
     sys.stdout.write(types_document(rows, module, client_usage(items)))
 
 
-def _lists(app: typer.Typer, commands: Commands) -> None:
+def _lists(app: typer.Typer) -> None:
     @app.command("list-servers")
     def list_servers(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Show every server, how it is doing, and why it failed. Exit code 1: none is ready."""
+        from toolscript.gateway.asking import Need
 
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.servers()
 
-        need = commands().Need(model=False, remembers=False)
-        states = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
+        need = Need(model=False, remembers=False)
+        states = _ask(ask, flags(config=config, data_dir=data_dir), need)
         _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
         if not any(state.status is ServerStatus.READY for state in states):
             raise typer.Exit(NOTHING_FOUND)
@@ -160,13 +162,14 @@ def _lists(app: typer.Typer, commands: Commands) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List what the servers offer: tools, prompts and resources. Exit code 1: nothing."""
+        from toolscript.gateway.asking import Need
 
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.items((server,) if server else ())
 
-        need = commands().Need(model=False, refresh=refresh)
-        items = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
-        say_untrusted(commands(), flags(config=config, data_dir=data_dir))
+        need = Need(model=False, refresh=refresh)
+        items = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        say_untrusted(flags(config=config, data_dir=data_dir))
         _print_json({"tools": [item_to_json(one, schemas=True) for one in items]}) if as_json else show_items(
             items
         )
@@ -176,7 +179,7 @@ def _lists(app: typer.Typer, commands: Commands) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _types(app: typer.Typer, commands: Commands) -> None:
+def _types(app: typer.Typer) -> None:
     @app.command("get-types")
     def get_types(
         names: Annotated[
@@ -189,18 +192,20 @@ def _types(app: typer.Typer, commands: Commands) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Print a TypeScript module that calls these tools through the gateway."""
+        from toolscript.gateway.asking import Need
+
         wanted = tuple(part for name in names or () for part in name.split(",") if part)
 
         async def ask(gateway: "Gateway") -> str:
             return await gateway.typescript(wanted, compact=compact)
 
-        need = commands().Need(model=False, refresh=refresh)
-        module = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
-        say_untrusted(commands(), flags(config=config, data_dir=data_dir))
+        need = Need(model=False, refresh=refresh)
+        module = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        say_untrusted(flags(config=config, data_dir=data_dir))
         _print_json({"module": module}) if as_json else sys.stdout.write(module)
 
 
-def _call(app: typer.Typer, commands: Commands) -> None:
+def _call(app: typer.Typer) -> None:
     @app.command()
     def call(
         tool: Annotated[str, typer.Argument(help="The tool, as server__tool.")],
@@ -213,14 +218,16 @@ def _call(app: typer.Typer, commands: Commands) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Call a tool and print what it answers. Exit code 1: the tool says it failed."""
+        from toolscript.gateway.asking import Need
+
         given = _arguments(arguments)
         server, _ = split_tool_id(tool)
 
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.call(tool, given)
 
-        need = commands().Need(model=False, only_server=server)
-        result = _ask(commands(), ask, flags(config=config, data_dir=data_dir), need)
+        need = Need(model=False, only_server=server)
+        result = _ask(ask, flags(config=config, data_dir=data_dir), need)
         _print_json(call_to_json(result)) if as_json else show_call(result)
         if result.is_error:
             say("the tool says it failed")

@@ -2,12 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.gateway_commands import GatewayCommands
 from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Port, flags
 from toolscript.cli.gateway_tables import show_servers
 from toolscript.cli.gateway_trust import offer_trust
@@ -22,16 +20,18 @@ NOT_RUNNING = 1
 MOST_NAMED = 5
 
 
-def serve_commands(app: typer.Typer, commands: Callable[[], GatewayCommands]) -> None:
-    app.add_typer(_gateway(commands), name="gateway")
+def serve_commands(app: typer.Typer) -> None:
+    app.add_typer(_gateway(), name="gateway")
 
     @app.command()
     def mcp(config: ConfigFile = None, data_dir: DataDir = None, model: Model = None) -> None:
         """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
-        commands().serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model))
+        from toolscript.gateway.serving import serve_stdio
+
+        serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model))
 
 
-def _gateway(commands: Callable[[], GatewayCommands]) -> typer.Typer:
+def _gateway() -> typer.Typer:
     group = typer.Typer(help="A gateway that stays: HTTP and MCP on this machine.", no_args_is_help=True)
 
     @group.command()
@@ -50,14 +50,18 @@ def _gateway(commands: Callable[[], GatewayCommands]) -> typer.Typer:
             # It stays: whoever reads this from a file or a pipe would wait for its end.
             sys.stdout.flush()
 
+        from toolscript.gateway import lifecycle
+
         given = flags(config=config, data_dir=data_dir, model=model, port=port)
-        offer_trust(commands(), given)
-        commands().start(flags=given, on_ready=on_ready, background=background)
+        offer_trust(given)
+        lifecycle.start(flags=given, on_ready=on_ready, background=background)
 
     @group.command()
     def status(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Show whether a gateway runs for these config files, and how it is doing. Exit code 1: none runs."""
-        running, health = commands().status(flags=flags(config=config, data_dir=data_dir))
+        from toolscript.gateway import lifecycle
+
+        running, health = lifecycle.status(flags=flags(config=config, data_dir=data_dir))
         if health is None:
             show({"running": False}, "no gateway is running for these config files", as_json=as_json)
             raise typer.Exit(NOT_RUNNING)
@@ -69,10 +73,12 @@ def _gateway(commands: Callable[[], GatewayCommands]) -> typer.Typer:
     @group.command()
     def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Stop the gateway of these config files, and the servers it started."""
-        stopped = commands().stop(flags=flags(config=config, data_dir=data_dir))
+        from toolscript.gateway import lifecycle
+
+        stopped = lifecycle.stop(flags=flags(config=config, data_dir=data_dir))
         show({"stopped": stopped.pid}, f"stopped the gateway at {stopped.url}", as_json=as_json)
 
-    _env(group, commands)
+    _env(group)
     return group
 
 
@@ -87,11 +93,13 @@ def _status_line(health: "GatewayHealth") -> str:
     return f"{state}: {health.items} items of {of}{lost}; searched {by}{why}"
 
 
-def _env(group: typer.Typer, commands: Callable[[], GatewayCommands]) -> None:
+def _env(group: typer.Typer) -> None:
     @group.command()
     def env(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Print address and token of the running gateway, for a shell to read. Exit code 1: none runs."""
-        running = commands().find(flags=flags(config=config, data_dir=data_dir))
+        from toolscript.gateway.lifecycle import find
+
+        running = find(flags=flags(config=config, data_dir=data_dir))
         if running is None:
             say("no gateway is running for these config files\nhint: `toolscript gateway start` starts one")
             raise typer.Exit(NOT_RUNNING)

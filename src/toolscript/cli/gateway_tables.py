@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toolscript.cli.output import colour_wanted, json_text, say
 from toolscript.cli.tables import harmless, printable, table
@@ -12,6 +12,9 @@ from toolscript.model.gateway import LocalAnswer, LocalHit
 from toolscript.model.items import Item, ItemKind, JsonObject
 from toolscript.model.servers import CallResult, ServerState
 from toolscript.model.tool_ids import tool_id
+
+if TYPE_CHECKING:
+    from toolscript.gateway.examination import Finding
 
 MOST_DESCRIBED = 80
 MOST_WORDS = 8
@@ -116,7 +119,7 @@ def _name(item: Item) -> str:
     return name if item.kind is ItemKind.TOOL else f"{name} ({item.kind})"
 
 
-def show_findings(findings: Sequence[Any], *, as_json: bool) -> None:
+def show_findings(findings: "Sequence[Finding]", *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json_text({"findings": [asdict(one) for one in findings]}) + "\n")
         return

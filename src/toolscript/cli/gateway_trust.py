@@ -2,23 +2,25 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.gateway_commands import GatewayCommands
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import colour_wanted, say, show
 from toolscript.cli.tables import printable, table
 from toolscript.errors import InvalidRequest
 
+if TYPE_CHECKING:
+    from toolscript.gateway.trusting import TrustQuestion
+
 NOTHING_FOUND = 1
 NONE_HERE = "no config file of a project is here; your own needs no trust"
 
 
-def trust_command(app: typer.Typer, commands: Callable[[], GatewayCommands]) -> None:
+def trust_command(app: typer.Typer) -> None:
     @app.command()
     def trust(
         file: Annotated[
@@ -31,44 +33,50 @@ def trust_command(app: typer.Typer, commands: Callable[[], GatewayCommands]) -> 
     ) -> None:
         """Show what a project's config file would start, and trust it as it is. A change asks again."""
         if listed:
-            _show_list(commands(), as_json=as_json)
+            _show_list(as_json=as_json)
             return
         if forget:
-            _forget(commands(), file, as_json=as_json)
+            _forget(file, as_json=as_json)
             return
-        question = commands().trust_question(flags={}, file=file)
+        from toolscript.gateway.trusting import decide_trust, trust_question
+
+        question = trust_question(flags={}, file=file)
         if question is None:
             say(NONE_HERE)
             raise typer.Exit(NOTHING_FOUND)
         _show_question(question)
         trusted = yes or _asks(f"trust {question.path}?")
-        commands().decide_trust(question, trusted=trusted)
+        decide_trust(question, trusted=trusted)
         text = f"trusted: {question.path}" if trusted else "not trusted: nothing of it is started"
         show({"file": str(question.path), "trusted": trusted}, text, as_json=as_json)
 
 
-def offer_trust(commands: GatewayCommands, flags: Mapping[str, object]) -> None:
+def offer_trust(flags: Mapping[str, object]) -> None:
     """In a terminal, once for each content of a file. Elsewhere the answer names what was left out."""
     if not _is_terminal():
         return
-    question = commands.trust_question(flags=flags)
+    from toolscript.gateway.trusting import decide_trust, trust_question
+
+    question = trust_question(flags=flags)
     if question is None or not question.starts or question.standing not in ("unknown", "changed"):
         return
     changed = " has changed since you trusted it and" if question.standing == "changed" else ""
     say(f"{question.path}{changed} would start:")
     _show_question(question)
-    commands.decide_trust(question, trusted=typer.confirm("trust it?", err=True))
+    decide_trust(question, trusted=typer.confirm("trust it?", err=True))
 
 
-def say_untrusted(commands: GatewayCommands, flags: Mapping[str, object]) -> None:
+def say_untrusted(flags: Mapping[str, object]) -> None:
     """Where an answer has no room for it."""
-    question = commands.trust_question(flags=flags)
+    from toolscript.gateway.trusting import trust_question
+
+    question = trust_question(flags=flags)
     if question is not None and question.starts and question.standing != "trusted":
         command = f"toolscript trust {shlex.quote(str(question.path))}"
         say(f"hint: the servers of {question.path} are left out: `{command}`")
 
 
-def _show_question(question: Any) -> None:
+def _show_question(question: "TrustQuestion") -> None:
     for one in question.starts:
         say(f"  {printable(one.server)}: {printable(one.start)}")
         if one.given:
@@ -87,8 +95,10 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _forget(commands: GatewayCommands, file: Path | None, *, as_json: bool) -> None:
-    found = commands.forget_trust(flags={}, file=file)
+def _forget(file: Path | None, *, as_json: bool) -> None:
+    from toolscript.gateway.trusting import forget_trust
+
+    found = forget_trust(flags={}, file=file)
     if found is None:
         say(NONE_HERE)
         raise typer.Exit(NOTHING_FOUND)
@@ -97,8 +107,10 @@ def _forget(commands: GatewayCommands, file: Path | None, *, as_json: bool) -> N
     show({"file": str(path), "forgotten": known}, text, as_json=as_json)
 
 
-def _show_list(commands: GatewayCommands, *, as_json: bool) -> None:
-    records = commands.list_trusted()
+def _show_list(*, as_json: bool) -> None:
+    from toolscript.gateway.trusting import list_trusted
+
+    records = list_trusted()
     rows = [["trusted" if one.trusted else "refused", one.path] for one in records]
     text = table(["", "File"], rows, colour=colour_wanted()) if rows else "no project's config file is trusted"
     show({"files": [{"file": one.path, "trusted": one.trusted} for one in records]}, text, as_json=as_json)

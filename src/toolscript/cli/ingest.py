@@ -1,8 +1,7 @@
 """`toolscript ingest`: files into the library that is searched by `search_knowledge`."""
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,28 +11,12 @@ from toolscript.cli.output import progress, say, show
 from toolscript.errors import InvalidRequest
 from toolscript.model.ingest import IngestOutcome, IngestResult
 from toolscript.model.ingest_order import IngestOrder
-from toolscript.model.progress import OnProgress, silent
+from toolscript.model.progress import silent
 
 if TYPE_CHECKING:
     from toolscript.sync.ingest_report import IngestReport
 
 SOME_SKIPPED = 2
-
-
-class IngestCommands(Protocol):
-    def ingest(
-        self, order: IngestOrder, *, on_progress: OnProgress, on_result: Callable[[IngestResult], None]
-    ) -> "IngestReport": ...
-    def watch_ingest(
-        self,
-        order: IngestOrder,
-        *,
-        on_progress: OnProgress,
-        on_result: Callable[[IngestResult], None],
-        on_report: "Callable[[IngestReport], None]",
-    ) -> None: ...
-    def reindex_library(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
-
 
 Paths = Annotated[
     list[str] | None,
@@ -99,7 +82,7 @@ DropPrevious = Annotated[
 ]
 
 
-def add_ingest(app: typer.Typer, service: Callable[[], IngestCommands]) -> None:
+def add_ingest(app: typer.Typer) -> None:
     @app.command()
     def ingest(
         paths: Paths = None,
@@ -135,13 +118,15 @@ def add_ingest(app: typer.Typer, service: Callable[[], IngestCommands]) -> None:
         )
         if reindex:
             _refuse(paths=paths, watch=watch, prune=prune, dry_run=dry_run)
-            _reindex(service(), drop_previous=drop_previous, as_json=as_json)
+            _reindex(drop_previous=drop_previous, as_json=as_json)
             return
         _require_possible(order, watch=watch, drop_previous=drop_previous)
-        (_watch if watch else _ingest)(service(), order, as_json=as_json)
+        (_watch if watch else _ingest)(order, as_json=as_json)
 
 
-def _ingest(service: IngestCommands, order: IngestOrder, *, as_json: bool) -> None:
+def _ingest(order: IngestOrder, *, as_json: bool) -> None:
+    from toolscript.service.ingesting import ingest
+
     def on_result(result: IngestResult) -> None:
         if as_json and result.outcome is IngestOutcome.SKIPPED:
             _write(json_line(result))
@@ -149,7 +134,7 @@ def _ingest(service: IngestCommands, order: IngestOrder, *, as_json: bool) -> No
             _write(told(result))
 
     with progress() as on_progress:
-        report = service.ingest(order, on_progress=silent if order.dry else on_progress, on_result=on_result)
+        report = ingest(order, on_progress=silent if order.dry else on_progress, on_result=on_result)
     if not as_json and not order.dry:
         say_skipped(report)
     show(report.as_json(), closing_text(report, dry=order.dry), as_json=as_json)
@@ -160,8 +145,9 @@ def _ingest(service: IngestCommands, order: IngestOrder, *, as_json: bool) -> No
         raise typer.Exit(SOME_SKIPPED)
 
 
-def _watch(service: IngestCommands, order: IngestOrder, *, as_json: bool) -> None:
+def _watch(order: IngestOrder, *, as_json: bool) -> None:
     """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
+    from toolscript.service.ingesting import watch_ingest
 
     def on_result(result: IngestResult) -> None:
         if result.outcome is not IngestOutcome.UNCHANGED:
@@ -175,12 +161,14 @@ def _watch(service: IngestCommands, order: IngestOrder, *, as_json: bool) -> Non
 
     heard: list[object] = []
     with progress() as on_progress:
-        service.watch_ingest(order, on_progress=on_progress, on_result=on_result, on_report=on_report)
+        watch_ingest(order, on_progress=on_progress, on_result=on_result, on_report=on_report)
 
 
-def _reindex(service: IngestCommands, *, drop_previous: bool, as_json: bool) -> None:
+def _reindex(*, drop_previous: bool, as_json: bool) -> None:
+    from toolscript.service.library_reindexing import reindex_library
+
     with progress() as on_progress:
-        done = service.reindex_library(drop_previous=drop_previous, on_progress=on_progress)
+        done = reindex_library(drop_previous=drop_previous, on_progress=on_progress)
     show(done, "\n".join(f"{key}: {value}" for key, value in done.items()), as_json=as_json)
     if done["left"]:
         say("hint: other runs kept some sources to themselves; run it again when they are over")

@@ -1,19 +1,18 @@
 """`toolscript library`: which files the library has, and how they leave."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolscript.cli.confirming import confirm
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import colour_wanted, progress, say, show
-from toolscript.cli.skills_commands import Limit
+from toolscript.cli.skills_options import Limit
 from toolscript.cli.sources import Yes
 from toolscript.cli.tables import printable, table
-from toolscript.model.ingest import IngestOutcome, IngestResult, LibraryPlace
+from toolscript.model.ingest import IngestOutcome, IngestResult
 from toolscript.model.knowledge_json import source_json
-from toolscript.model.progress import OnProgress
 
 if TYPE_CHECKING:
     from toolscript.model.library import Source
@@ -26,24 +25,18 @@ Paths = Annotated[
 ]
 
 
-class LibraryCommands(Protocol):
-    def list_library(self, *, folder: str, after: str, limit: int) -> "Sequence[Source]": ...
-    def find_in_library(self, paths: Sequence[str]) -> Sequence[LibraryPlace]: ...
-    def remove_from_library(self, names: Sequence[str], on_progress: OnProgress) -> Sequence[IngestResult]: ...
-
-
-def library_commands(service: Callable[[], LibraryCommands]) -> typer.Typer:
+def library_commands() -> typer.Typer:
     group = typer.Typer(
         help="Files of the library that `ingest` fills: list and remove them.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    _list(group, service)
-    _remove(group, service)
+    _list(group)
+    _remove(group)
     return group
 
 
-def _list(group: typer.Typer, service: Callable[[], LibraryCommands]) -> None:
+def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Only those in this folder.")] = "",
@@ -52,7 +45,9 @@ def _list(group: typer.Typer, service: Callable[[], LibraryCommands]) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List the files of the library in order of path."""
-        found = service().list_library(folder=folder, after=after, limit=limit + 1)
+        from toolscript.service.library_contents import list_library
+
+        found = list_library(folder=folder, after=after, limit=limit + 1)
         shown, more = found[:limit], len(found) > limit
         data = {
             "results": [{"path": one.path, **source_json(one)} for one in shown],
@@ -63,7 +58,7 @@ def _list(group: typer.Typer, service: Callable[[], LibraryCommands]) -> None:
             say(f"hint: --after {printable(shown[-1].path)} shows more")
 
 
-def _remove(group: typer.Typer, service: Callable[[], LibraryCommands]) -> None:
+def _remove(group: typer.Typer) -> None:
     @group.command()
     def remove(paths: Paths, yes: Yes = False, as_json: AsJson = False) -> None:
         """Remove files, or all files of folders, from the library and its indexes. The files themselves stay.
@@ -71,7 +66,9 @@ def _remove(group: typer.Typer, service: Callable[[], LibraryCommands]) -> None:
         Needs TOOLSCRIPT_MONGO_WRITER_URL: whoever serves can only read. Stopped at any time, the same command goes
         on. A file that is still there comes back when its folder is ingested again. Exit code 2: some were left.
         """
-        places = service().find_in_library(paths)
+        from toolscript.service.library_contents import find_in_library, remove_from_library
+
+        places = find_in_library(paths)
         there = [place for place in places if place.sources]
         for place in places:
             if not place.sources:
@@ -82,7 +79,7 @@ def _remove(group: typer.Typer, service: Callable[[], LibraryCommands]) -> None:
             confirm(f"Remove {count:,} {'file' if count == 1 else 'files'} of {named} from the library?", yes=yes)
         with progress() as on_progress:
             names = [place.name for place in there]
-            results = service().remove_from_library(names, on_progress) if names else []
+            results = remove_from_library(names, on_progress) if names else []
         _show_removed(results, as_json=as_json)
 
 

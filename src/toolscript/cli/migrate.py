@@ -1,8 +1,7 @@
 """`toolscript migrate`: the catalog's database schema, up, down and shown."""
 
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,11 +16,6 @@ if TYPE_CHECKING:
     from toolscript.sync.skill_import import LoadedSkills
 
 
-class MigrateCommands(Protocol):
-    def migrate(self, *, down_to: str | None, skills: bool) -> "tuple[SchemaStatus, LoadedSkills | None]": ...
-    def schema_status(self, *, down_to: str | None = None) -> SchemaStatus: ...
-
-
 DownTo = Annotated[
     str | None,
     typer.Option(metavar="REVISION", help="Go back to this revision instead (`base`: nothing left). Asks first."),
@@ -31,7 +25,7 @@ Show = Annotated[bool, typer.Option("--show", help="Only show the revisions, and
 Yes = Annotated[bool, typer.Option("--yes", help="With --down-to: do not ask.")]
 
 
-def add_migrate(app: typer.Typer, service: Callable[[], MigrateCommands]) -> None:
+def add_migrate(app: typer.Typer) -> None:
     @app.command()
     def migrate(
         down_to: DownTo = None,
@@ -45,14 +39,16 @@ def add_migrate(app: typer.Typer, service: Callable[[], MigrateCommands]) -> Non
         A schema that a later version has migrated is left as it is where it serves this one. --down-to deletes
         what the undone revisions hold.
         """
+        if show and down_to is not None:
+            raise InvalidRequest("--show and --down-to: one or the other", hint="leave one of them out")
+        from toolscript.service import writing
+
         if show:
-            if down_to is not None:
-                raise InvalidRequest("--show and --down-to: one or the other", hint="leave one of them out")
-            _show(service().schema_status(), as_json=as_json)
+            _show(writing.schema_status(), as_json=as_json)
             return
         if down_to is not None:
-            _confirm_down(service().schema_status(down_to=down_to), down_to, yes=yes)
-        status, loaded = service().migrate(down_to=down_to, skills=not no_skills)
+            _confirm_down(writing.schema_status(down_to=down_to), down_to, yes=yes)
+        status, loaded = writing.migrate(down_to=down_to, skills=not no_skills)
         _say_done(status, down_to)
         _say_loaded(loaded)
         if as_json:

@@ -1,8 +1,8 @@
 """toolscript reindex: an index with another model or layout, beside the live one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
@@ -10,7 +10,6 @@ from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import progress, show
 from toolscript.errors import InvalidRequest
 from toolscript.model.document_versions import VersionState
-from toolscript.model.progress import OnProgress
 
 
 class Product(StrEnum):
@@ -20,23 +19,6 @@ class Product(StrEnum):
 
 
 MOST_OWN_SHARDS = 64
-
-
-class ReindexCommands(Protocol):
-    def reindex(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
-    def reindex_library(self, *, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]: ...
-    def reindex_documents(
-        self,
-        *,
-        model: str | None,
-        shards: int | None,
-        own_shards: Mapping[str, int],
-        share: float,
-        on_progress: OnProgress,
-    ) -> dict[str, object]: ...
-    def roll_back_documents(self, *, share: float, on_progress: OnProgress) -> dict[str, object]: ...
-    def drop_document_version(self, state: VersionState) -> dict[str, object]: ...
-
 
 Model = Annotated[str | None, typer.Option(help="Documents: the new model (default: TOOLSCRIPT_EMBEDDING_MODEL).")]
 Shards = Annotated[int | None, typer.Option(min=0, max=1024, help="Documents: the new number of shared shards.")]
@@ -64,7 +46,7 @@ DropPrevious = Annotated[
 ]
 
 
-def add_reindex(app: typer.Typer, service: Callable[[], ReindexCommands]) -> None:
+def add_reindex(app: typer.Typer) -> None:
     @app.command()
     def reindex(
         product: Annotated[Product, typer.Argument(help="Whose index.")] = Product.TOOLS,
@@ -81,22 +63,22 @@ def add_reindex(app: typer.Typer, service: Callable[[], ReindexCommands]) -> Non
 
         Searches and writes go on meanwhile. Ended at any moment, it goes on when it is run again.
         """
-        if product is not Product.DOCUMENTS and (model or shards is not None or own_shards or rollback or cancel):
-            raise InvalidRequest(
-                f"these options are not for {product}", hint="`toolscript reindex documents` takes them"
-            )
-        called = service()
+        if model or shards is not None or own_shards or rollback or cancel:
+            _require_documents(product)
+        from toolscript.service import document_reindexing, library_reindexing, writing
+
         with progress() as on_progress:
             if product is Product.TOOLS:
-                result = called.reindex(drop_previous=drop_previous, on_progress=on_progress)
+                result = writing.reindex(drop_previous=drop_previous, on_progress=on_progress)
             elif product is Product.KNOWLEDGE:
-                result = called.reindex_library(drop_previous=drop_previous, on_progress=on_progress)
+                result = library_reindexing.reindex_library(drop_previous=drop_previous, on_progress=on_progress)
             elif drop_previous or cancel:
-                result = called.drop_document_version(VersionState.BUILDING if cancel else VersionState.PREVIOUS)
+                dropped = VersionState.BUILDING if cancel else VersionState.PREVIOUS
+                result = document_reindexing.drop_document_version(dropped)
             elif rollback:
-                result = called.roll_back_documents(share=share, on_progress=on_progress)
+                result = document_reindexing.roll_back_documents(share=share, on_progress=on_progress)
             else:
-                result = called.reindex_documents(
+                result = document_reindexing.reindex_documents(
                     model=model,
                     shards=shards,
                     own_shards=_own_shards(own_shards or []),
@@ -104,6 +86,13 @@ def add_reindex(app: typer.Typer, service: Callable[[], ReindexCommands]) -> Non
                     on_progress=on_progress,
                 )
         show(result, _text(result), as_json=as_json)
+
+
+def _require_documents(product: Product) -> None:
+    if product is not Product.DOCUMENTS:
+        raise InvalidRequest(
+            f"these options are not for {product}", hint="`toolscript reindex documents` takes them"
+        )
 
 
 def _own_shards(given: Sequence[str]) -> dict[str, int]:

@@ -8,7 +8,7 @@ import typer
 
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import say, show
-from toolscript.cli.skills_commands import ItemId, Limit, Service, SkillId
+from toolscript.cli.skills_options import ItemId, Limit, SkillId
 from toolscript.cli.skills_suggested import suggestion_commands
 from toolscript.cli.skills_text import assigned_text, audit_table, skill_card, skills_table
 from toolscript.cli.skills_write import write_commands
@@ -22,24 +22,26 @@ if TYPE_CHECKING:
 PAGE = 200
 
 
-def skill_commands(service: Service) -> typer.Typer:
+def skill_commands() -> typer.Typer:
     group = typer.Typer(
         help="Skills: categories by which tool search is routed.", no_args_is_help=True, rich_markup_mode=None
     )
-    _read(group, service)
-    _history(group, service)
-    write_commands(group, service)
-    suggestion_commands(group, service)
+    _read(group)
+    _history(group)
+    write_commands(group)
+    suggestion_commands(group)
     return group
 
 
-def _read(group: typer.Typer, service: Service) -> None:
+def _read(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         all_: Annotated[bool, typer.Option("--all", help="Inactive ones too.")] = False, as_json: AsJson = False
     ) -> None:
         """List the skills."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             entries = ask(lambda skills: _all(skills, active_only=not all_))
         shown = {"skills": [entry_to_json(entry) for entry in entries], "next": None}
         show(shown, skills_table(entries) if entries else "there is no skill", as_json=as_json)
@@ -58,7 +60,9 @@ def _read(group: typer.Typer, service: Service) -> None:
             entry = await skills.taxonomy.find(skill_id)
             return entry, list(await skills.taxonomy.members(skill_id, 0, tools)) if tools else []
 
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             entry, members = ask(found)
         data = entry_to_json(entry)
         if tools:
@@ -68,12 +72,14 @@ def _read(group: typer.Typer, service: Service) -> None:
     @group.command()
     def of(item_id: ItemId, as_json: AsJson = False) -> None:
         """Show which skills an item is in."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             found = ask(lambda skills: skills.assignments.of(item_id))
         show(assigned_to_json(item_id, found), assigned_text(item_id, found), as_json=as_json)
 
 
-def _history(group: typer.Typer, service: Service) -> None:
+def _history(group: typer.Typer) -> None:
     @group.command()
     def audit(
         before: Annotated[
@@ -83,7 +89,9 @@ def _history(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Show what people decided, latest first."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             found = ask(lambda skills: skills.taxonomy.audit(before, limit + 1))
         more = len(found) > limit
         entries = [audit_to_json(number, entry) for number, entry in found[:limit]]
@@ -97,7 +105,9 @@ def _history(group: typer.Typer, service: Service) -> None:
         file: Annotated[Path | None, typer.Argument(help="File to write; none: standard output.")] = None,
     ) -> None:
         """Write all skills as JSON that `skills import` takes."""
-        count, text = service().export_skills(file)
+        from toolscript.service.skills import export_skills
+
+        count, text = export_skills(file)
         # It is data: in a file or a pipe it has to be what was stored.
         sys.stdout.write(text)
         say(f"{count:,} skills written" + (f" to {file}" if file else ""))

@@ -1,11 +1,11 @@
 """A review in a terminal: one suggestion at a time, the evidence, a key, the next one."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from toolscript.cli.output import say
-from toolscript.cli.skills_commands import AskSkills
 from toolscript.cli.skills_text import evidence_card
 from toolscript.cli.tables import printable
 from toolscript.errors import Conflict, ToolscriptError
@@ -13,9 +13,19 @@ from toolscript.model.skill_evidence import Evidence
 from toolscript.model.skill_json import MAX_DESCRIPTION, MAX_NAME
 from toolscript.model.skills import Suggestion, SuggestionState, skill_id_of
 
+if TYPE_CHECKING:
+    from toolscript.sync.skill_management import SkillManagement
+
+T = TypeVar("T")
 PAGE = 20
 ITEMS_SHOWN = 5
 KEYS = "[a]pprove, [m]erge into, [r]eject, [s]kip, [q]uit: "
+
+
+class AskSkills(Protocol):
+    """Does one thing after another with skills, and waits for each."""
+
+    def __call__(self, action: Callable[["SkillManagement"], Awaitable[T]]) -> T: ...
 
 
 @dataclass(frozen=True)

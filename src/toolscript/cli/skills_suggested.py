@@ -8,7 +8,7 @@ import typer
 
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import say, show
-from toolscript.cli.skills_commands import (
+from toolscript.cli.skills_options import (
     WORKER_HINT,
     By,
     Description,
@@ -17,7 +17,6 @@ from toolscript.cli.skills_commands import (
     Keywords,
     Limit,
     Name,
-    Service,
     SuggestionId,
     fields_given,
     person,
@@ -44,14 +43,14 @@ class Status(StrEnum):
     ALL = "all"
 
 
-def suggestion_commands(group: typer.Typer, service: Service) -> None:
-    _review(group, service)
-    _read(group, service)
-    _approve(group, service)
-    _decide(group, service)
+def suggestion_commands(group: typer.Typer) -> None:
+    _review(group)
+    _read(group)
+    _approve(group)
+    _decide(group)
 
 
-def _review(group: typer.Typer, service: Service) -> None:
+def _review(group: typer.Typer) -> None:
     @group.command()
     def review(by: By = None) -> None:
         """Decide about suggested skills one by one, with the evidence."""
@@ -60,7 +59,9 @@ def _review(group: typer.Typer, service: Service) -> None:
                 "a review asks questions, and there is no terminal to ask them in",
                 hint="use `toolscript skills suggestions`, then `toolscript skills approve|reject|merge ID`",
             )
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             done = review_all(ask, person(by), Dialogue())
         counts = ", ".join(
             f"{done[outcome]} {outcome}" for outcome in ("approved", "merged", "rejected", "skipped")
@@ -70,7 +71,7 @@ def _review(group: typer.Typer, service: Service) -> None:
             say(WORKER_HINT)
 
 
-def _read(group: typer.Typer, service: Service) -> None:
+def _read(group: typer.Typer) -> None:
     @group.command()
     def suggestions(
         status: Annotated[Status, typer.Option(help="Only those in this state.")] = Status.PENDING,
@@ -80,7 +81,9 @@ def _read(group: typer.Typer, service: Service) -> None:
     ) -> None:
         """List skills that classifiers missed."""
         state = None if status is Status.ALL else SuggestionState(status.value)
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             found = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, state)))
         shown, more = found[:limit], len(found) > limit
         data = {"suggestions": [suggestion_to_json(one) for one in shown], "next": shown[-1].id if more else None}
@@ -91,12 +94,14 @@ def _read(group: typer.Typer, service: Service) -> None:
     @group.command()
     def suggestion(suggestion_id: SuggestionId, as_json: AsJson = False) -> None:
         """Show one suggestion with the evidence: who asks for it, and which skills are nearest."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             evidence = ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_SHOWN))
         show(evidence_to_json(evidence), evidence_card(evidence), as_json=as_json)
 
 
-def _approve(group: typer.Typer, service: Service) -> None:
+def _approve(group: typer.Typer) -> None:
     @group.command()
     def approve(
         suggestion_id: SuggestionId,
@@ -115,7 +120,9 @@ def _approve(group: typer.Typer, service: Service) -> None:
         changes = fields_given(name, description, keyword, example, domain)
         if skill_id is not None:
             changes["id"] = skill_id
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             decided = ask(lambda skills: skills.approve(suggestion_id, changes, person(by)))
         data = {**suggestion_to_json(decided.suggestion), "routing": str(decided.routing)}
         show(data, f"{decided.suggestion.skill_id} is a skill now", as_json=as_json)
@@ -123,11 +130,13 @@ def _approve(group: typer.Typer, service: Service) -> None:
         say(WORKER_HINT)
 
 
-def _decide(group: typer.Typer, service: Service) -> None:
+def _decide(group: typer.Typer) -> None:
     @group.command()
     def reject(suggestion_id: SuggestionId, by: By = None, as_json: AsJson = False) -> None:
         """Turn a suggestion down, now and whenever it comes again."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             decided = ask(lambda skills: skills.suggestions.reject(suggestion_id, person(by)))
         show(suggestion_to_json(decided), f"suggestion {decided.id} is rejected", as_json=as_json)
 
@@ -143,7 +152,9 @@ def _decide(group: typer.Typer, service: Service) -> None:
         async def merged(skills: "SkillManagement") -> Suggestion:
             return await skills.suggestions.merge(suggestion_id, into, person(by))
 
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             decided = ask(merged)
         show(suggestion_to_json(decided), f"suggestion {decided.id} is merged into {into}", as_json=as_json)
         say(WORKER_HINT)

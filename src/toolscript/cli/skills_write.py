@@ -9,7 +9,7 @@ import typer
 
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import progress, say, show
-from toolscript.cli.skills_commands import (
+from toolscript.cli.skills_options import (
     WORKER_HINT,
     By,
     Description,
@@ -18,7 +18,6 @@ from toolscript.cli.skills_commands import (
     ItemId,
     Keywords,
     Name,
-    Service,
     SkillId,
     fields_given,
     person,
@@ -37,15 +36,15 @@ class Source(StrEnum):
     LLM = "llm"
 
 
-def write_commands(group: typer.Typer, service: Service) -> None:
-    _edit(group, service)
-    _switch(group, service)
-    _import(group, service)
-    _assign(group, service)
-    _again(group, service)
+def write_commands(group: typer.Typer) -> None:
+    _edit(group)
+    _switch(group)
+    _import(group)
+    _assign(group)
+    _again(group)
 
 
-def _edit(group: typer.Typer, service: Service) -> None:
+def _edit(group: typer.Typer) -> None:
     @group.command()
     def add(
         skill_id: SkillId,
@@ -60,7 +59,9 @@ def _edit(group: typer.Typer, service: Service) -> None:
         """Add a skill."""
         given = fields_given(name, description, keyword, example, domain)
         skill = skill_from_json({"id": skill_id, **given})
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             _show(ask(lambda skills: skills.add(skill, person(by))), "added", as_json=as_json)
 
     @group.command()
@@ -80,27 +81,33 @@ def _edit(group: typer.Typer, service: Service) -> None:
             raise InvalidRequest(
                 "there is nothing to change", hint="`toolscript skills edit --help` shows what can be"
             )
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             _show(ask(lambda skills: skills.edit(skill_id, changes, person(by))), "changed", as_json=as_json)
 
 
-def _switch(group: typer.Typer, service: Service) -> None:
+def _switch(group: typer.Typer) -> None:
     @group.command()
     def deactivate(skill_id: SkillId, by: By = None, as_json: AsJson = False) -> None:
         """Take a skill out of routing at once; its items keep it, and nothing is lost."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             written = ask(lambda skills: skills.set_active(skill_id, False, person(by)))
         _show(written, "is inactive", as_json=as_json)
 
     @group.command()
     def activate(skill_id: SkillId, by: By = None, as_json: AsJson = False) -> None:
         """Route searches by a skill again."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             written = ask(lambda skills: skills.set_active(skill_id, True, person(by)))
         _show(written, "is active", as_json=as_json)
 
 
-def _import(group: typer.Typer, service: Service) -> None:
+def _import(group: typer.Typer) -> None:
     @group.command("import")
     def import_(
         file: Annotated[Path, typer.Argument(help="A JSON list of skills, or a skill on each line.")],
@@ -109,8 +116,10 @@ def _import(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Add the skills of a file, and change those that differ. What did not change costs nothing."""
+        from toolscript.service.skills import import_skills
+
         with progress() as on_progress:
-            done, routing = service().import_skills(file, replace=replace, by=person(by), on_progress=on_progress)
+            done, routing = import_skills(file, replace=replace, by=person(by), on_progress=on_progress)
         text = (
             f"{len(done.added):,} added, {len(done.changed):,} changed, {done.unchanged:,} unchanged, "
             f"{len(done.deactivated):,} deactivated"
@@ -121,7 +130,7 @@ def _import(group: typer.Typer, service: Service) -> None:
             say("hint: `toolscript skills reclassify` has items classified by the skills as they are now")
 
 
-def _assign(group: typer.Typer, service: Service) -> None:
+def _assign(group: typer.Typer) -> None:
     @group.command()
     def assign(
         item_id: ItemId,
@@ -135,7 +144,9 @@ def _assign(group: typer.Typer, service: Service) -> None:
         """Say which skills an item is in. No classifier changes it."""
         if none is bool(skills):
             raise InvalidRequest("which skills is it in?", hint="name them, or say --none")
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             given = ask(lambda managed: managed.assignments.set_by_hand(item_id, skills or [], person(by)))
         show(assigned_to_json(item_id, given), assigned_text(item_id, given), as_json=as_json)
         say(WORKER_HINT)
@@ -143,7 +154,9 @@ def _assign(group: typer.Typer, service: Service) -> None:
     @group.command()
     def release(item_id: ItemId, by: By = None, as_json: AsJson = False) -> None:
         """Give an item back to the classifier; its skills stay until that has looked at it."""
-        with service().open_skills() as ask:
+        from toolscript.service.skills import open_skills
+
+        with open_skills() as ask:
             ask(lambda managed: managed.assignments.release(item_id, person(by)))
             found = ask(lambda managed: managed.assignments.of(item_id))
         text = f"item {item_id} is the classifier's again"
@@ -151,7 +164,7 @@ def _assign(group: typer.Typer, service: Service) -> None:
         say(WORKER_HINT)
 
 
-def _again(group: typer.Typer, service: Service) -> None:
+def _again(group: typer.Typer) -> None:
     @group.command()
     def reclassify(
         skill: Annotated[str | None, typer.Option(metavar="ID", help="Only items of this skill.")] = None,
@@ -161,8 +174,10 @@ def _again(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Have items classified anew, but for those a person decided about."""
+        from toolscript.service import skills
+
         with progress() as on_progress:
-            count = service().reclassify(
+            count = skills.reclassify(
                 skill_id=skill, source=None if source is None else source.value, on_progress=on_progress
             )
         show({"marked": count}, f"{count:,} items are to be classified anew", as_json=as_json)
@@ -175,8 +190,10 @@ def _again(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Add up every skill's items again, exactly, and mend the sums that differ."""
+        from toolscript.service.skills import rebuild_skills
+
         with progress() as on_progress:
-            done = service().rebuild_skills(skills or (), on_progress=on_progress)
+            done = rebuild_skills(skills or (), on_progress=on_progress)
         text = (
             f"{done.skills:,} skills over {done.items:,} items: {len(done.mended):,} mended, "
             f"largest drift {done.largest_drift:.2g}"

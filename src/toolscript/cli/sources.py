@@ -1,47 +1,33 @@
 """`toolscript sources`: where the tools of the catalog come from, and how a whole source leaves."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from toolscript.cli.confirming import confirm
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import colour_wanted, progress, say, show
-from toolscript.cli.skills_commands import WORKER_HINT, Limit
+from toolscript.cli.skills_options import WORKER_HINT, Limit
 from toolscript.cli.tables import printable, table
 from toolscript.model.catalog_contents import ItemSource, source_to_json
-from toolscript.model.progress import OnProgress
-
-if TYPE_CHECKING:
-    from toolscript.model.catalog_contents import CatalogItem, ItemFilter
-
-
-class CatalogCommands(Protocol):
-    def list_item_sources(self, *, after: str, limit: int) -> Sequence[ItemSource]: ...
-    def find_item_source(self, name: str) -> ItemSource | None: ...
-    def remove_item_source(self, name: str, on_progress: OnProgress) -> int: ...
-    def list_items(self, *, after: int, limit: int, wanted: "ItemFilter") -> "Sequence[CatalogItem]": ...
-    def find_item(self, item_id: int) -> "CatalogItem": ...
-    def remove_items(self, ids: Sequence[int]) -> int: ...
-
 
 Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source, as `sources list` has it.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-def source_commands(service: Callable[[], CatalogCommands]) -> typer.Typer:
+def source_commands() -> typer.Typer:
     group = typer.Typer(
         help="Sources of the catalog's tools: files, callers of the API, MCP servers. List and remove them.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    _list(group, service)
-    _remove(group, service)
+    _list(group)
+    _remove(group)
     return group
 
 
-def _list(group: typer.Typer, service: Callable[[], CatalogCommands]) -> None:
+def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         after: Annotated[str, typer.Option(metavar="SOURCE", help="Begin after this one.")] = "",
@@ -49,7 +35,9 @@ def _list(group: typer.Typer, service: Callable[[], CatalogCommands]) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List sources in order of name: how many tools each has, and when it was last synced."""
-        found = service().list_item_sources(after=after, limit=limit + 1)
+        from toolscript.service.catalog_contents import list_item_sources
+
+        found = list_item_sources(after=after, limit=limit + 1)
         shown, more = found[:limit], len(found) > limit
         data = {
             "results": [source_to_json(one) for one in shown],
@@ -60,21 +48,23 @@ def _list(group: typer.Typer, service: Callable[[], CatalogCommands]) -> None:
             say(f"hint: --after {printable(shown[-1].name)} shows more")
 
 
-def _remove(group: typer.Typer, service: Callable[[], CatalogCommands]) -> None:
+def _remove(group: typer.Typer) -> None:
     @group.command()
     def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
         """Remove a source with all of its tools. Stopped at any time, the same command goes on.
 
         What people decided about the tools is kept for a while, and holds again if the source comes back.
         """
-        known = service().find_item_source(name)
+        from toolscript.service.catalog_contents import find_item_source, remove_item_source
+
+        known = find_item_source(name)
         if known is None:
             show({"source": name, "removed": 0}, f"there is no source {printable(name)}", as_json=as_json)
             say("hint: `toolscript sources list` shows those there are")
             return
         confirm(f"Remove source {printable(name)} with its {known.items:,} tools?", yes=yes)
         with progress() as on_progress:
-            removed = service().remove_item_source(name, on_progress)
+            removed = remove_item_source(name, on_progress)
         text = f"{removed:,} tools of source {printable(name)} removed"
         show({"source": name, "removed": removed}, text, as_json=as_json)
         say(WORKER_HINT)

@@ -1,10 +1,10 @@
 """sync: what comes into the catalog, from a file or from MCP servers."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,6 @@ from toolscript.cli.output import colour_wanted, json_text, progress, say, show
 from toolscript.cli.tables import printable, table
 from toolscript.errors import InvalidRequest
 from toolscript.model.items import StoreReport
-from toolscript.model.progress import OnProgress
 
 if TYPE_CHECKING:
     from toolscript.sync.import_items import ImportReport
@@ -21,17 +20,6 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 30.0
 HELD_HINT = "hint: `toolscript changes list --state held` shows what waits for a decision"
-
-
-class SyncCommands(Protocol):
-    def sync_file(self, path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> "ImportReport": ...
-    def sync_servers(
-        self, *, config: str, only: Sequence[str], prune: bool, wait_seconds: float, on_progress: OnProgress
-    ) -> "Sequence[ServerReport]": ...
-    def watch_servers(
-        self, *, config: str, only: Sequence[str], prune: bool, on_report: "Callable[[ServerReport], None]"
-    ) -> None: ...
-
 
 SyncedFile = Annotated[
     Path | None,
@@ -49,7 +37,7 @@ Watch = Annotated[bool, typer.Option("--watch", help="Stay, and follow what the 
 Wait = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for a server.")]
 
 
-def add_sync(app: typer.Typer, service: Callable[[], SyncCommands]) -> None:
+def add_sync(app: typer.Typer) -> None:
     @app.command()
     def sync(
         file: SyncedFile = None,
@@ -67,15 +55,15 @@ def add_sync(app: typer.Typer, service: Callable[[], SyncCommands]) -> None:
         """
         if file is not None:
             _refuse(config=config, server=server, watch=watch)
-            _sync_file(service(), file, source or "file", prune=bool(prune), as_json=as_json)
+            _sync_file(file, source or "file", prune=bool(prune), as_json=as_json)
             return
         if source is not None:
             raise InvalidRequest("--source is for a file", hint="a server's items are kept under mcp:<its name>")
         chosen = _Chosen("" if config is None else str(config), server or [], prune is None or prune)
         if watch:
-            _watch(service(), chosen, as_json=as_json)
+            _watch(chosen, as_json=as_json)
         else:
-            _sync_servers(service(), chosen, wait, as_json=as_json)
+            _sync_servers(chosen, wait, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -85,9 +73,11 @@ class _Chosen:
     prune: bool
 
 
-def _sync_servers(service: SyncCommands, chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> None:
+def _sync_servers(chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> None:
+    from toolscript.service.syncing import sync_servers
+
     with progress() as on_progress:
-        reports = service.sync_servers(
+        reports = sync_servers(
             config=chosen.config,
             only=chosen.only,
             prune=chosen.prune,
@@ -97,8 +87,9 @@ def _sync_servers(service: SyncCommands, chosen: _Chosen, wait_seconds: float, *
     _show_servers(reports, as_json=as_json)
 
 
-def _watch(service: SyncCommands, chosen: _Chosen, *, as_json: bool) -> None:
+def _watch(chosen: _Chosen, *, as_json: bool) -> None:
     """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
+    from toolscript.service.syncing import watch_servers
 
     def tell(report: "ServerReport") -> None:
         text = f"failed: {report.failed}" if report.taken is None else _counts(report.taken)
@@ -108,7 +99,7 @@ def _watch(service: SyncCommands, chosen: _Chosen, *, as_json: bool) -> None:
         if report.taken is not None:
             _hint_at_held(report.taken.stored)
 
-    service.watch_servers(config=chosen.config, only=chosen.only, prune=chosen.prune, on_report=tell)
+    watch_servers(config=chosen.config, only=chosen.only, prune=chosen.prune, on_report=tell)
 
 
 def _refuse(**given: object) -> None:
@@ -117,9 +108,11 @@ def _refuse(**given: object) -> None:
         raise InvalidRequest(f"{', '.join(named)}: not with a file", hint="leave the file out to sync MCP servers")
 
 
-def _sync_file(service: SyncCommands, file: Path, source: str, *, prune: bool, as_json: bool) -> None:
+def _sync_file(file: Path, source: str, *, prune: bool, as_json: bool) -> None:
+    from toolscript.service.syncing import sync_file
+
     with progress() as on_progress:
-        report = service.sync_file(file, source=source, prune=prune, on_progress=on_progress)
+        report = sync_file(file, source=source, prune=prune, on_progress=on_progress)
     for refused in report.refused:
         say(f"{refused.where}: {refused.reason}")
     show(asdict(report), _counts(report), as_json=as_json)

@@ -1,7 +1,7 @@
 """`toolscript tenants`: whose documents there are, where they lie, and how they leave."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Protocol, cast
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -9,7 +9,6 @@ from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import colour_wanted, progress, say, show
 from toolscript.cli.tables import printable, table
 from toolscript.errors import InvalidRequest
-from toolscript.model.progress import OnProgress
 from toolscript.model.tenancy import Scope
 
 MOST_LISTED = 1_000
@@ -19,43 +18,21 @@ SOME_LEFT_OUT = 2
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as its tokens have it.")]
 
 
-class TenantCommands(Protocol):
-    def list_tenants(self, *, after: str, limit: int) -> Sequence[dict[str, object]]: ...
-    def move_tenant(self, name: str, *, anew: bool, on_progress: OnProgress) -> dict[str, object]: ...
-    def export_tenant(self, name: str, *, out: str, on_progress: OnProgress) -> dict[str, object]: ...
-    def erase_tenant(self, name: str, on_progress: OnProgress) -> dict[str, object]: ...
-    def make_tenant_keys(self, folder: str) -> dict[str, object]: ...
-    def tenant_token(
-        self,
-        name: str,
-        *,
-        key: str,
-        issuer: str | None,
-        plan: str,
-        subject: str,
-        scopes: Sequence[Scope],
-        hours: float,
-    ) -> str: ...
-
-
-Service = Callable[[], TenantCommands]
-
-
-def tenant_commands(service: Service) -> typer.Typer:
+def tenant_commands() -> typer.Typer:
     group = typer.Typer(
         help="Tenants of documents: list, move, export and erase them; keys and tokens to try things with.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    _list(group, service)
-    _move(group, service)
-    _export(group, service)
-    _erase(group, service)
-    _tokens(group, service)
+    _list(group)
+    _move(group)
+    _export(group)
+    _erase(group)
+    _tokens(group)
     return group
 
 
-def _list(group: typer.Typer, service: Service) -> None:
+def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         after: Annotated[str, typer.Option(metavar="TENANT", help="Begin after this one.")] = "",
@@ -63,7 +40,9 @@ def _list(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Who has put documents: how many, where they lie, since when. In the order of their names."""
-        rows = service().list_tenants(after=after, limit=limit)
+        from toolscript.service.tenants import list_tenants
+
+        rows = list_tenants(after=after, limit=limit)
         following = str(rows[-1]["tenant"]) if len(rows) == limit else ""
         text = _rows(rows) if rows else "there are no tenants" + (" after it" if after else "")
         show({"tenants": list(rows), "next": following or None}, text, as_json=as_json)
@@ -71,7 +50,7 @@ def _list(group: typer.Typer, service: Service) -> None:
             say(f"hint: there may be more: --after {following}")
 
 
-def _move(group: typer.Typer, service: Service) -> None:
+def _move(group: typer.Typer) -> None:
     @group.command()
     def move(
         tenant: Name,
@@ -84,12 +63,14 @@ def _move(group: typer.Typer, service: Service) -> None:
 
         Needs a cluster of Qdrant, and TOOLSCRIPT_DOCUMENT_SHARDS.
         """
+        from toolscript.service.tenants import move_tenant
+
         with progress() as on_progress:
-            moved = service().move_tenant(tenant, anew=anew, on_progress=on_progress)
+            moved = move_tenant(tenant, anew=anew, on_progress=on_progress)
         show(moved, f"{moved['passages']:,} passages are in a shard of their own", as_json=as_json)
 
 
-def _export(group: typer.Typer, service: Service) -> None:
+def _export(group: typer.Typer) -> None:
     @group.command()
     def export(
         tenant: Name,
@@ -106,8 +87,10 @@ def _export(group: typer.Typer, service: Service) -> None:
             raise InvalidRequest(
                 "--json and an export to stdout exclude each other", hint="name a file with --out"
             )
+        from toolscript.service.tenants import export_tenant
+
         with progress() as on_progress:
-            written = service().export_tenant(tenant, out=out, on_progress=on_progress)
+            written = export_tenant(tenant, out=out, on_progress=on_progress)
         if out == "-":
             say(f"{written['documents']:,} documents exported")
         else:
@@ -117,7 +100,7 @@ def _export(group: typer.Typer, service: Service) -> None:
             raise typer.Exit(SOME_LEFT_OUT)
 
 
-def _erase(group: typer.Typer, service: Service) -> None:
+def _erase(group: typer.Typer) -> None:
     @group.command()
     def erase(
         tenant: Name,
@@ -127,19 +110,23 @@ def _erase(group: typer.Typer, service: Service) -> None:
         """Delete all documents of a tenant, the searches noted of it, and its name. Cannot be undone."""
         if not yes:
             typer.confirm(f"Delete everything of tenant {tenant}, for good?", abort=True, err=True)
+        from toolscript.service.tenants import erase_tenant
+
         with progress() as on_progress:
-            erased = service().erase_tenant(tenant, on_progress)
+            erased = erase_tenant(tenant, on_progress)
         show(erased, _erased_text(erased), as_json=as_json)
 
 
-def _tokens(group: typer.Typer, service: Service) -> None:
+def _tokens(group: typer.Typer) -> None:
     @group.command()
     def keys(
         folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to; nothing there is replaced.")],
         as_json: AsJson = False,
     ) -> None:
         """Make a key to sign tokens with, and the key set that TOOLSCRIPT_JWT_KEYS names."""
-        made = service().make_tenant_keys(folder)
+        from toolscript.service.tenants import make_tenant_keys
+
+        made = make_tenant_keys(folder)
         lines = [
             f"{made['signing_key']}: signs tokens, and is for nobody else to see",
             f"{made['jwt_keys']}: set TOOLSCRIPT_JWT_KEYS to it",
@@ -161,7 +148,9 @@ def _tokens(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Sign a token for a tenant: to try things with, or where nobody else issues tokens."""
-        signed = service().tenant_token(
+        from toolscript.service.tenants import tenant_token
+
+        signed = tenant_token(
             tenant, key=key, issuer=issuer, plan=plan, subject=subject, scopes=scope or (), hours=hours
         )
         show({"token": signed}, signed, as_json=as_json)

@@ -1,15 +1,14 @@
 """`toolscript tools`: asks a running service for tools, or for its skill stage alone."""
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import typer
 
 from toolscript.cli import tools_options as option
 from toolscript.cli.gateway_options import AsJson
 from toolscript.cli.output import json_text, say
-from toolscript.cli.sources import CatalogCommands
 from toolscript.cli.tools_absence import absence_text
 from toolscript.cli.tools_catalog import add_catalog
 from toolscript.cli.tools_text import (
@@ -26,39 +25,25 @@ from toolscript.cli.tools_text import (
 from toolscript.model.queries import Strategy
 
 if TYPE_CHECKING:
-    from toolscript.model.results import SkillAnswer, ToolAnswer
+    from toolscript.model.results import ToolAnswer
 
 NOTHING_FOUND = 1
 NOTHING_SEARCHED = 2
 
 
-class ToolCommands(CatalogCommands, Protocol):
-    """What is asked has the names of the API; an answer comes with the JSON it was."""
-
-    def find_tools(
-        self, asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
-    ) -> "tuple[ToolAnswer, Any]": ...
-    def find_skills(
-        self, asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
-    ) -> "tuple[SkillAnswer, Any]": ...
-
-
-Service = Callable[[], ToolCommands]
-
-
-def tool_commands(service: Service) -> typer.Typer:
+def tool_commands() -> typer.Typer:
     group = typer.Typer(
         help="Tools of the service: search them in one that runs; list, show and remove them in its database.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    _search(group, service)
-    _skills(group, service)
-    add_catalog(group, service)
+    _search(group)
+    _skills(group)
+    add_catalog(group)
     return group
 
 
-def _search(group: typer.Typer, service: Service) -> None:
+def _search(group: typer.Typer) -> None:
     @group.command()
     def search(
         query: option.Query,
@@ -79,6 +64,8 @@ def _search(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Find tools by their skills, meaning and words. Exit code 1: nothing found."""
+        from toolscript.service.asking import find_tools
+
         asked = _given(
             query=query,
             strategy=strategy,
@@ -93,13 +80,13 @@ def _search(group: typer.Typer, service: Service) -> None:
             explain=explain,
             why_not=why_not,
         )
-        answer, data = service().find_tools(asked, url=url, token=token, seconds=timeout)
+        answer, data = find_tools(asked, url=url, token=token, seconds=timeout)
         _print_json(data) if as_json else _show(answer, asked)
         if not answer.hits:
             raise typer.Exit(NOTHING_SEARCHED if answer.search_type_used == "none" else NOTHING_FOUND)
 
 
-def _skills(group: typer.Typer, service: Service) -> None:
+def _skills(group: typer.Typer) -> None:
     @group.command()
     def skills(
         query: option.Query,
@@ -112,8 +99,10 @@ def _skills(group: typer.Typer, service: Service) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Run the skill stage alone: at most `limit` skills, by vector first. Exit code 1: none matches."""
+        from toolscript.service.asking import find_skills
+
         asked = _given(query=query, limit=limit, threshold=threshold, search_type=search_type)
-        answer, data = service().find_skills(asked, url=url, token=token, seconds=timeout)
+        answer, data = find_skills(asked, url=url, token=token, seconds=timeout)
         if as_json:
             _print_json(data)
         elif answer.skills:

@@ -1,44 +1,19 @@
-"""What the commands about skills ask of the service, and the options they share."""
+"""Options that the commands about skills share, and what they say."""
 
 import getpass
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolscript.cli.output import say
 from toolscript.errors import InvalidRequest
 from toolscript.model.items import LARGEST_ID
-from toolscript.model.progress import OnProgress
 
 if TYPE_CHECKING:
-    from toolscript.model.skill_vectors import Rebuilt
-    from toolscript.sync.skill_import import SkillImport
-    from toolscript.sync.skill_management import Routing, SkillManagement
+    from toolscript.sync.skill_management import Routing
 
-T = TypeVar("T")
 WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
 
-
-class AskSkills(Protocol):
-    """Does one thing after another with skills, and waits for each."""
-
-    def __call__(self, action: Callable[["SkillManagement"], Awaitable[T]]) -> T: ...
-
-
-class SkillCommands(Protocol):
-    def open_skills(self) -> AbstractContextManager[AskSkills]: ...
-    def import_skills(
-        self, path: Path, *, replace: bool, by: str, on_progress: OnProgress
-    ) -> "tuple[SkillImport, Routing]": ...
-    def export_skills(self, path: Path | None) -> tuple[int, str]: ...
-    def reclassify(self, *, skill_id: str | None, source: str | None, on_progress: OnProgress) -> int: ...
-    def rebuild_skills(self, only: Collection[str], *, on_progress: OnProgress) -> "Rebuilt": ...
-
-
-Service = Callable[[], SkillCommands]
 SkillId = Annotated[str, typer.Argument(metavar="ID", help="Id of a skill.")]
 ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", min=1, max=LARGEST_ID, help="Number of an item.")]
 SuggestionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a suggestion.")]
