@@ -3,7 +3,7 @@
 from toolscript.cli import build_cli
 from toolscript.cli.app import run
 from toolscript.cli.output import allow_colour, show_warnings
-from toolscript.settings import colour_is_unwanted, keep_libraries_quiet
+from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
 
 app = build_cli()
 

@@ -38,7 +38,7 @@ from toolscript.service.skills import skill_management
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
 from toolscript.service.usual_search import UsualToolSearch
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 from toolscript.surfaces.admission.admission import Admission
 from toolscript.surfaces.admission.gate import Limits
 from toolscript.surfaces.http import create_app
