@@ -20,7 +20,7 @@ from tests.turns import turn
 from toolscript.adapters import postgres, qdrant
 from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.model.document_cards import DocumentCard
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.testing import HashEmbedder
 
 # How long a test waits for a connection: a busy machine is no reason to fail.

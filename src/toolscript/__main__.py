@@ -1,25 +1,11 @@
 """argv -> the command line."""
 
-from toolscript.settings import colour_is_unwanted, keep_libraries_quiet
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
-from toolscript.surfaces.cli.output import allow_colour, show_warnings
+from toolscript.cli import build_cli
+from toolscript.cli.app import run
+from toolscript.cli.output import allow_colour, show_warnings
+from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
 
-
-def _service() -> ServiceCommands:
-    # Imported when a command needs it: drivers and models take seconds to load, `--help` must not.
-    from toolscript import service
-
-    return service
-
-
-def _gateway() -> GatewayCommands:
-    from toolscript import gateway
-
-    return gateway
-
-
-app = build_cli(_service, _gateway)
+app = build_cli()
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from toolscript.model.filter_evaluation import passes
 from toolscript.model.filters import Filters, Metadata, filterable
 from toolscript.model.items import JsonObject
 from toolscript.model.models import ModelCard
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 CARD = DocumentCard(ModelCard("small", "1", 8))
 DOCUMENTS = 400

@@ -13,7 +13,7 @@ from toolscript.adapters.qdrant.documents import layout
 from toolscript.model.progress import silent
 from toolscript.ports import TenantDocuments
 from toolscript.service.bench_documents_points import BenchDocuments
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 DOCUMENTS, AT_ONCE, HALVES = 3_000, 250, 2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.errors import EmbedderUnavailable, ModelNotFound
 
 BGE_PREFIX = "Represent this sentence for searching relevant passages: "

@@ -14,7 +14,7 @@ from toolscript.adapters.postgres import Pool, PostgresSkillVectors, PostgresTax
 from toolscript.adapters.postgres.migrate import downgrade, upgrade
 from toolscript.errors import Conflict
 from toolscript.model.tenancy import Tenant
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 CLIENTS = 8
 TENANT = Tenant("acme")

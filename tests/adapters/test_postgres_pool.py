@@ -12,7 +12,7 @@ from toolscript.adapters.postgres import Pool, open_pool
 from toolscript.adapters.postgres.pool import connection, transaction
 from toolscript.errors import CatalogUnavailable
 from toolscript.search.deadline import Deadline
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 SIZE, CLIENTS, ROUNDS = 4, 40, 60
 

@@ -24,7 +24,7 @@ from toolscript.errors import (
 from toolscript.model.index import Ask, Point
 from toolscript.model.models import IndexCard, ModelCard
 from toolscript.ports import Index
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 CARD = IndexCard(ModelCard("small", "1", 4))
 

@@ -18,7 +18,7 @@ from toolscript.adapters.qdrant import DocumentLayout, Qdrant, connect, wire
 from toolscript.adapters.qdrant.documents.filters import compiled, filter_payload
 from toolscript.adapters.qdrant.documents.payload import META, MOMENTS, field_name
 from toolscript.model.filters import NO_FILTERS, FieldCondition, Filters, Op, filterable, moment
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("DOC-002")
 

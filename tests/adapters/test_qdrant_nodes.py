@@ -18,7 +18,7 @@ from toolscript.errors import IndexRejected, IndexUnavailable, InvalidRequest
 from toolscript.model.index import Ask, Point, PointVersion
 from toolscript.model.models import IndexCard, ModelCard
 from toolscript.ports import Index
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 T = TypeVar("T")
 

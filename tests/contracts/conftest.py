@@ -10,7 +10,7 @@ from tests.conftest import PATIENCE, drop_collections
 from tests.contracts import document_scenes, library_scenes
 from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
 from toolscript.adapters import qdrant
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.adapters.openai_embeddings import OpenAIEmbedder
 from toolscript.adapters.postgres import (
     PostgresAssignments,
@@ -25,7 +25,7 @@ from toolscript.adapters.postgres.pool import Pool
 from toolscript.model.models import ModelCard
 from toolscript.model.skill_vectors import SkillSum
 from toolscript.ports import DocumentIndex, Embedder, Index, Indexes
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.testing import (
     HashEmbedder,
     MemoryAssignments,

@@ -18,7 +18,7 @@ from toolscript.model.library import (
     source_id,
 )
 from toolscript.ports import LibraryReader, LibraryWriter
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.testing import MemoryLibrary
 
 RUN, OTHER_RUN = "run 1", "run 2"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toolscript.adapters import qdrant
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.evaluation.document_questions import BY_SIZE, MOST_SMALL, PLAIN, draws
 from toolscript.evaluation.documents_at_scale import Row
 from toolscript.evaluation.many_documents import TenantSize, sizes_of
@@ -17,7 +17,7 @@ from toolscript.model.progress import silent
 from toolscript.service.bench_documents import originals_for
 from toolscript.service.bench_documents_points import BenchDocuments, bench_documents_in
 from toolscript.service.bench_documents_tables import DocumentBench
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 TRIES = 6
 # In one process, with so few passages that what is above the engine counts most: 1.6 to 1.7 was measured.

@@ -7,7 +7,7 @@ import pytest
 
 from toolscript.adapters.embedding_cache import CachedEmbedder
 from toolscript.adapters.judged_sets import read_judged_set
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.adapters.vector_store import RememberingEmbedder, VectorStore
 from toolscript.evaluation.baselines import baselines_of
 from toolscript.evaluation.judging import evenly_spread, judge

@@ -10,7 +10,7 @@ from tests.whole.commands import run_here
 from toolscript.model.knowledge import KnowledgeQuery
 from toolscript.service.knowledge import open_knowledge
 from toolscript.service.parts import connect_qdrant, open_embedder
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("KN-001", "KN-005", "KN-006")
 

@@ -13,7 +13,7 @@ from tests.gateway.serving import open_app, serving
 from tests.surfaces.mcp.gateway_double import GatewayDouble
 from toolscript.adapters.jsonl_items import read_items
 from toolscript.errors import InvalidRequest, NotFound, SetupError, Unavailable
-from toolscript.gateway import make_draft
+from toolscript.gateway.eval_drafts import make_draft
 from toolscript.model.drafts import WrittenDraft
 from toolscript.model.items import Item
 from toolscript.model.progress import silent

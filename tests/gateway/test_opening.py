@@ -7,7 +7,7 @@ import pytest
 from toolscript.errors import ConfigInvalid
 from toolscript.gateway.opening import _capabilities
 from toolscript.search.local import default_capabilities
-from toolscript.settings import GatewaySettings
+from toolscript.settings.gateway import GatewaySettings
 
 pytestmark = pytest.mark.requirement("TS-004")
 

@@ -13,8 +13,9 @@ from tests.house.sources import ROOT
 from toolscript import errors
 from toolscript.__main__ import app
 from toolscript.errors import ToolscriptError
-from toolscript.settings import ClientSettings, Settings
+from toolscript.settings.client import ClientSettings
 from toolscript.settings.gateway import gateway_setting_fields
+from toolscript.settings.service import Settings
 from toolscript.surfaces.error_table import ERROR_TABLE
 
 CODES = {

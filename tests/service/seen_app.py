@@ -14,7 +14,7 @@ from toolscript.model.tenancy import Caller, Plan, Tenant
 from toolscript.ports import DocumentIndex, Embedder
 from toolscript.search.documents.search import DocumentSearch
 from toolscript.service.seeing import Seeing, open_seeing
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.surfaces.http import create_app
 from toolscript.surfaces.http.callers import callers_of
 from toolscript.surfaces.http.document_parts import DocumentRoutes

@@ -12,7 +12,7 @@ from tests.service.seen_app import settings_of, watched_app
 from toolscript.service.event_loop import run
 from toolscript.service.processes import bound, in_processes
 from toolscript.service.seeing import figures_folder, open_seeing
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 async def answer(settings: Settings, shared: socket.socket, folder: str, started: Callable[[], None]) -> None:

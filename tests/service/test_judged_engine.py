@@ -25,7 +25,7 @@ from toolscript.service.judged_points import Collections
 from toolscript.service.judged_skills import JudgedSkills
 from toolscript.service.parts import item_layout, skill_layout
 from toolscript.service.skills import default_skills
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.item_vectors import embed_items
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
 from toolscript.testing.index import MemoryIndex

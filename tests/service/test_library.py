@@ -10,7 +10,7 @@ from tests.contracts.library_scenes import MINUTE, RUN, a_source, drop_database,
 from toolscript.adapters.mongo import Document
 from toolscript.errors import SetupError
 from toolscript.service.library import open_both, open_reader
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("KN-004")
 

@@ -10,7 +10,7 @@ from tests.search.documents.judges import fair
 from toolscript.errors import ModelNotFound, Unavailable
 from toolscript.model.document_queries import Rerank
 from toolscript.service.reranking import open_rerankers
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

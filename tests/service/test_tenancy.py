@@ -11,7 +11,7 @@ from toolscript.adapters.postgres import Pool
 from toolscript.errors import ConfigInvalid, SetupError, Unavailable
 from toolscript.model.tenancy import Caller, Plan, Tenant
 from toolscript.service.tenancy import open_tenancy
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-007")
 

@@ -6,7 +6,8 @@ import pytest
 
 from toolscript.errors import SetupError
 from toolscript.service.access import admin_access, answered_hosts, believed_headers
-from toolscript.settings import Settings, load_client_settings, load_settings
+from toolscript.settings.client import load_client_settings
+from toolscript.settings.service import Settings, load_settings
 
 pytestmark = pytest.mark.requirement("TR-004")
 

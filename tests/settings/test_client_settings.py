@@ -5,7 +5,8 @@ import os
 import pytest
 
 from toolscript.errors import SetupError
-from toolscript.settings import Settings, load_client_settings
+from toolscript.settings.client import load_client_settings
+from toolscript.settings.service import Settings
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolscript.errors import SetupError
-from toolscript.settings import GatewaySettings, load_gateway_settings
-from toolscript.settings.gateway import gateway_setting_fields
+from toolscript.settings.gateway import GatewaySettings, gateway_setting_fields, load_gateway_settings
 
 pytestmark = pytest.mark.requirement("TS-002")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from toolscript.errors import SetupError
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

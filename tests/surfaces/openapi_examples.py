@@ -31,7 +31,7 @@ from tests.surfaces.openapi_installation import (
     furnished_service,
 )
 from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 QUERIES = ("read a file", "schedule a meeting", "send_mail", "прогноз погоды", "天气预报")
 HOSTILE = (

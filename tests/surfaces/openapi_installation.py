@@ -19,7 +19,7 @@ from tests.token_issuer import an_issuer
 from tests.whole import commands
 from toolscript.model.library import Chunk, Source
 from toolscript.service.library_shelves import open_library_parts
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.library_indexes import prepare_indexes
 
 SKILL_IDS = ("calendar", "files", "mail", "weather")

@@ -25,7 +25,7 @@ from toolscript.ports import Index
 from toolscript.service.classifying import Classifying
 from toolscript.service.parts import Stores, open_stores
 from toolscript.service.writing import Writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.generations import Opened, open_for_writing
 from toolscript.testing import HashEmbedder
 

@@ -34,7 +34,7 @@ from toolscript.evaluation.open_loop import Answer, OpenLoop, Run, Schedule
 from toolscript.model.queries import Strategy
 from toolscript.service.bench_processes import Child
 from toolscript.service.search_over_http import HttpLine, read_answer, search_request
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 LINES, FEW_LINES = 256, 8
 TIMES_CAPACITY = 3.0

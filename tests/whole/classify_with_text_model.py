@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.sync.classify.scenes import asked, default_skills
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.adapters.openai_text import OpenAITextModel
 from toolscript.model.assignments import valid_assignments
 from toolscript.model.items import Item, ItemKind

@@ -31,7 +31,7 @@ from toolscript.model.items import Item
 from toolscript.model.models import IndexCard
 from toolscript.service.parts import Stores, open_stores
 from toolscript.service.skills import load_default_skills
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.doctor import Doctor, Examination
 from toolscript.sync.generations import Opened, open_for_writing
 from toolscript.sync.indexer import Step

@@ -9,7 +9,7 @@ from toolscript.model.items import Item, ItemKind
 from toolscript.model.progress import silent
 from toolscript.model.skills import Skill
 from toolscript.service.writing import open_writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 ITEMS = [
     Item("a", ItemKind.TOOL, "post", "send_mail", "Send an email message to somebody."),

@@ -11,7 +11,7 @@ from tests.conftest import Installation
 from tests.whole.commands import run, run_here
 from toolscript.adapters import qdrant
 from toolscript.service.bench_documents_points import remove_documents
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PASSAGES = 1_000

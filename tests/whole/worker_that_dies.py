@@ -7,7 +7,7 @@ import sys
 
 from toolscript.model.progress import silent
 from toolscript.service.writing import open_writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.indexer import Step
 
 

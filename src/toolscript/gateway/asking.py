@@ -17,7 +17,7 @@ from toolscript.model.gateway import LocalQuery
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import OnProgress, silent
 from toolscript.model.queries import SearchType
-from toolscript.settings import ENVIRONMENT, GatewaySettings, environment, load_gateway_settings
+from toolscript.settings.gateway import ENVIRONMENT, GatewaySettings, environment, load_gateway_settings
 
 if TYPE_CHECKING:
     from toolscript.ports import Gateway

@@ -20,7 +20,7 @@ from toolscript.model.progress import OnProgress
 from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState
 from toolscript.search.local import LocalSearch, default_capabilities
 from toolscript.search.ranking import Recipe
-from toolscript.settings import GatewaySettings, load_gateway_settings
+from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
 from toolscript.surfaces.mcp.definitions import DEFINITIONS
 from toolscript.surfaces.mcp.meta_tools import MetaTools
 

@@ -24,7 +24,7 @@ from toolscript.adapters.config_files.importing import plan_import as plan
 from toolscript.adapters.config_files.read import FILE_NAME
 from toolscript.errors import InvalidRequest, NotFound
 from toolscript.gateway.lifecycle import find
-from toolscript.settings import environment
+from toolscript.settings.gateway import environment
 
 
 def plan_import(

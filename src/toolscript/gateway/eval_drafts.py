@@ -15,7 +15,7 @@ from toolscript.gateway.asking import Need, ask
 from toolscript.model.drafts import Draft, WrittenDraft
 from toolscript.model.items import Item, RefusedItem
 from toolscript.model.progress import OnProgress
-from toolscript.settings import GatewaySettings, load_gateway_settings
+from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
 
 if TYPE_CHECKING:
     from toolscript.ports import Gateway

@@ -16,7 +16,7 @@ from toolscript.model.progress import OnProgress, Progress
 from toolscript.ports import Embedder
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.ranking.recipe import recipe_to_json
-from toolscript.settings import load_gateway_settings
+from toolscript.settings.gateway import load_gateway_settings
 
 WITH = ":"
 

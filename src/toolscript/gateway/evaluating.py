@@ -35,7 +35,7 @@ from toolscript.search.local import (
 from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
 from toolscript.search.ranking.recipe import PARTS
 from toolscript.search.ranking.request import MOST_TEXTS
-from toolscript.settings import GatewaySettings, load_gateway_settings
+from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
 from toolscript.sync.item_vectors import embed_items
 
 GATEWAY = "gateway"
@@ -81,7 +81,8 @@ async def _judged(
 async def open_remembering(settings: GatewaySettings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
     """The gateway's model; items are embedded once, unless nothing may be kept on disk."""
     require_model(settings)
-    from toolscript.adapters.local_model import Device, LocalEmbedder
+    from toolscript.adapters.local_model.embedder import LocalEmbedder
+    from toolscript.adapters.local_model.engine import Device
 
     model = await asyncio.to_thread(
         LocalEmbedder,

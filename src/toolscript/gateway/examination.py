@@ -16,7 +16,7 @@ from toolscript.gateway.opening import load_embedder, open_alone
 from toolscript.model.progress import OnProgress
 from toolscript.model.servers import ServerState, ServerStatus, Transport
 from toolscript.model.tool_ids import tool_id
-from toolscript.settings import GatewaySettings, environment, load_gateway_settings
+from toolscript.settings.gateway import GatewaySettings, environment, load_gateway_settings
 
 
 @dataclass(frozen=True)

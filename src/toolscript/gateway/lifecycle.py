@@ -16,7 +16,7 @@ from toolscript.adapters.running_gateway import RunningGateway, token_at
 from toolscript.errors import NotFound, SetupError, Unavailable
 from toolscript.gateway.asking import listens, running_file, running_here
 from toolscript.model.gateway import GatewayHealth
-from toolscript.settings import GatewaySettings, load_gateway_settings
+from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
 
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0

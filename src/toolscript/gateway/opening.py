@@ -21,7 +21,7 @@ from toolscript.model.servers import ServerSpec, ServerState, ServerStatus
 from toolscript.ports import Embedder, Gateway, ToolServers
 from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
 from toolscript.search.ranking import Recipe
-from toolscript.settings import GatewaySettings, environment
+from toolscript.settings.gateway import GatewaySettings, environment
 
 REMEMBERED_SECONDS = 24 * 3600.0
 FAILED_SECONDS = 600.0
@@ -156,7 +156,8 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
     if not again and model_folder(settings.search_model) is None:
         Refusals(downloads).check(OTHER_NAMES.get(settings.search_model, settings.search_model))
     from toolscript.adapters.embedding_cache import CachedEmbedder
-    from toolscript.adapters.local_model import Device, LocalEmbedder
+    from toolscript.adapters.local_model.embedder import LocalEmbedder
+    from toolscript.adapters.local_model.engine import Device
 
     model = LocalEmbedder(
         settings.search_model,

@@ -25,7 +25,7 @@ from toolscript.gateway.opening import (
     read_settings,
 )
 from toolscript.model.progress import silent
-from toolscript.settings import GatewaySettings, load_gateway_settings
+from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
 from toolscript.surfaces.plain_logs import configure_plain_logs
 
 LOOPBACK = "127.0.0.1"

@@ -13,7 +13,7 @@ from toolscript.adapters.config_files.trust import Standing, TrustRecord
 from toolscript.adapters.config_files.variables import variables_in
 from toolscript.errors import ConfigInvalid, NotFound
 from toolscript.gateway.asking import place_of
-from toolscript.settings import load_gateway_settings
+from toolscript.settings.gateway import load_gateway_settings
 
 
 @dataclass(frozen=True)

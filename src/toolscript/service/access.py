@@ -9,8 +9,8 @@ from typing import TypedDict
 from toolscript.service.mcp import known_hosts
 from toolscript.service.processes import bound
 from toolscript.service.socket_file import bound_file
-from toolscript.settings import Settings
 from toolscript.settings.access import listed
+from toolscript.settings.service import Settings
 from toolscript.surfaces.http.app import ApiAccess
 from toolscript.surfaces.http.write_guard import AdminAccess
 from toolscript.surfaces.loopback import is_loopback_host

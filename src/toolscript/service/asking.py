@@ -5,7 +5,7 @@ from typing import Any
 
 from toolscript.adapters.http_clients.service import ServiceClient
 from toolscript.model.results import SkillAnswer, ToolAnswer
-from toolscript.settings import load_client_settings
+from toolscript.settings.client import load_client_settings
 
 
 def find_tools(

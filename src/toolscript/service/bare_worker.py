@@ -22,7 +22,7 @@ from toolscript.service.bare_pipeline import BareAnswer, BarePipeline
 from toolscript.service.event_loop import collect_seldom, run
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.search_over_http import body_of, message_length
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 from toolscript.sync.generations import open_for_reading
 
 STAGE_NAMES = {

@@ -18,7 +18,7 @@ from toolscript.ports import Embedder
 from toolscript.service.bench_documents_points import bench_documents_in
 from toolscript.service.bench_documents_tables import DocumentBench
 from toolscript.service.parts import connect_qdrant, open_embedder
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 
 # Texts that documents are made to look like: one for so many passages, but not more and not fewer than these.
 PASSAGES_AN_ORIGINAL, FEWEST_ORIGINALS, MOST_ORIGINALS = 50, 50, 2_000

@@ -22,7 +22,7 @@ from toolscript.ports import Catalog, Embedder, Index
 from toolscript.search.tools import ToolSearch
 from toolscript.service.parts import connect_qdrant, open_embedder, open_stores
 from toolscript.service.queries import names_from_catalog
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 from toolscript.sync.item_vectors import embed_items
 
 PAGE = 500

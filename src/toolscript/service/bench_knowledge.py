@@ -28,7 +28,7 @@ from toolscript.service.knowledge import open_knowledge
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.parts import connect_qdrant, open_embedder
 from toolscript.service.search_over_http import HttpLine, post_request
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 
 CONNECTIONS = 64
 WARM_UP = Schedule(rate=20.0, seconds=3.0)

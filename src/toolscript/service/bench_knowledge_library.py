@@ -19,7 +19,7 @@ from toolscript.ports import Index
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.library import writer_url
 from toolscript.service.under_way import few_at_once
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 NAME = "bench_knowledge"
 PATIENCE_SECONDS = 600.0

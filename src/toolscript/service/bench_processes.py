@@ -16,7 +16,7 @@ from typing import IO, Any, TypeVar
 
 from toolscript.errors import SetupError
 from toolscript.model.queries import Strategy
-from toolscript.settings import environment
+from toolscript.settings.gateway import environment
 
 T = TypeVar("T")
 

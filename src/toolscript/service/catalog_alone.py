@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from toolscript.adapters import postgres
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from toolscript.model.catalog_contents import CatalogItem, ItemFilter, ItemSourc
 from toolscript.model.progress import OnProgress
 from toolscript.ports import CatalogContents
 from toolscript.service.catalog_alone import open_pool
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 from toolscript.sync.source_items_removal import remove_source
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from toolscript.adapters.postgres import PostgresItemChanges
 from toolscript.model.changes import ChangeDetails, ChangeState, ItemChange
 from toolscript.ports import ItemChanges
 from toolscript.service.catalog_alone import open_pool
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from toolscript.model.text_usage import Spending, cost
 from toolscript.ports import Classifier, Embedder
 from toolscript.service.text_model import text_model
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.classify.rules import RulesClassifier
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from toolscript.model.document_versions import VersionState
 from toolscript.model.models import ModelCard
 from toolscript.ports import DocumentVersions
 from toolscript.service.parts import model_source
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 async def recorded_live(versions: DocumentVersions) -> str | None:

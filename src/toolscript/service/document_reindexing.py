@@ -20,7 +20,7 @@ from toolscript.ports import Embedder
 from toolscript.service.document_index import document_layout, require_same_texts
 from toolscript.service.index_models import embedder_of
 from toolscript.service.parts import Stores, model_source, open_embedder, open_stores
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 from toolscript.sync.document_copying import DocumentCopy
 from toolscript.sync.document_reindex import DocumentReindex, lease
 from toolscript.sync.pace import Pace, Probe

@@ -17,7 +17,7 @@ from toolscript.service.parts import Stores
 from toolscript.service.reranking import open_rerankers
 from toolscript.service.seeing import Seeing
 from toolscript.service.tenancy import Tenancy
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.surfaces.http.callers import CallerOf, callers_of
 from toolscript.surfaces.http.documents import DocumentRoutes
 from toolscript.sync.documents import DocumentDesk

@@ -11,7 +11,8 @@ from toolscript.adapters.sending_state import SendingFile, SendingState
 from toolscript.model.document_sending import SendingReport
 from toolscript.model.progress import OnProgress
 from toolscript.service.documents_sending import OnWait, Sending, Ways
-from toolscript.settings import ClientSettings, load_client_settings, load_gateway_settings
+from toolscript.settings.client import ClientSettings, load_client_settings
+from toolscript.settings.gateway import load_gateway_settings
 
 # In place of a file's name: one of the installation's own.
 DEFAULT_STATE = "default"

@@ -23,7 +23,8 @@ from toolscript.search.ranking.request import MOST_TEXTS
 from toolscript.service.judged_engine import Asking, service_engine
 from toolscript.service.judged_points import Collections
 from toolscript.service.parts import connect_qdrant, item_layout, open_embedder, skill_layout
-from toolscript.settings import Settings, load_gateway_settings, load_settings
+from toolscript.settings.gateway import load_gateway_settings
+from toolscript.settings.service import Settings, load_settings
 
 
 def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:

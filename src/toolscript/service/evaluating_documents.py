@@ -23,7 +23,7 @@ from toolscript.service.documents_over_http import DocumentsOverHttp, documents_
 from toolscript.service.evaluating import open_remembering, settings_for
 from toolscript.service.health import DocumentHealth
 from toolscript.service.parts import connect_qdrant
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.surfaces.http.callers import callers_of
 from toolscript.surfaces.http.documents import DocumentRoutes
 from toolscript.sync.documents import DocumentDesk

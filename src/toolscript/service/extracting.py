@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolscript.errors import SetupError
 from toolscript.model.text_usage import TextUsage
 from toolscript.service.text_model import text_model
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.extracting import Extractor
 
 

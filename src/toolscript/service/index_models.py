@@ -12,7 +12,7 @@ from toolscript.errors import EmbedderUnavailable, ModelMismatch, SetupError
 from toolscript.model.models import IndexOrigin, Matrix, ModelCard, Vector
 from toolscript.ports import Embedder
 from toolscript.service.parts import open_embedder
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 Product = Literal["tools", "documents", "knowledge"]
 

@@ -8,7 +8,7 @@ from toolscript.adapters.postgres import PostgresDocumentVersions
 from toolscript.model.document_versions import DocumentVersion, VersionState
 from toolscript.model.index_status import IndexStatus
 from toolscript.service.parts import Stores, open_stores
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 
 
 def list_indexes() -> Sequence[IndexStatus]:

@@ -18,7 +18,7 @@ from toolscript.ports import SourceFiles
 from toolscript.service.extracting import Extracting, open_extracting
 from toolscript.service.library_shelves import LibraryParts, open_library_parts
 from toolscript.service.source_names import Found, SourceNames
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.extracting import Extractor
 from toolscript.sync.ingest import FileIngest

@@ -15,7 +15,7 @@ from toolscript.service.knowledge_indexes import knowledge_card, knowledge_index
 from toolscript.service.library import open_reader
 from toolscript.service.seeing import UNSEEN, Seeing
 from toolscript.service.tenancy import Tenancy
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.surfaces.http.visitors import VisitorOf, visitors_of
 from toolscript.sync.library_indexes import LibraryIndexes, require_live
 

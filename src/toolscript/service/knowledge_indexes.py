@@ -3,7 +3,7 @@
 from toolscript.adapters import qdrant
 from toolscript.model.models import IndexCard, ModelCard
 from toolscript.service.parts import model_source
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.chunking import CHUNKS_VERSION
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from toolscript.adapters import mongo
 from toolscript.errors import SetupError
 from toolscript.ports import LibraryReader, LibraryWriter
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 @asynccontextmanager

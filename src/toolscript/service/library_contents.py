@@ -11,7 +11,7 @@ from toolscript.model.progress import OnProgress, Progress
 from toolscript.ports import LibraryWriter
 from toolscript.service.library import open_both
 from toolscript.service.library_shelves import open_library_parts
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 from toolscript.sync.cancelling import go_on_unless_cancelled
 from toolscript.sync.source_removal import Remove, removing
 

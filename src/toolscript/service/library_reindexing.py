@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from toolscript.model.progress import OnProgress
 from toolscript.service.library_shelves import open_library_parts
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 from toolscript.sync.library_reindex import LibraryReindex
 
 

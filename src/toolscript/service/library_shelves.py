@@ -10,7 +10,7 @@ from toolscript.ports import Embedder, LibraryReader, LibraryWriter
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
 from toolscript.service.library import open_both
 from toolscript.service.parts import connect_qdrant, open_embedder
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.chunking import TokenCount, estimated_tokens
 from toolscript.sync.library_indexes import LibraryIndexes, require_live
 from toolscript.sync.source_writing import Shelves

@@ -10,8 +10,8 @@ from starlette.types import ASGIApp
 
 from toolscript import __version__
 from toolscript.errors import SetupError
-from toolscript.settings import Settings
 from toolscript.settings.access import listed
+from toolscript.settings.service import Settings
 from toolscript.surfaces.http.protected_resource import MCP_PATH, ProtectedResource
 from toolscript.surfaces.http.templated_route import TemplatedRoute
 from toolscript.surfaces.http.visitors import VisitorOf

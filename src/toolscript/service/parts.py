@@ -10,7 +10,7 @@ from toolscript.adapters import postgres, qdrant
 from toolscript.errors import CatalogUnavailable
 from toolscript.model.models import ModelCard
 from toolscript.ports import DirtySet, Embedder
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.generations import IndexPair
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ async def open_embedder(
         finally:
             await endpoint.close()
         return
-    from toolscript.adapters.local_model import LocalEmbedder
+    from toolscript.adapters.local_model.embedder import LocalEmbedder
 
     threads, parallel = (None, 1) if parallel is None else (1, parallel)
     local = await asyncio.to_thread(LocalEmbedder, settings.embedding_model, threads=threads, parallel=parallel)

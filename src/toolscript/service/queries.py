@@ -7,7 +7,7 @@ from toolscript.errors import SetupError
 from toolscript.model.words import split_identifier
 from toolscript.ports import Catalog
 from toolscript.service.parts import open_stores
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 
 
 async def queries_or_names(queries: Path | None, count: int) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from toolscript.model.document_queries import Rerank
 from toolscript.ports import Reranker
 from toolscript.service.text_model import text_model
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 @asynccontextmanager

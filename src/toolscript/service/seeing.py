@@ -35,7 +35,7 @@ from toolscript.ports import (
 from toolscript.search.tools import ToolSearch
 from toolscript.service.parts import Stores
 from toolscript.service.store_watch import StoreWatch
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.settings.shared_figures import share_figures_in
 from toolscript.surfaces.http.metrics import METRICS_PATH, MeasuredRequests, metrics_routes
 from toolscript.surfaces.http.tool_search import AsksCatalog

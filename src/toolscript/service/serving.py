@@ -40,7 +40,8 @@ from toolscript.service.skills_in_memory import seen_at_once, skills_searched
 from toolscript.service.sync_desk import SyncDesk
 from toolscript.service.tenancy import open_tenancy
 from toolscript.service.usual_search import UsualToolSearch
-from toolscript.settings import Settings, load_settings, second_names
+from toolscript.settings.service import Settings, load_settings
+from toolscript.settings.shared_names import second_names
 from toolscript.surfaces.admission.admission import Admission
 from toolscript.surfaces.admission.gate import Limits
 from toolscript.surfaces.http import create_app

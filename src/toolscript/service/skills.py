@@ -22,7 +22,7 @@ from toolscript.ports import Embedder
 from toolscript.service.catalog_alone import open_pool
 from toolscript.service.index_models import embedder_of
 from toolscript.service.parts import Stores, open_embedder, open_stores
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 from toolscript.sync import generations, skill_import
 from toolscript.sync.active_skills import all_skills
 from toolscript.sync.nearest_skills import NearestSkills, OpenEmbedder

@@ -7,7 +7,7 @@ from toolscript.errors import SetupError
 from toolscript.ports import Index
 from toolscript.search.skill_copy import SkillCopy
 from toolscript.service.parts import Stores
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.skill_management import SkillManagement
 
 

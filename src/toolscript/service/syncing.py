@@ -16,7 +16,8 @@ from toolscript.model.progress import OnProgress
 from toolscript.model.servers import ServerSpec
 from toolscript.ports import ToolServers
 from toolscript.service.catalog_alone import open_catalog
-from toolscript.settings import environment, load_gateway_settings, load_settings
+from toolscript.settings.gateway import environment, load_gateway_settings
+from toolscript.settings.service import load_settings
 from toolscript.sync.following_servers import FollowingServers
 from toolscript.sync.import_items import ImportReport, import_items
 from toolscript.sync.server_items import ServerReport, ServerSync, own_source

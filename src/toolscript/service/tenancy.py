@@ -11,7 +11,7 @@ from toolscript.adapters.postgres import Pool, PostgresRequestBudget, PostgresTe
 from toolscript.errors import SetupError, Unavailable
 from toolscript.model.tenancy import Plan
 from toolscript.ports import Callers, RequestBudget, Tenants
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 USUAL_PLAN = "default"
 KEYS_HINT = "TOOLSCRIPT_JWT_KEYS names a JSON Web Key Set; `toolscript tenants keys DIR` makes one to try with"

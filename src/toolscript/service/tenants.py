@@ -20,7 +20,7 @@ from toolscript.ports import DocumentIndex, TenantPlaces, Tenants
 from toolscript.service.document_index import document_layout
 from toolscript.service.parts import Stores, open_stores
 from toolscript.service.tenancy import token_rules
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 from toolscript.sync import tenant_erasure
 from toolscript.sync.tenant_export import TenantExport
 

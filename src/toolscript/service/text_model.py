@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 if TYPE_CHECKING:
     from toolscript.adapters.openai_text import OpenAITextModel

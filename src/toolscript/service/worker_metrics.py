@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolscript.ports import Embedder
 from toolscript.service.parts import Stores
 from toolscript.service.store_watch import StoreWatch
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 if TYPE_CHECKING:
     from toolscript.adapters.telemetry.worker_figures import WorkerFigures

@@ -20,7 +20,7 @@ from toolscript.service.parts import Stores, open_embedder, open_stores
 from toolscript.service.skills import load_default_skills
 from toolscript.service.store_watch import StoreWatch
 from toolscript.service.worker_metrics import measured, metrics_served, worker_figures
-from toolscript.settings import Settings, load_settings
+from toolscript.settings.service import Settings, load_settings
 from toolscript.surfaces.logs import configure_logs
 from toolscript.sync import generations
 from toolscript.sync.doctor import Doctor, Examination

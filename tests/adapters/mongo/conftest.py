@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 
 from tests.contracts.library_scenes import drop_database, writer_url
 from toolscript.adapters.mongo import Document
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 @dataclass(frozen=True)

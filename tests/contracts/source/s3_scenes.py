@@ -18,7 +18,7 @@ from tests.sync.classify.models import answer, told
 from tests.whole.gateway.machines import mcp_server
 from toolscript.model.progress import silent
 from toolscript.service.writing import Writer, open_writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 CALENDAR, MAIL, FILES = "calendar_management", "communication", "file_operations"
 SKILLS = "/api/v1/skills"

@@ -22,7 +22,7 @@ from tests.contracts.source.s3_scenes import (
 )
 from tests.surfaces.search.scenes import by_vector, ids, names, scores
 from toolscript.service.parts import open_embedder
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 NOTHING_LIKE_IT = "photosynthesis of deep sea algae"
 

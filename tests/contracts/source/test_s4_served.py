@@ -26,7 +26,7 @@ from tests.surfaces.mcp_service.scenes import Plain
 from tests.whole.commands import run_here
 from tests.whole.ingest.holdings import holdings
 from toolscript.service.serving import open_app
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 QUESTION = "what do colonies eat in the cold months"
 KINDS = {"chunk", "extraction"}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.settings import Settings, load_settings, second_names
+from toolscript.settings.service import Settings, load_settings
+from toolscript.settings.shared_names import second_names
 
 OURS = {
     "MONGODB_URI": "TOOLSCRIPT_MONGO_URL",

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import drop_collections
 from tests.search.knowledge.scenes import GUIDE, PAPER, Shelf, open_shelf
 from toolscript.adapters import qdrant
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.testing import MemoryIndexes
 
 LAYOUT = qdrant.Layout(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.search.local.scenes import ITEMS, found, index_of, names, search_over
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.model.gateway import DEFAULT_THRESHOLD, LocalAnswer, LocalQuery
 from toolscript.search.local import LocalSearch
 from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Recipe

@@ -2,31 +2,29 @@
 
 import asyncio
 import io
+import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.gateway import asking
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.items import ItemKind
+from toolscript.cli import build_cli
+from toolscript.cli.app import run
+from toolscript.gateway import asking, lifecycle
 from toolscript.model.progress import OnProgress
-from toolscript.model.queries import SearchType
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
 
 
 @dataclass
 class Commands:
-    """Stands for the gateway's wiring; remembers what it was asked with."""
+    """Stands for a gateway that is asked or started; remembers what with."""
 
     gateway: GatewayDouble = field(default_factory=GatewayDouble)
     asked: list[tuple[Mapping[str, object], asking.Need]] = field(default_factory=list)
     started: list[Mapping[str, object]] = field(default_factory=list)
-    Need = asking.Need
 
     def ask(
         self,
@@ -43,20 +41,6 @@ class Commands:
 
         return asyncio.run(act())
 
-    def usual_query(
-        self,
-        *,
-        limit: int | None,
-        threshold: float | None,
-        kind: ItemKind | None,
-        search_type: SearchType | None = None,
-    ) -> Callable[[str], LocalQuery]:
-        most, least = 3 if limit is None else limit, 0.35 if threshold is None else threshold
-        return lambda text: LocalQuery(text, most, least, kind, search_type)
-
-    def trust_question(self, *, flags: Mapping[str, object]) -> None:
-        """Nothing here waits to be trusted."""
-
     def start(self, *, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None:
         self.started.append(flags)
         on_ready("http://127.0.0.1:7355")
@@ -69,10 +53,17 @@ class Ended(NamedTuple):
 
 
 class CommandLine:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Settings are the usual ones, and `home` is where a person's files are."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path) -> None:
         self.commands = Commands()
         self._monkeypatch = monkeypatch
         self._capsys = capsys
+        for name in [one for one in os.environ if one.startswith("TOOLSCRIPT_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setattr(asking, "ask", self.commands.ask)
+        monkeypatch.setattr(lifecycle, "start", self.commands.start)
 
     @property
     def gateway(self) -> GatewayDouble:
@@ -81,12 +72,7 @@ class CommandLine:
     def __call__(self, *arguments: str, stdin: str = "") -> Ended:
         self._monkeypatch.setattr(sys, "argv", ["toolscript", *arguments])
         self._monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        app = build_cli(_no_service, lambda: cast("GatewayCommands", self.commands))
         with pytest.raises(SystemExit) as ended:
-            run(app)
+            run(build_cli())
         out, err = self._capsys.readouterr()
         return Ended(int(ended.value.code or 0), out, err)
-
-
-def _no_service() -> ServiceCommands:
-    raise AssertionError("a gateway's command has no business with the service")

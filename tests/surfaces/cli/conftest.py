@@ -4,5 +4,7 @@ from tests.surfaces.cli.commands import CommandLine
 
 
 @pytest.fixture
-def toolscript(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
+def toolscript(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+) -> CommandLine:
+    return CommandLine(monkeypatch, capsys, tmp_path_factory.mktemp("home"))

@@ -2,26 +2,15 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import pytest
 
+from toolscript.cli import build_cli
+from toolscript.cli.app import run
 from toolscript.model.measurements import LoadComparison, LoadCurve, LoadFigures
 from toolscript.model.queries import Strategy
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
 
 Benched = Callable[[LoadCurve, LoadCurve], tuple[int, str]]
-
-
-class Measured:
-    """A service that has measured already."""
-
-    def __init__(self, bare: LoadCurve, ours: LoadCurve) -> None:
-        self._done = LoadComparison(Strategy.DIRECT, 40, False, bare, ours)
-
-    def bench_load(self, **_: object) -> LoadComparison:
-        return self._done
 
 
 def curve(carried: float, answered: Sequence[float] = ()) -> LoadCurve:
@@ -35,9 +24,10 @@ def curve(carried: float, answered: Sequence[float] = ()) -> LoadCurve:
 def benched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Benched:
     def bench(bare: LoadCurve, ours: LoadCurve) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["toolscript", "bench", "search", "--load", "--least", "0.8"])
-        service = cast("ServiceCommands", Measured(bare, ours))
+        measured = LoadComparison(Strategy.DIRECT, 40, False, bare, ours)
+        monkeypatch.setattr("toolscript.service.bench_load.bench_load", lambda **_: measured)
         with pytest.raises(SystemExit) as ended:
-            run(build_cli(lambda: service, lambda: cast("GatewayCommands", None)))
+            run(build_cli())
         return int(ended.value.code or 0), capsys.readouterr().err
 
     return bench

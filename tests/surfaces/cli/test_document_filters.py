@@ -2,8 +2,8 @@
 
 import pytest
 
+from toolscript.cli.document_filters import filters_of
 from toolscript.errors import InvalidRequest
-from toolscript.surfaces.cli.document_filters import filters_of
 from toolscript.surfaces.http.document_models import DocumentFilters
 
 pytestmark = pytest.mark.requirement("DOC-002")

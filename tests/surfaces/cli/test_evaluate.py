@@ -11,11 +11,11 @@ import pytest
 from tests.conftest import Installation
 from tests.surfaces.cli.commands import CommandLine
 from tests.whole.commands import run, run_here
+from toolscript.cli.app import run as run_app
+from toolscript.cli.evaluate import evaluate_commands
 from toolscript.model.judged import EvalRequest, EvalResult
 from toolscript.model.progress import OnProgress
 from toolscript.model.queries import Strategy
-from toolscript.surfaces.cli.app import run as run_app
-from toolscript.surfaces.cli.evaluate import evaluate_commands
 
 TOOLS = {
     "read": "Read the contents of a file",
@@ -83,7 +83,7 @@ def test_a_recipe_is_fitted_and_judged_with(dataset: Path, model_folder: str) ->
 
 @dataclass
 class Wiring:
-    """Stands for the wiring of an engine; remembers what it was asked."""
+    """Stands for the evaluation of an engine; remembers what it was asked."""
 
     asked: list[EvalRequest] = field(default_factory=list)
 
@@ -105,10 +105,11 @@ def test_the_service_is_asked_to_search_all_items_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch, told: tuple[str, ...], strategy: Strategy
 ) -> None:
     service, gateway = Wiring(), Wiring()
-    app = evaluate_commands(lambda: service, lambda: gateway)
+    monkeypatch.setattr("toolscript.service.evaluating.evaluate", service.evaluate)
+    monkeypatch.setattr("toolscript.gateway.evaluating.evaluate", gateway.evaluate)
     monkeypatch.setattr(sys, "argv", ["eval", "--dataset", "mine", "--engine", "service", *told])
     with pytest.raises(SystemExit) as ended:
-        run_app(app)
+        run_app(evaluate_commands())
     assert not ended.value.code
     assert [one.strategy for one in service.asked] == [strategy]
     assert gateway.asked == []

@@ -10,19 +10,18 @@ import pytest
 import typer
 
 from tests.surfaces.cli.commands import CommandLine
+from toolscript.cli.app import run
+from toolscript.cli.evaluate_make import add_make
 from toolscript.errors import InvalidRequest
-from toolscript.gateway import make_draft
 from toolscript.model.drafts import WrittenDraft
 from toolscript.model.progress import OnProgress
-from toolscript.surfaces.cli.app import run
-from toolscript.surfaces.cli.evaluate_make import add_make
 
 CATALOG = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 
 
 @dataclass
 class Drafts:
-    """Stands for the wiring; remembers what it was asked."""
+    """Stands for the drafting; remembers what it was asked."""
 
     refused_lines: int = 0
     error: Exception | None = None
@@ -61,7 +60,8 @@ class Command:
         self._app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
         self._app.callback()(lambda: None)
         self._monkeypatch = monkeypatch
-        add_make(self._app, lambda: drafts)
+        monkeypatch.setattr("toolscript.gateway.eval_drafts.make_draft", drafts.make_draft)
+        add_make(self._app)
 
     def __call__(self, *arguments: str) -> int:
         self._monkeypatch.setattr(sys, "argv", ["eval", *arguments])
@@ -93,10 +93,7 @@ def test_as_json_the_result_is_one_line(command: Command, capsys: pytest.Capture
     assert (shown["folder"], shown["queries"], shown["counts"]) == ("mine", 38, {"exact": 20, "typo": 18})
 
 
-def test_the_whole_command_line_drafts_from_a_file(
-    toolscript: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(toolscript.commands, "make_draft", make_draft, raising=False)
+def test_the_whole_command_line_drafts_from_a_file(toolscript: CommandLine, tmp_path: Path) -> None:
     ended = toolscript("eval", "make", str(tmp_path / "set"), "--tools", str(CATALOG), "--per-kind", "2", "--json")
     shown = json.loads(ended.out)
     assert (ended.code, shown["queries"], set(shown["counts"].values())) == (0, 8, {2})

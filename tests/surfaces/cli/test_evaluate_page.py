@@ -9,14 +9,12 @@ import pytest
 from tests.evaluation.quality_reports import HOSTILE, report
 from tests.surfaces.cli.commands import CommandLine
 from toolscript.evaluation.report_json import report_to_json
-from toolscript.gateway import make_page
 from toolscript.model.judged import EvalReport
 
 
 @pytest.fixture
-def folder(toolscript: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where the command is run, with the real wiring behind it."""
-    monkeypatch.setattr(toolscript.commands, "make_page", make_page, raising=False)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where the command is run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     return tmp_path

@@ -8,11 +8,11 @@ import pytest
 
 from tests.surfaces.cli.commands import CommandLine
 from tests.surfaces.mcp.gateway_double import ITEMS, down
+from toolscript.cli.gateway_tables import show_answer
 from toolscript.errors import NotReady
 from toolscript.model.gateway import LocalAnswer, LocalHit
 from toolscript.model.items import ItemKind
 from toolscript.model.servers import CallResult
-from toolscript.surfaces.cli.gateway_tables import show_answer
 
 pytestmark = pytest.mark.requirement("TS-002")
 

@@ -4,17 +4,17 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import pytest
 
 from tests.surfaces.cli.commands import Ended
+from toolscript.cli import build_cli
+from toolscript.cli.app import run
 from toolscript.model.ingest import IngestOutcome, IngestResult
 from toolscript.model.ingest_order import IngestOrder
 from toolscript.model.progress import OnProgress, Progress
 from toolscript.model.text_usage import TextUsage
-from toolscript.surfaces.cli import GatewayCommands, ServiceCommands, build_cli
-from toolscript.surfaces.cli.app import run
+from toolscript.service import ingesting, library_reindexing
 from toolscript.sync.ingest_report import IngestReport
 
 pytestmark = pytest.mark.requirement("KN-005")
@@ -26,7 +26,7 @@ BAD = IngestResult("/shelf/bad\x1b[2J.pdf", IngestOutcome.SKIPPED, problem="it i
 
 @dataclass
 class Service:
-    """Stands for the service's wiring: has these results, and remembers what it was asked."""
+    """Stands for a library: has these results, and remembers what it was asked."""
 
     results: Sequence[IngestResult] = ()
     usage: TextUsage | None = None
@@ -64,13 +64,13 @@ class Service:
 
 @pytest.fixture
 def toolscript(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
-    def no_gateway() -> GatewayCommands:
-        raise AssertionError("a library is the service's business")
-
     def command(service: Service, *arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["toolscript", "ingest", *arguments])
+        monkeypatch.setattr(ingesting, "ingest", service.ingest)
+        monkeypatch.setattr(ingesting, "watch_ingest", service.watch_ingest)
+        monkeypatch.setattr(library_reindexing, "reindex_library", service.reindex_library)
         with pytest.raises(SystemExit) as ended:
-            run(build_cli(lambda: cast("ServiceCommands", service), no_gateway))
+            run(build_cli())
         return Ended(int(ended.value.code or 0), *capsys.readouterr())
 
     return command

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from toolscript.surfaces.cli.output import json_text
+from toolscript.cli.output import json_text
 
 
 @pytest.mark.parametrize("said", ["\x1b[2J", "\x9b31m", "\u202eevil", "\U000e0041tag", "line\u2028end", "日本語"])

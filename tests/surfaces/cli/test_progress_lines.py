@@ -2,9 +2,9 @@
 
 import pytest
 
+from toolscript.cli import output
+from toolscript.cli.output import progress, rate_text
 from toolscript.model.progress import Progress
-from toolscript.surfaces.cli import output
-from toolscript.surfaces.cli.output import progress, rate_text
 
 
 class Clock:

@@ -4,6 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from toolscript.cli.tools_absence import absence_text
+from toolscript.cli.tools_text import (
+    degraded_lines,
+    doubt_lines,
+    explained_text,
+    hits_table,
+    nothing_found_lines,
+    routing_text,
+    skills_table,
+    timings_text,
+)
 from toolscript.model.items import ItemKind
 from toolscript.model.queries import Strategy
 from toolscript.model.results import (
@@ -17,17 +28,6 @@ from toolscript.model.results import (
     ToolHit,
 )
 from toolscript.search.fallbacks import Part
-from toolscript.surfaces.cli.tools_absence import absence_text
-from toolscript.surfaces.cli.tools_text import (
-    degraded_lines,
-    doubt_lines,
-    explained_text,
-    hits_table,
-    nothing_found_lines,
-    routing_text,
-    skills_table,
-    timings_text,
-)
 
 EVIL = "a\x1b[2J\x07\u202eb\u2028c\nd"
 HARMLESS = "a [2J b c d"

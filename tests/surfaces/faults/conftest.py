@@ -15,7 +15,7 @@ from tests.faults import relay
 from tests.grpc_faults import call_relay
 from tests.surfaces.faults.scenes import DEADLINE_SECONDS, DIMENSIONS, Faulty, asking, fill
 from toolscript.service.serving import open_app
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from toolscript.model.item_json import item_from_json
 from toolscript.model.progress import silent
 from toolscript.model.skills import Skill
 from toolscript.service.writing import open_writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.import_items import import_items
 
 DIMENSIONS = 64

@@ -15,7 +15,7 @@ from tests.conftest import Installation, fresh_database
 from tests.faults import relay
 from tests.surfaces.faults.scenes import DIMENSIONS, FOUND, GENEROUS, STRATEGIES, asking, fill
 from toolscript.service.serving import open_app
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 LEAST_PER_SECOND = 20
 SEARCHES = 40

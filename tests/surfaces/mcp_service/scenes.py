@@ -23,7 +23,7 @@ from toolscript.model.documents import Document
 from toolscript.model.skills import Skill
 from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Scope, Tenant
 from toolscript.service.mcp import open_mcp
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.surfaces.http.errors import install_error_handlers
 from toolscript.surfaces.http.knowledge import KnowledgeRoutes, knowledge_routes
 from toolscript.surfaces.http.visitors import visitors_of

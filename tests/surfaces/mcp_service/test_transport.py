@@ -12,7 +12,7 @@ from tests.surfaces.mcp_service.scenes import ACCEPT, CATALOG, LIBRARY, ME, Json
 from toolscript.errors import SetupError
 from toolscript.model.tenancy import Scope
 from toolscript.service.mcp import known_hosts
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.surfaces.mcp_service import guard
 
 pytestmark = pytest.mark.requirement("KN-005")

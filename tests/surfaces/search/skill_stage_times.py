@@ -17,7 +17,7 @@ from tests.surfaces.search.catalog import stock
 from tests.surfaces.search.scenes import Searching
 from tests.surfaces.sources.scenes import serving
 from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 QUERIES = 300
 

@@ -14,7 +14,7 @@ from tests.surfaces.search.scenes import ALL, STRATEGIES, Searching, by_vector, 
 from tests.surfaces.sources.scenes import catalog, serving
 from toolscript.model.progress import silent
 from toolscript.service.writing import Writer, open_writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.indexer import Step
 
 SKILLS = "/api/v1/skills"

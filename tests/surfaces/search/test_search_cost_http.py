@@ -19,7 +19,7 @@ from tests.surfaces.sources.scenes import serving
 from toolscript.model.items import ItemKind
 from toolscript.model.progress import silent
 from toolscript.service.writing import open_writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.import_items import import_items
 from toolscript.sync.item_vectors import embed_items
 from toolscript.testing import HashEmbedder

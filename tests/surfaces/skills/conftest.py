@@ -14,7 +14,7 @@ from tests.surfaces.conftest import fill
 from tests.surfaces.skills.scenes import Managed
 from toolscript.service.parts import open_stores
 from toolscript.service.serving import open_app
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 
 @pytest.fixture(scope="module")

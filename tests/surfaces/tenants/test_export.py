@@ -14,7 +14,7 @@ from toolscript.model.document_json import line_read
 from toolscript.model.document_points import PassageId
 from toolscript.model.documents import Document, document_key
 from toolscript.model.tenancy import Tenant
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
 

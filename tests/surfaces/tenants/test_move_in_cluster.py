@@ -17,7 +17,7 @@ from tests.whole import commands
 from toolscript.adapters.qdrant.documents.cluster_view import Stage, view_of
 from toolscript.adapters.qdrant.documents.places import keys_of, own_key
 from toolscript.model.tenancy import Tenant
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sync.classify.benign_tools import GOLDEN, benign_tools
 from tests.sync.classify.scenes import asked, default_skills
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.model.skills import Classification
 from toolscript.sync.classify import RulesClassifier
 

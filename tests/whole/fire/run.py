@@ -23,7 +23,7 @@ from tests.whole.fire.topics import GROUPS, topic
 from toolscript.adapters.postgres.migrate import upgrade
 from toolscript.model.models import IndexCard
 from toolscript.service.parts import Stores, open_stores
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.generations import Opened, open_for_writing
 from toolscript.testing import HashEmbedder
 

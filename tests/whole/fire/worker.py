@@ -8,7 +8,7 @@ from toolscript.model.progress import silent
 from toolscript.service.classifying import Classifying
 from toolscript.service.parts import open_stores
 from toolscript.service.writing import Writer
-from toolscript.settings import load_settings
+from toolscript.settings.service import load_settings
 from toolscript.sync.generations import open_for_writing
 from toolscript.testing import HashEmbedder
 

@@ -12,7 +12,7 @@ from tests.conftest import drop_collections
 from tests.contracts.library_scenes import drop_database, writer_url
 from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant.values import from_value
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.library_marks import mark_read
 
 PAGE = 500

@@ -25,7 +25,7 @@ from tests.whole.ingest.folder import Folder
 from tests.whole.ingest.holdings import differences, forget, holdings, named_library, opened
 from tests.whole.ingest.process import BEGUN, ingested
 from toolscript.model.ingest import IngestOutcome
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.ingest_report import IngestReport
 
 ROOT = Path(__file__).parent.parent.parent.parent

@@ -18,7 +18,7 @@ from tests.whole.kills.feeding import Feeding
 from tests.whole.kills.worker import Doom
 from toolscript.adapters.postgres.pool import connection
 from toolscript.service.parts import Stores
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.indexer import Step
 
 WATCH_SECONDS = 0.02

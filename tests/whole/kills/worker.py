@@ -17,7 +17,7 @@ from toolscript.ports import Embedder
 from toolscript.service.classifying import open_classifier
 from toolscript.service.parts import open_embedder, open_stores
 from toolscript.service.writing import Writer
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.generations import open_for_writing
 from toolscript.sync.indexer import Step
 from toolscript.testing import HashEmbedder

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.whole.literal.compare import Compared, compared
 from toolscript.adapters.judged_sets import read_judged_set
 from toolscript.evaluation.judging import evenly_spread
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 SHOWN = 5
 

@@ -21,7 +21,7 @@ from toolscript.ports import Embedder
 from toolscript.search.tools import ToolSearch
 from toolscript.service.judged_points import Collections, JudgedPoints
 from toolscript.service.parts import connect_qdrant, item_layout, open_embedder, skill_layout
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.testing import MemoryCatalog, MemoryDirtySet
 
 SAME = 1e-5

@@ -10,7 +10,7 @@ from tests.whole.literal.compare import SAME, Compared, compared
 from toolscript.adapters.jsonl_items import read_items
 from toolscript.model.items import Item
 from toolscript.model.judged import JudgedQuery, JudgedSet
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 # Some fit skills, some fit none of them, and some ask for several things at once.
 REQUESTS = {

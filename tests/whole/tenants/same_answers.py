@@ -23,7 +23,7 @@ from tests.whole.tenants.questions import answers, difference, documents
 from tests.whole.tenants.service import Service, clients, own_installation, served
 from toolscript.adapters import qdrant
 from toolscript.adapters.qdrant import wire
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 AT_ONCE = 200
 LOOK_EVERY_SECONDS = 0.2

@@ -21,7 +21,7 @@ from tests.token_issuer import Issuer, an_issuer
 from tests.whole.commands import command, environment, run_here
 from tests.whole.tenants.embedding import endpoint
 from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 SOON = 120.0
 LOOK_EVERY_SECONDS = 0.05

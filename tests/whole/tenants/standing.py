@@ -10,7 +10,7 @@ from toolscript.adapters.qdrant import wire
 from toolscript.adapters.qdrant.documents.ids import passage_id
 from toolscript.adapters.qdrant.documents.payload import COMPLETE, GONE, HEAD, ID, PASSAGES, TENANT, TEXT, VERSION
 from toolscript.adapters.qdrant.values import Payload
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 PAGE = 1_000
 

@@ -34,7 +34,7 @@ from toolscript.model.passages import passage_text
 from toolscript.model.tenancy import Tenant
 from toolscript.service.document_index import document_layout
 from toolscript.service.parts import open_stores
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.testing import HashEmbedder
 
 KILLED = -signal.SIGKILL

@@ -26,7 +26,7 @@ from tests.whole.tenants.service import Service, clients, own_installation, serv
 from toolscript.adapters import qdrant
 from toolscript.service.document_index import document_layout
 from toolscript.service.parts import open_stores
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 
 WARM_UP_SECONDS = 10.0
 QUIET_LOOKS = 5

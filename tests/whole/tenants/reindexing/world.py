@@ -11,7 +11,7 @@ from toolscript.model.tenancy import Caller, Tenant
 from toolscript.ports import DocumentIndex
 from toolscript.service.document_index import open_index
 from toolscript.service.parts import open_embedder, open_stores
-from toolscript.settings import Settings
+from toolscript.settings.service import Settings
 from toolscript.sync.documents import DocumentDesk
 from toolscript.sync.tenant_export import TenantExport
 

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from toolscript.cli.app import build_cli
+
+__all__ = ["build_cli"]

@@ -1,0 +1,232 @@
+"""The commands. Each one parses, hands over to a deployable, and shows what came back."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from toolscript import __version__
+from toolscript.cli.bench import bench_commands
+from toolscript.cli.changes import change_commands
+from toolscript.cli.documents import document_commands
+from toolscript.cli.evaluate import evaluate_commands
+from toolscript.cli.evaluate_documents import add_documents
+from toolscript.cli.evaluate_fit import add_fit
+from toolscript.cli.evaluate_make import add_make
+from toolscript.cli.evaluate_page import add_page
+from toolscript.cli.gateway_config import config_commands
+from toolscript.cli.gateway_find import find_commands
+from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, flags
+from toolscript.cli.gateway_serve import serve_commands
+from toolscript.cli.gateway_tables import show_findings
+from toolscript.cli.gateway_trust import trust_command
+from toolscript.cli.help_page import TwoProducts
+from toolscript.cli.ingest import add_ingest
+from toolscript.cli.library import library_commands
+from toolscript.cli.migrate import add_migrate
+from toolscript.cli.output import json_text, progress, say, show
+from toolscript.cli.reindex import add_reindex
+from toolscript.cli.skills import skill_commands
+from toolscript.cli.sources import source_commands
+from toolscript.cli.sync import add_sync
+from toolscript.cli.tables import table
+from toolscript.cli.tenants import tenant_commands
+from toolscript.cli.tools import tool_commands
+from toolscript.errors import SetupError, ToolscriptError
+from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
+
+if TYPE_CHECKING:
+    from toolscript.model.index_status import IndexStatus
+    from toolscript.sync.doctor import Examination
+    from toolscript.sync.worker import WorkReport
+
+
+def build_cli() -> typer.Typer:
+    """A command imports what it calls when it is run: help and completion stay fast."""
+    app = typer.Typer(
+        name="toolscript",
+        cls=TwoProducts,
+        help="Search for AI agents: the right tool for a request in plain words.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_version_option)
+    find_commands(app)
+    serve_commands(app)
+    trust_command(app)
+    app.add_typer(config_commands(), name="config")
+    _doctor(app)
+    add_migrate(app)
+    add_sync(app)
+    add_ingest(app)
+    add_reindex(app)
+    _write_commands(app)
+    _read_commands(app)
+    app.add_typer(source_commands(), name="sources")
+    app.add_typer(library_commands(), name="library")
+    app.add_typer(change_commands(), name="changes")
+    app.add_typer(skill_commands(), name="skills")
+    app.add_typer(tool_commands(), name="tools")
+    app.add_typer(document_commands(), name="documents")
+    app.add_typer(tenant_commands(), name="tenants")
+    app.add_typer(bench_commands(), name="bench")
+    evaluating = evaluate_commands()
+    add_make(evaluating)
+    add_fit(evaluating)
+    add_page(evaluating)
+    add_documents(evaluating)
+    app.add_typer(evaluating, name="eval")
+    return app
+
+
+def run(app: typer.Typer) -> None:
+    """Runs the command line; an error of ours becomes a message, what to do next, and an exit code."""
+    try:
+        app()
+    except ToolscriptError as error:
+        _leave(error)
+    except ModuleNotFoundError as error:
+        if (error.name or "toolscript").partition(".")[0] == "toolscript":
+            raise
+        _leave(
+            SetupError(
+                f"this needs the service, which is not installed (there is no {error.name})",
+                hint="pip install 'toolscript[service]'",
+            )
+        )
+
+
+def _leave(error: ToolscriptError) -> NoReturn:
+    if "--json" in sys.argv:
+        say(json_text(envelope_of(error)))
+    else:
+        say(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
+    raise SystemExit(ERROR_TABLE[type(error)].exit_code) from None
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _version_option(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave."),
+    ] = False,
+) -> None: ...
+
+
+def _write_commands(app: typer.Typer) -> None:
+    @app.command()
+    def worker(
+        drain: Annotated[bool, typer.Option(help="Stop when nothing is left to do.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Embed and index what changed in the catalog. Any number of workers can run at once."""
+        from toolscript.service import writing
+
+        if not drain:
+            writing.work()
+            return
+        with progress() as on_progress:
+            report = writing.drain(on_progress)
+        text = f"{report.followed:,} items followed, {report.left:,} left, {report.failing:,} of them failing"
+        show(asdict(report), text + _spending(report), as_json=as_json)
+        if report.left:
+            raise typer.Exit(2)
+
+
+def _read_commands(app: typer.Typer) -> None:
+    @app.command()
+    def serve(
+        host: Annotated[str | None, typer.Option(help="Address to listen on (default: TOOLSCRIPT_HOST).")] = None,
+        port: Annotated[int | None, typer.Option(help="Port to listen on (default: TOOLSCRIPT_PORT).")] = None,
+        socket: Annotated[
+            str | None,
+            typer.Option(
+                metavar="PATH",
+                help="Unix socket to listen on as well; whoever can open it is an administrator "
+                "(default: TOOLSCRIPT_SOCKET).",
+            ),
+        ] = None,
+    ) -> None:
+        """Answer searches over HTTP."""
+        from toolscript.service import serving
+
+        serving.serve(host=host, port=port, socket_file=socket)
+
+
+def _doctor(app: typer.Typer) -> None:
+    @app.command()
+    def doctor(
+        index: Annotated[
+            bool,
+            typer.Option(
+                "--index", help="Compare the service's catalog and index, and show which index is on which model."
+            ),
+        ] = False,
+        repair: Annotated[bool, typer.Option(help="Mark what differs, for the worker to do again.")] = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        model: Model = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Check config files, servers, model and caches; a finding comes with its fix. Exit code 2: some came."""
+        if index or repair:
+            healthy = _examine_service(repair=repair, as_json=as_json)
+        else:
+            given = flags(config=config, data_dir=data_dir, model=model)
+            healthy = _examine_gateway(given, as_json=as_json)
+        if not healthy:
+            raise typer.Exit(2)
+
+
+def _examine_service(*, repair: bool, as_json: bool) -> bool:
+    from toolscript.service.index_overview import list_indexes
+    from toolscript.service.writing import doctor
+
+    with progress() as on_progress:
+        report = doctor(repair=repair, on_progress=on_progress)
+    _show_examination(report, list_indexes(), as_json=as_json)
+    return report.healthy or repair
+
+
+def _examine_gateway(given: Mapping[str, object], *, as_json: bool) -> bool:
+    from toolscript.gateway.examination import examine
+
+    with progress() as on_progress:
+        findings = examine(flags=given, on_progress=on_progress)
+    show_findings(findings, as_json=as_json)
+    return all(one.ok for one in findings)
+
+
+def _spending(report: "WorkReport") -> str:
+    if report.language_model is None:
+        return ""
+    used = report.language_model.usage
+    return (
+        f"\nlanguage model: {used.calls:,} calls, {used.failed:,} failed, {used.prompt_tokens:,} tokens asked, "
+        f"{used.completion_tokens:,} answered, cost {report.language_model.cost:.4f}"
+    )
+
+
+def _show_examination(report: "Examination", indexes: Sequence["IndexStatus"], *, as_json: bool) -> None:
+    for item, reason in report.failing:
+        say(f"item {item} keeps failing: {reason}")
+    text = (
+        f"{report.items:,} items, {report.points:,} points: {report.missing:,} missing, {report.stale:,} stale, "
+        f"{report.extra:,} extra; {report.pending:,} waiting for a worker; "
+        f"{report.skills:,} skills, {report.wrong_skills:,} wrong in the index"
+    )
+    columns = ("product", "collection", "state", "model", "points", "shards", "under way")
+    rows = [[str(value) for value in asdict(one).values()] for one in indexes]
+    shown = {**asdict(report), "healthy": report.healthy, "indexes": [asdict(one) for one in indexes]}
+    show(shown, f"{text}\n\n{table(columns, rows, colour=False)}", as_json=as_json)
+    if not report.healthy:
+        next_step = "`toolscript worker --drain`" if report.repaired else "`toolscript doctor --repair`"
+        say(f"hint: run {next_step}")

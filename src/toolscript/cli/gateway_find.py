@@ -1,0 +1,263 @@
+"""search, list-tools, list-servers, get-types, call: what a person asks a gateway."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
+from toolscript.cli.gateway_tables import (
+    say_if_a_guess,
+    show_answer,
+    show_call,
+    show_items,
+    show_servers,
+)
+from toolscript.cli.gateway_trust import offer_trust, say_untrusted
+from toolscript.cli.many_queries import queries_of
+from toolscript.cli.output import json_text, progress, say
+from toolscript.errors import InvalidRequest
+from toolscript.model.gateway import LocalAnswer, LocalQuery
+from toolscript.model.gateway_json import answer_to_json, call_to_json, item_to_json, states_to_json
+from toolscript.model.items import ItemKind
+from toolscript.model.queries import SearchType
+from toolscript.model.servers import ServerStatus
+from toolscript.model.tool_ids import split_tool_id, tool_id
+
+if TYPE_CHECKING:
+    from toolscript.gateway.asking import Need
+    from toolscript.ports import Gateway
+
+T = TypeVar("T")
+
+NOTHING_FOUND = 1
+
+
+class Output(StrEnum):
+    TABLE = "table"
+    TYPES = "types"
+    JSON = "json"
+
+
+class Kind(StrEnum):
+    TOOL = "tool"
+    PROMPT = "prompt"
+    RESOURCE = "resource"
+    ANY = "any"
+
+
+def find_commands(app: typer.Typer) -> None:
+    _search(app)
+    _lists(app)
+    _types(app)
+    _call(app)
+
+
+def _search(app: typer.Typer) -> None:
+    @app.command()
+    def search(
+        query: Annotated[
+            str | None, typer.Argument(help="What the tool should do. `-` or none: a query per line of stdin.")
+        ] = None,
+        limit: Annotated[int | None, typer.Option(help="How many tools (TOOLSCRIPT_SEARCH_LIMIT, 3).")] = None,
+        threshold: Annotated[
+            float | None, typer.Option(help="Least confidence, 0 to 1 (TOOLSCRIPT_SEARCH_THRESHOLD, 0.35).")
+        ] = None,
+        model: Model = None,
+        data_dir: DataDir = None,
+        config: ConfigFile = None,
+        kind: Annotated[Kind, typer.Option(help="What to look for.")] = Kind.TOOL,
+        search_type: Annotated[
+            SearchType | None,
+            typer.Option(help="How to search; semantic is literal mode (TOOLSCRIPT_SEARCH_TYPE, hybrid)."),
+        ] = None,
+        output: Annotated[Output, typer.Option(help="How to show what was found.")] = Output.TABLE,
+        explain: Annotated[
+            bool, typer.Option("--explain", help="Show the parts of each confidence and standing.")
+        ] = False,
+        refresh: Refresh = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Find the right tool for a request in plain words. Exit code 1: nothing found."""
+        from toolscript.gateway.asking import Need, usual_query
+
+        given = flags(config=config, data_dir=data_dir, model=model)
+        usual = usual_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
+        queries = _queries(query, usual)
+        how = Output.JSON if as_json else output
+
+        async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
+            return [await _one(gateway, one, how) for one in queries]
+
+        answers = _ask(ask, given, Need(refresh=refresh))
+        for answer, types in answers:
+            _show(answer, types, how, explain=explain)
+        if not any(answer.hits for answer, _ in answers):
+            raise typer.Exit(NOTHING_FOUND)
+
+
+def _ask(action: "Callable[[Gateway], Awaitable[T]]", given: Mapping[str, object], need: "Need") -> T:
+    from toolscript.gateway.asking import ask
+
+    offer_trust(given)
+    with progress() as on_progress:
+        return ask(action, flags=given, need=need, on_progress=on_progress)
+
+
+def _queries(query: str | None, usual: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
+    if query not in (None, "-"):
+        return [usual(str(query))]
+    if sys.stdin.isatty():
+        raise InvalidRequest("nothing to search for", hint='write `toolscript search "read a file"`')
+    return list(queries_of(sys.stdin, usual("-")))
+
+
+async def _one(gateway: "Gateway", query: LocalQuery, how: Output) -> tuple[LocalAnswer, str]:
+    """The answer, and the TypeScript of what was found where that is asked for."""
+    answer = await gateway.search(query)
+    tools = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
+    if how is not Output.TYPES or not tools:
+        return answer, ""
+    return answer, await gateway.typescript(tuple(tool_id(item.server, item.name) for item in tools))
+
+
+def _show(answer: LocalAnswer, types: str, how: Output, *, explain: bool) -> None:
+    if how is Output.JSON:
+        _print_json(answer_to_json(answer, explain=explain))
+    elif types:
+        _show_types(answer, types)
+        say_if_a_guess(answer)
+    else:
+        show_answer(answer, explain=explain)
+
+
+def _show_types(answer: LocalAnswer, module: str) -> None:
+    from toolscript.surfaces.typescript import client_usage, types_document
+
+    items = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
+    rows = [(tool_id(hit.item.server, hit.item.name), hit.confidence, hit.reason) for hit in answer.hits]
+    sys.stdout.write(types_document(rows, module, client_usage(items)))
+
+
+def _lists(app: typer.Typer) -> None:
+    @app.command("list-servers")
+    def list_servers(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """Show every server, how it is doing, and why it failed. Exit code 1: none is ready."""
+        from toolscript.gateway.asking import Need
+
+        async def ask(gateway: "Gateway") -> Any:
+            return await gateway.servers()
+
+        need = Need(model=False, remembers=False)
+        states = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
+        if not any(state.status is ServerStatus.READY for state in states):
+            raise typer.Exit(NOTHING_FOUND)
+
+    @app.command("list-tools")
+    def list_tools(
+        server: Annotated[str | None, typer.Argument(help="Only this server, or this server__tool.")] = None,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        refresh: Refresh = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """List what the servers offer: tools, prompts and resources. Exit code 1: nothing."""
+        from toolscript.gateway.asking import Need
+
+        async def ask(gateway: "Gateway") -> Any:
+            return await gateway.items((server,) if server else ())
+
+        need = Need(model=False, refresh=refresh)
+        items = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        say_untrusted(flags(config=config, data_dir=data_dir))
+        _print_json({"tools": [item_to_json(one, schemas=True) for one in items]}) if as_json else show_items(
+            items
+        )
+        if not items:
+            if server:
+                say(f"nothing here is called {server}; `toolscript list-servers` names the servers")
+            raise typer.Exit(NOTHING_FOUND)
+
+
+def _types(app: typer.Typer) -> None:
+    @app.command("get-types")
+    def get_types(
+        names: Annotated[
+            list[str] | None, typer.Argument(help="Servers and server__tools; none: all of them.")
+        ] = None,
+        compact: Annotated[bool, typer.Option("--compact", help="Fewer comments and lines.")] = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        refresh: Refresh = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Print a TypeScript module that calls these tools through the gateway."""
+        from toolscript.gateway.asking import Need
+
+        wanted = tuple(part for name in names or () for part in name.split(",") if part)
+
+        async def ask(gateway: "Gateway") -> str:
+            return await gateway.typescript(wanted, compact=compact)
+
+        need = Need(model=False, refresh=refresh)
+        module = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        say_untrusted(flags(config=config, data_dir=data_dir))
+        _print_json({"module": module}) if as_json else sys.stdout.write(module)
+
+
+def _call(app: typer.Typer) -> None:
+    @app.command()
+    def call(
+        tool: Annotated[str, typer.Argument(help="The tool, as server__tool.")],
+        arguments: Annotated[
+            str,
+            typer.Argument(help='Its arguments as a JSON object, `-` for stdin, or `@FILE`: {"path": "a.txt"}'),
+        ] = "{}",
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Call a tool and print what it answers. Exit code 1: the tool says it failed."""
+        from toolscript.gateway.asking import Need
+
+        given = _arguments(arguments)
+        server, _ = split_tool_id(tool)
+
+        async def ask(gateway: "Gateway") -> Any:
+            return await gateway.call(tool, given)
+
+        need = Need(model=False, only_server=server)
+        result = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        _print_json(call_to_json(result)) if as_json else show_call(result)
+        if result.is_error:
+            say("the tool says it failed")
+            raise typer.Exit(NOTHING_FOUND)
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text("utf-8")
+        data = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(
+            f"the arguments cannot be read: {error}", hint="give a JSON object, `-` for stdin, or `@FILE`"
+        ) from None
+    if not isinstance(data, dict):
+        raise InvalidRequest("the arguments must be a JSON object", hint='like {"path": "a.txt"}')
+    return data
+
+
+def _kind(kind: Kind) -> ItemKind | None:
+    return None if kind is Kind.ANY else ItemKind(kind.value)
+
+
+def _print_json(data: object) -> None:
+    sys.stdout.write(json_text(data) + "\n")

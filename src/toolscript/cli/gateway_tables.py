@@ -1,0 +1,130 @@
+"""What the gateway's commands show to a person."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from toolscript.cli.output import colour_wanted, json_text, say
+from toolscript.cli.tables import harmless, printable, table
+from toolscript.model.gateway import LocalAnswer, LocalHit
+from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.model.servers import CallResult, ServerState
+from toolscript.model.tool_ids import tool_id
+
+if TYPE_CHECKING:
+    from toolscript.gateway.examination import Finding
+
+MOST_DESCRIBED = 80
+MOST_WORDS = 8
+
+
+def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
+    if answer.hits:
+        rows = [[_name(hit.item), f"{hit.confidence:.2f}", hit.reason] for hit in answer.hits]
+        sys.stdout.write(table(["Tool", "Confidence", "Reason"], rows, colour=colour_wanted()) + "\n")
+        for hit in answer.hits if explain else ():
+            sys.stdout.write(f"\n{_explained(hit, semantic=answer.semantic)}\n")
+        say_if_a_guess(answer)
+    else:
+        _say_nothing_found(answer, explain=explain)
+    if answer.hint:
+        # Who asks by a command changes it by an option.
+        say(f"hint: {answer.hint.replace('a lower threshold', 'a lower --threshold')}")
+
+
+def say_if_a_guess(answer: LocalAnswer) -> None:
+    """A low threshold shows something for every query."""
+    if not answer.good_match:
+        unmatched = _unmatched(answer)
+        say(f"no good match: the best of these is a guess{unmatched and f'; {unmatched}'}")
+
+
+def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
+    verdict = f"none reaches {answer.threshold:g}" if answer.good_match else "no good match"
+    say(f"No tools found matching query {printable(answer.query)!r}: {verdict}")
+    for miss in answer.near_misses:
+        say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
+    # With nothing to look at, the words are not to blame.
+    if answer.near_misses and not answer.good_match and (unmatched := _unmatched(answer)):
+        say(f"  {unmatched}")
+    for miss in answer.near_misses if explain else ():
+        say(f"\n{_explained(miss, semantic=answer.semantic)}")
+
+
+def _unmatched(answer: LocalAnswer) -> str:
+    more = len(answer.unmatched) - MOST_WORDS
+    words = f"{', '.join(answer.unmatched[:MOST_WORDS])}{f' and {more} more' if more > 0 else ''}"
+    return f"matched nothing: {printable(words)}" if words else ""
+
+
+def _explained(hit: LocalHit, *, semantic: bool) -> str:
+    parts = hit.parts
+    unknown = "not among the nearest" if semantic else "no model"
+    meaning = unknown if parts.semantic is None else f"{parts.semantic:.2f}"
+    scores = f"meaning {meaning}, words {parts.words:.2f}, name {parts.fuzzy:.2f}, capability {parts.boost:.2f}"
+    matched = ", ".join(f"{match.word} in {match.field}" for match in parts.matched) or "no word"
+    standing = ", ".join(f"{name} {given:+.2f}" for name, given in parts.standing.items()) or "nothing"
+    lines = [
+        printable(_name(hit.item)),
+        f"  {printable(hit.item.description)[:MOST_DESCRIBED]}",
+        f"  {scores}",
+        f"  matched: {printable(matched)}",
+        f"  standing: {printable(standing)}",
+    ]
+    return "\n".join(lines)
+
+
+def show_servers(states: Sequence[ServerState]) -> None:
+    if not states:
+        say("no servers\nhint: `toolscript config import` takes over those of your other clients")
+        return
+    rows = [
+        [one.name, one.status, str(one.tools), str(one.prompts), str(one.resources), one.protocol, one.error]
+        for one in states
+    ]
+    head = ["Server", "Status", "Tools", "Prompts", "Resources", "Protocol", "Error"]
+    sys.stdout.write(table(head, rows, colour=colour_wanted()) + "\n")
+
+
+def show_items(items: Sequence[Item]) -> None:
+    if not items:
+        say("nothing is offered\nhint: `toolscript list-servers` shows how the servers are doing")
+        return
+    rows = [[_name(item), item.kind, printable(item.description)[:MOST_DESCRIBED]] for item in items]
+    sys.stdout.write(table(["Tool", "Kind", "Description"], rows, colour=colour_wanted()) + "\n")
+
+
+def show_call(result: CallResult) -> None:
+    """Text as it is; what is no text as JSON. Structured content only where there is nothing else."""
+    for block in result.content:
+        text = block.get("text") if block.get("type") == "text" else None
+        said = str(text) if text is not None else _data(block)
+        # In a pipe it is data and stays as it is; a terminal would do what it says.
+        sys.stdout.write((harmless(said) if sys.stdout.isatty() else said) + "\n")
+    if not result.content and result.structured_content is not None:
+        sys.stdout.write(json_text(result.structured_content) + "\n")
+
+
+def _data(block: JsonObject) -> str:
+    """A picture is nothing that a terminal could show; in a pipe it is data like the rest."""
+    if block.get("type") not in ("image", "audio") or not sys.stdout.isatty():
+        return json.dumps(block, ensure_ascii=False)
+    size = len(str(block.get("data", ""))) * 3 // 4
+    return f"[{block['type']}, {block.get('mimeType')}, {size:,} bytes; --json prints it]"
+
+
+def _name(item: Item) -> str:
+    name = tool_id(item.server, item.name)
+    return name if item.kind is ItemKind.TOOL else f"{name} ({item.kind})"
+
+
+def show_findings(findings: "Sequence[Finding]", *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json_text({"findings": [asdict(one) for one in findings]}) + "\n")
+        return
+    for one in findings:
+        sys.stdout.write(f"{'ok  ' if one.ok else 'FIX '} {one.code}: {printable(one.message)}\n")
+        if one.fix:
+            sys.stdout.write(f"      {printable(one.fix)}\n")

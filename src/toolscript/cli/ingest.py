@@ -1,0 +1,195 @@
+"""`toolscript ingest`: files into the library that is searched by `search_knowledge`."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolscript.cli.gateway_options import AsJson
+from toolscript.cli.ingest_text import closing_text, json_line, say_kept, say_skipped, told
+from toolscript.cli.output import progress, say, show
+from toolscript.errors import InvalidRequest
+from toolscript.model.ingest import IngestOutcome, IngestResult
+from toolscript.model.ingest_order import IngestOrder
+from toolscript.model.progress import silent
+
+if TYPE_CHECKING:
+    from toolscript.sync.ingest_report import IngestReport
+
+SOME_SKIPPED = 2
+
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH...",
+        help="Files and folders: Markdown, plain text, HTML and PDF. In folders hidden files, links and other "
+        "kinds of files are passed over.",
+    ),
+]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Stay, and follow files that are added, changed and removed.")
+]
+Prune = Annotated[
+    bool,
+    typer.Option(
+        "--prune",
+        help="Remove sources in these folders whose files are gone; none of a folder that is empty, for its disk "
+        "may be away.",
+    ),
+]
+Type = Annotated[
+    str | None,
+    typer.Option("--type", metavar="T", help="What they are: book, paper, note ... Default: as they say."),
+]
+Topic = Annotated[
+    list[str] | None, typer.Option("--topic", metavar="X", help="File them under this topic; repeatable.")
+]
+Author = Annotated[
+    list[str] | None,
+    typer.Option("--author", metavar="A", help="Who wrote them; repeatable. Default: as they say."),
+]
+Extract = Annotated[
+    bool | None,
+    typer.Option(
+        "--extract/--no-extract",
+        help="Have a language model extract decisions, warnings, methods ... from every new chunk. "
+        "Default: if TOOLSCRIPT_TEXT_URL is set.",
+    ),
+]
+TokenBudget = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Most tokens to spend on extracting; the rest waits for another run."),
+]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Know sources by their path from this folder on, so that the same files can be ingested from another "
+        "place. Default: by their full path.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would become of each file.")]
+Reindex = Annotated[
+    bool,
+    typer.Option(
+        "--reindex",
+        help="Build the indexes from the library, without files: for another embedding model, or when they were "
+        "lost. Searches use the old ones until the new ones are complete.",
+    ),
+]
+DropPrevious = Annotated[
+    bool, typer.Option("--drop-previous", help="With --reindex: remove the indexes that were live before.")
+]
+
+
+def add_ingest(app: typer.Typer) -> None:
+    @app.command()
+    def ingest(
+        paths: Paths = None,
+        watch: Watch = False,
+        prune: Prune = False,
+        type_: Type = None,
+        topic: Topic = None,
+        author: Author = None,
+        extract: Extract = None,
+        token_budget: TokenBudget = None,
+        base: Base = None,
+        dry_run: DryRun = False,
+        reindex: Reindex = False,
+        drop_previous: DropPrevious = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Take files into the library; the unchanged cost nothing. Exit code 2: some were skipped, or not pruned.
+
+        Stopped or killed at any time, the same command goes on where it ended. A file that cannot be read keeps
+        what the library has of it. --type, --topic and --author are remembered with each file: whoever leaves them
+        out later takes them back. With --json every skipped file is a line, and the last line is the report.
+        """
+        order = IngestOrder(
+            paths=tuple(paths or ()),
+            base=base or "",
+            type=type_ or "",
+            topics=tuple(topic or ()),
+            authors=tuple(author or ()),
+            extract=extract,
+            token_budget=token_budget,
+            prune=prune,
+            dry=dry_run,
+        )
+        if reindex:
+            _refuse(paths=paths, watch=watch, prune=prune, dry_run=dry_run)
+            _reindex(drop_previous=drop_previous, as_json=as_json)
+            return
+        _require_possible(order, watch=watch, drop_previous=drop_previous)
+        (_watch if watch else _ingest)(order, as_json=as_json)
+
+
+def _ingest(order: IngestOrder, *, as_json: bool) -> None:
+    from toolscript.service.ingesting import ingest
+
+    def on_result(result: IngestResult) -> None:
+        if as_json and result.outcome is IngestOutcome.SKIPPED:
+            _write(json_line(result))
+        elif order.dry and not as_json and result.outcome is not IngestOutcome.UNCHANGED:
+            _write(told(result))
+
+    with progress() as on_progress:
+        report = ingest(order, on_progress=silent if order.dry else on_progress, on_result=on_result)
+    if not as_json and not order.dry:
+        say_skipped(report)
+    show(report.as_json(), closing_text(report, dry=order.dry), as_json=as_json)
+    if report.was_stopped:
+        say("stopped: the same command goes on where it ended")
+    say_kept(report)
+    if report.outcomes[IngestOutcome.SKIPPED] or report.was_stopped or report.kept:
+        raise typer.Exit(SOME_SKIPPED)
+
+
+def _watch(order: IngestOrder, *, as_json: bool) -> None:
+    """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
+    from toolscript.service.ingesting import watch_ingest
+
+    def on_result(result: IngestResult) -> None:
+        if result.outcome is not IngestOutcome.UNCHANGED:
+            _write(json_line(result) if as_json else told(result))
+
+    def on_report(report: "IngestReport") -> None:
+        if report.done > report.outcomes[IngestOutcome.UNCHANGED] or not heard:
+            show(report.as_json(), closing_text(report), as_json=as_json)
+            sys.stdout.flush()
+        heard.append(report)
+
+    heard: list[object] = []
+    with progress() as on_progress:
+        watch_ingest(order, on_progress=on_progress, on_result=on_result, on_report=on_report)
+
+
+def _reindex(*, drop_previous: bool, as_json: bool) -> None:
+    from toolscript.service.library_reindexing import reindex_library
+
+    with progress() as on_progress:
+        done = reindex_library(drop_previous=drop_previous, on_progress=on_progress)
+    show(done, "\n".join(f"{key}: {value}" for key, value in done.items()), as_json=as_json)
+    if done["left"]:
+        say("hint: other runs kept some sources to themselves; run it again when they are over")
+        raise typer.Exit(SOME_SKIPPED)
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _require_possible(order: IngestOrder, *, watch: bool, drop_previous: bool) -> None:
+    if not order.paths:
+        raise InvalidRequest("there is nothing to ingest", hint="name files or folders: toolscript ingest PATH...")
+    if watch and order.dry:
+        raise InvalidRequest("--watch and --dry-run: one or the other", hint="leave one of them out")
+    if drop_previous:
+        raise InvalidRequest("--drop-previous is for --reindex", hint="add --reindex, or leave it out")
+
+
+def _refuse(**given: object) -> None:
+    if named := [f"--{name.replace('_', '-')}" for name, value in given.items() if value]:
+        shown = ", ".join("PATH" if one == "--paths" else one for one in named)
+        raise InvalidRequest(f"{shown}: not with --reindex", hint="it reads the library, and no files")

@@ -1,0 +1,100 @@
+"""`toolscript library`: which files the library has, and how they leave."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolscript.cli.confirming import confirm
+from toolscript.cli.gateway_options import AsJson
+from toolscript.cli.output import colour_wanted, progress, say, show
+from toolscript.cli.skills_options import Limit
+from toolscript.cli.sources import Yes
+from toolscript.cli.tables import printable, table
+from toolscript.model.ingest import IngestOutcome, IngestResult
+from toolscript.model.knowledge_json import source_json
+
+if TYPE_CHECKING:
+    from toolscript.model.library import Source
+
+MOST_SAID = 20
+SOME_LEFT = 2
+
+Paths = Annotated[
+    list[str], typer.Argument(metavar="PATH...", help="Files and folders, whether they still exist or not.")
+]
+
+
+def library_commands() -> typer.Typer:
+    group = typer.Typer(
+        help="Files of the library that `ingest` fills: list and remove them.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    _list(group)
+    _remove(group)
+    return group
+
+
+def _list(group: typer.Typer) -> None:
+    @group.command("list")
+    def list_(
+        folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Only those in this folder.")] = "",
+        after: Annotated[str, typer.Option(metavar="PATH", help="Begin after this one.")] = "",
+        limit: Limit = 50,
+        as_json: AsJson = False,
+    ) -> None:
+        """List the files of the library in order of path."""
+        from toolscript.service.library_contents import list_library
+
+        found = list_library(folder=folder, after=after, limit=limit + 1)
+        shown, more = found[:limit], len(found) > limit
+        data = {
+            "results": [{"path": one.path, **source_json(one)} for one in shown],
+            "next_cursor": shown[-1].path if more else None,
+        }
+        show(data, _table(shown), as_json=as_json)
+        if more:
+            say(f"hint: --after {printable(shown[-1].path)} shows more")
+
+
+def _remove(group: typer.Typer) -> None:
+    @group.command()
+    def remove(paths: Paths, yes: Yes = False, as_json: AsJson = False) -> None:
+        """Remove files, or all files of folders, from the library and its indexes. The files themselves stay.
+
+        Needs TOOLSCRIPT_MONGO_WRITER_URL: whoever serves can only read. Stopped at any time, the same command goes
+        on. A file that is still there comes back when its folder is ingested again. Exit code 2: some were left.
+        """
+        from toolscript.service.library_contents import find_in_library, remove_from_library
+
+        places = find_in_library(paths)
+        there = [place for place in places if place.sources]
+        for place in places:
+            if not place.sources:
+                say(f"the library has nothing of {printable(place.name)}")
+        if there:
+            count = sum(place.sources for place in there)
+            named = ", ".join(printable(place.name) for place in there[:MOST_SAID])
+            confirm(f"Remove {count:,} {'file' if count == 1 else 'files'} of {named} from the library?", yes=yes)
+        with progress() as on_progress:
+            names = [place.name for place in there]
+            results = remove_from_library(names, on_progress) if names else []
+        _show_removed(results, as_json=as_json)
+
+
+def _show_removed(results: Sequence[IngestResult], *, as_json: bool) -> None:
+    removed = sum(one.outcome is IngestOutcome.REMOVED for one in results)
+    left = [one for one in results if one.outcome is not IngestOutcome.REMOVED]
+    for one in left[:MOST_SAID]:
+        say(f"{printable(one.path)}: {printable(one.problem)}")
+    show({"removed": removed, "left": len(left)}, f"{removed:,} removed, {len(left):,} left", as_json=as_json)
+    if left:
+        raise typer.Exit(SOME_LEFT)
+
+
+def _table(sources: "Sequence[Source]") -> str:
+    if not sources:
+        return "the library has no such files"
+    rows = [[one.path, one.type, one.title, f"{one.chunk_count:,}", one.ingested_at[:16]] for one in sources]
+    return table(["Path", "Type", "Title", "Chunks", "Ingested"], rows, colour=colour_wanted())

@@ -1,0 +1,183 @@
+"""What a command prints: its result on stdout, everything else on stderr."""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from toolscript.cli.tables import harmless, is_harmless
+from toolscript.model.progress import OnProgress, Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+# Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
+GOOD_PART = 0.1
+NOT_WORTH_SAYING_SECONDS = 1.0
+
+
+class _Colour:
+    """Set once, when the command line starts."""
+
+    allowed = True
+
+
+def allow_colour(allowed: bool) -> None:
+    _Colour.allowed = allowed
+
+
+def colour_wanted() -> bool:
+    return _Colour.allowed and sys.stdout.isatty()
+
+
+def show(result: Mapping[str, object], text: str, *, as_json: bool) -> None:
+    sys.stdout.write((json_text(result) if as_json else harmless(text)) + "\n")
+
+
+def json_text(data: object) -> str:
+    """JSON on one line; what a terminal would obey is written as an escape."""
+    text = json.dumps(data, ensure_ascii=False, default=str)
+    return "".join(char if is_harmless(char) else json.dumps(char)[1:-1] for char in text)
+
+
+def say(message: str) -> None:
+    """Messages hold what servers said, and a terminal obeys what it is shown."""
+    sys.stderr.write(harmless(message) + "\n")
+
+
+class _Warnings(logging.Handler):
+    """What the parts of the program warn of, a line each. How servers are doing is told by the commands."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not record.name.startswith("toolscript.adapters.mcp_servers"):
+            facts = [str(vars(record)[name]) for name in ("server", "file", "reason") if name in vars(record)]
+            say(f"{record.levelname.lower()}: {': '.join([record.getMessage(), *facts])}")
+
+
+def show_warnings() -> None:
+    """Until a command that serves sets up logs of its own."""
+    logging.getLogger().handlers[:] = [_Warnings(logging.WARNING)]
+
+
+@contextmanager
+def progress() -> Iterator[OnProgress]:
+    """A moving bar on a terminal, a plain line now and then elsewhere; both with rate and time left."""
+    if not sys.stderr.isatty():
+        yield _Lines().show
+        return
+    bars = _Bars()
+    try:
+        yield bars.show
+    finally:
+        bars.close()
+
+
+class _Pace:
+    """How fast one task goes, over all of its time."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+
+    def per_second(self, done: int) -> float:
+        return done / max(1e-6, time.monotonic() - self._began)
+
+
+class _Bars:
+    """Drawn when there is something to draw: the library takes as long to import as all the rest."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+        self._tasks: dict[str, tuple[TaskID, _Pace]] = {}
+        self._heard_at = time.monotonic()
+
+    def show(self, at: Progress) -> None:
+        bar = self._bar = self._bar or _started_bar()
+        if at.task not in self._tasks:
+            self._tasks[at.task] = (bar.add_task(at.task, rate=""), _Pace(self._heard_at))
+        self._heard_at = time.monotonic()
+        task, pace = self._tasks[at.task]
+        bar.update(task, completed=at.done, total=at.total, rate=rate_text(pace.per_second(at.done)))
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _started_bar() -> "Bar":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    # What a command prints meanwhile is its own: the library would take it for part of the drawing.
+    bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
+    bar.start()
+    return bar
+
+
+@dataclass
+class _LineTask:
+    """What was last written of a task, and after how long the next line may follow."""
+
+    pace: _Pace
+    pause: float = SHORTEST_PAUSE_SECONDS
+    share: float = 0.0
+    was_finished: bool = False
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._tasks: dict[str, _LineTask] = {}
+        self._began_at = self._said_at = self._heard_at = time.monotonic()
+
+    def show(self, at: Progress) -> None:
+        task = self._tasks.setdefault(at.task, _LineTask(_Pace(self._heard_at)))
+        now = self._heard_at = time.monotonic()
+        if now - self._began_at < NOT_WORTH_SAYING_SECONDS or not self._is_due(task, at, now - self._said_at):
+            return
+        self._said_at = now
+        task.pause = min(2 * task.pause, LONGEST_PAUSE_SECONDS)
+        task.share, task.was_finished = _share(at), _share(at) >= 1
+        say(_line(at, task.pace.per_second(at.done)))
+
+    def _is_due(self, task: _LineTask, at: Progress, silent_seconds: float) -> bool:
+        if _share(at) >= 1 and not task.was_finished:
+            return True
+        is_good_part = _share(at) - task.share >= GOOD_PART
+        return silent_seconds >= (SHORTEST_PAUSE_SECONDS if is_good_part else task.pause)
+
+
+def _share(at: Progress) -> float:
+    return 0.0 if not at.total else at.done / at.total
+
+
+def _line(at: Progress, rate: float) -> str:
+    if at.total is None:
+        return f"{at.task}: {at.done:,}"
+    # More than was expected may come, such as files that were added meanwhile.
+    total = max(at.total, at.done)
+    facts = [f"{at.done:,} of {total:,}"]
+    if at.done:
+        facts.append(rate_text(rate))
+        facts += [f"{(total - at.done) / rate:,.0f} s left"] if at.done < total else []
+    return f"{at.task}: {', '.join(facts)}"
+
+
+def rate_text(rate: float) -> str:
+    """What takes longer than a second is counted by the minute or the hour: `0/s` says nothing."""
+    for seconds, unit in ((1, "/s"), (60, "/min")):
+        if rate * seconds >= 1:
+            return f"{rate * seconds:,.0f}{unit}"
+    return f"{rate * 3600:,.0f}/h"

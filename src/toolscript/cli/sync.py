@@ -1,0 +1,162 @@
+"""sync: what comes into the catalog, from a file or from MCP servers."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolscript.cli.gateway_options import AsJson, ConfigFile
+from toolscript.cli.output import colour_wanted, json_text, progress, say, show
+from toolscript.cli.tables import printable, table
+from toolscript.errors import InvalidRequest
+from toolscript.model.items import StoreReport
+
+if TYPE_CHECKING:
+    from toolscript.sync.import_items import ImportReport
+    from toolscript.sync.server_items import ServerReport
+
+WAIT_SECONDS = 30.0
+HELD_HINT = "hint: `toolscript changes list --state held` shows what waits for a decision"
+
+SyncedFile = Annotated[
+    Path | None,
+    typer.Argument(help="JSON lines: {id, server, name, description, input_schema, ...}. None: the MCP servers."),
+]
+Server = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")]
+Source = Annotated[str | None, typer.Option(help="Name under which the file's items are kept (default: file).")]
+Prune = Annotated[
+    bool | None,
+    typer.Option(
+        "--prune/--no-prune", help="Remove what the source no longer has. Default: yes for servers, no for a file."
+    ),
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Stay, and follow what the servers change.")]
+Wait = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for a server.")]
+
+
+def add_sync(app: typer.Typer) -> None:
+    @app.command()
+    def sync(
+        file: SyncedFile = None,
+        config: ConfigFile = None,
+        server: Server = None,
+        source: Source = None,
+        prune: Prune = None,
+        watch: Watch = False,
+        wait: Wait = WAIT_SECONDS,
+        as_json: AsJson = False,
+    ) -> None:
+        """Take tools, prompts and resources of MCP servers or a file into the catalog; the unchanged cost nothing.
+
+        A server that does not answer keeps what it had. Exit code 2: a server failed, or a line is no item.
+        """
+        if file is not None:
+            _refuse(config=config, server=server, watch=watch)
+            _sync_file(file, source or "file", prune=bool(prune), as_json=as_json)
+            return
+        if source is not None:
+            raise InvalidRequest("--source is for a file", hint="a server's items are kept under mcp:<its name>")
+        chosen = _Chosen("" if config is None else str(config), server or [], prune is None or prune)
+        if watch:
+            _watch(chosen, as_json=as_json)
+        else:
+            _sync_servers(chosen, wait, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    config: str
+    only: Sequence[str]
+    prune: bool
+
+
+def _sync_servers(chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> None:
+    from toolscript.service.syncing import sync_servers
+
+    with progress() as on_progress:
+        reports = sync_servers(
+            config=chosen.config,
+            only=chosen.only,
+            prune=chosen.prune,
+            wait_seconds=wait_seconds,
+            on_progress=on_progress,
+        )
+    _show_servers(reports, as_json=as_json)
+
+
+def _watch(chosen: _Chosen, *, as_json: bool) -> None:
+    """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
+    from toolscript.service.syncing import watch_servers
+
+    def tell(report: "ServerReport") -> None:
+        text = f"failed: {report.failed}" if report.taken is None else _counts(report.taken)
+        line = f"{printable(report.server)}: {printable(text)}"
+        sys.stdout.write((json_text(report.as_json()) if as_json else line) + "\n")
+        sys.stdout.flush()
+        if report.taken is not None:
+            _hint_at_held(report.taken.stored)
+
+    watch_servers(config=chosen.config, only=chosen.only, prune=chosen.prune, on_report=tell)
+
+
+def _refuse(**given: object) -> None:
+    """Options that say which servers, where a file was given."""
+    if named := [f"--{name}" for name, value in given.items() if value]:
+        raise InvalidRequest(f"{', '.join(named)}: not with a file", hint="leave the file out to sync MCP servers")
+
+
+def _sync_file(file: Path, source: str, *, prune: bool, as_json: bool) -> None:
+    from toolscript.service.syncing import sync_file
+
+    with progress() as on_progress:
+        report = sync_file(file, source=source, prune=prune, on_progress=on_progress)
+    for refused in report.refused:
+        say(f"{refused.where}: {refused.reason}")
+    show(asdict(report), _counts(report), as_json=as_json)
+    _hint_at_held(report.stored)
+    if report.refused_count:
+        raise typer.Exit(2)
+
+
+def _counts(report: "ImportReport") -> str:
+    stored = report.stored
+    held = f"{stored.held:,} held, " if stored.held else ""
+    return (
+        f"{stored.added:,} added, {stored.changed:,} changed, {stored.unchanged:,} unchanged, {held}"
+        f"{report.removed:,} removed, {report.refused_count:,} refused"
+    )
+
+
+def _show_servers(reports: "Sequence[ServerReport]", *, as_json: bool) -> None:
+    if as_json:
+        data = {"servers": [one.as_json() for one in reports]}
+        sys.stdout.write(json_text(data) + "\n")
+    else:
+        _say_refused(reports)
+        head = ["Server", "Added", "Changed", "Unchanged", "Held", "Removed", "Failed"]
+        sys.stdout.write(table(head, [_row(one) for one in reports], colour=colour_wanted()) + "\n")
+    _hint_at_held(sum((one.taken.stored for one in reports if one.taken), StoreReport()))
+    if any(one.failed for one in reports):
+        raise typer.Exit(2)
+
+
+def _row(report: "ServerReport") -> list[str]:
+    if report.taken is None:
+        return [report.server, "", "", "", "", "", report.failed]
+    stored = report.taken.stored
+    counts = (stored.added, stored.changed, stored.unchanged, stored.held, report.taken.removed)
+    return [report.server, *(f"{count:,}" for count in counts), ""]
+
+
+def _say_refused(reports: "Sequence[ServerReport]") -> None:
+    for taken in (one.taken for one in reports if one.taken):
+        for refused in taken.refused:
+            say(f"{printable(refused.where)}: {printable(refused.reason)}")
+
+
+def _hint_at_held(stored: StoreReport) -> None:
+    if stored.held:
+        say(HELD_HINT)

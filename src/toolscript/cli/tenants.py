@@ -1,0 +1,185 @@
+"""`toolscript tenants`: whose documents there are, where they lie, and how they leave."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+import typer
+
+from toolscript.cli.gateway_options import AsJson
+from toolscript.cli.output import colour_wanted, progress, say, show
+from toolscript.cli.tables import printable, table
+from toolscript.errors import InvalidRequest
+from toolscript.model.tenancy import Scope
+
+MOST_LISTED = 1_000
+MOST_SAID = 20
+SOME_LEFT_OUT = 2
+
+Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as its tokens have it.")]
+
+
+def tenant_commands() -> typer.Typer:
+    group = typer.Typer(
+        help="Tenants of documents: list, move, export and erase them; keys and tokens to try things with.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    _list(group)
+    _move(group)
+    _export(group)
+    _erase(group)
+    _tokens(group)
+    return group
+
+
+def _list(group: typer.Typer) -> None:
+    @group.command("list")
+    def list_(
+        after: Annotated[str, typer.Option(metavar="TENANT", help="Begin after this one.")] = "",
+        limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most tenants listed.")] = 100,
+        as_json: AsJson = False,
+    ) -> None:
+        """Who has put documents: how many, where they lie, since when. In the order of their names."""
+        from toolscript.service.tenants import list_tenants
+
+        rows = list_tenants(after=after, limit=limit)
+        following = str(rows[-1]["tenant"]) if len(rows) == limit else ""
+        text = _rows(rows) if rows else "there are no tenants" + (" after it" if after else "")
+        show({"tenants": list(rows), "next": following or None}, text, as_json=as_json)
+        if following:
+            say(f"hint: there may be more: --after {following}")
+
+
+def _move(group: typer.Typer) -> None:
+    @group.command()
+    def move(
+        tenant: Name,
+        anew: Annotated[
+            bool, typer.Option(help="Throw away a shard of its own that is dead, and copy once more.")
+        ] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Move a tenant to a shard of its own, while it is searched and written. A second run goes on.
+
+        Needs a cluster of Qdrant, and TOOLSCRIPT_DOCUMENT_SHARDS.
+        """
+        from toolscript.service.tenants import move_tenant
+
+        with progress() as on_progress:
+            moved = move_tenant(tenant, anew=anew, on_progress=on_progress)
+        show(moved, f"{moved['passages']:,} passages are in a shard of their own", as_json=as_json)
+
+
+def _export(group: typer.Typer) -> None:
+    @group.command()
+    def export(
+        tenant: Name,
+        out: Annotated[
+            str, typer.Option(metavar="FILE", help="Where to; a file that was begun is gone on with. `-`: stdout.")
+        ] = "-",
+        as_json: AsJson = False,
+    ) -> None:
+        """Write all documents of a tenant as lines of JSON, which `toolscript documents put` takes again.
+
+        Exit code 2: some were left out, because they are being written.
+        """
+        if as_json and out == "-":
+            raise InvalidRequest(
+                "--json and an export to stdout exclude each other", hint="name a file with --out"
+            )
+        from toolscript.service.tenants import export_tenant
+
+        with progress() as on_progress:
+            written = export_tenant(tenant, out=out, on_progress=on_progress)
+        if out == "-":
+            say(f"{written['documents']:,} documents exported")
+        else:
+            show(written, f"{written['documents']:,} documents written to {out}", as_json=as_json)
+        if left_out := cast("Sequence[str]", written["left_out"]):
+            _say_left_out(left_out)
+            raise typer.Exit(SOME_LEFT_OUT)
+
+
+def _erase(group: typer.Typer) -> None:
+    @group.command()
+    def erase(
+        tenant: Name,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Delete all documents of a tenant, the searches noted of it, and its name. Cannot be undone."""
+        if not yes:
+            typer.confirm(f"Delete everything of tenant {tenant}, for good?", abort=True, err=True)
+        from toolscript.service.tenants import erase_tenant
+
+        with progress() as on_progress:
+            erased = erase_tenant(tenant, on_progress)
+        show(erased, _erased_text(erased), as_json=as_json)
+
+
+def _tokens(group: typer.Typer) -> None:
+    @group.command()
+    def keys(
+        folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to; nothing there is replaced.")],
+        as_json: AsJson = False,
+    ) -> None:
+        """Make a key to sign tokens with, and the key set that TOOLSCRIPT_JWT_KEYS names."""
+        from toolscript.service.tenants import make_tenant_keys
+
+        made = make_tenant_keys(folder)
+        lines = [
+            f"{made['signing_key']}: signs tokens, and is for nobody else to see",
+            f"{made['jwt_keys']}: set TOOLSCRIPT_JWT_KEYS to it",
+        ]
+        show(made, "\n".join(lines), as_json=as_json)
+
+    @group.command()
+    def token(
+        tenant: Name,
+        key: Annotated[str, typer.Option(metavar="FILE", help="The key that `tenants keys` has made.")],
+        issuer: Annotated[str | None, typer.Option(help="Who issues it. [TOOLSCRIPT_JWT_ISSUER]")] = None,
+        plan: Annotated[str, typer.Option(help="Plan of the tenant.")] = "",
+        subject: Annotated[str, typer.Option(help="Who of the tenant it is.")] = "",
+        scope: Annotated[
+            list[Scope] | None,
+            typer.Option(help="What it allows, repeatable. Default: all that the tenant may do."),
+        ] = None,
+        hours: Annotated[float, typer.Option(min=0.01, help="How long it holds.")] = 1.0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Sign a token for a tenant: to try things with, or where nobody else issues tokens."""
+        from toolscript.service.tenants import tenant_token
+
+        signed = tenant_token(
+            tenant, key=key, issuer=issuer, plan=plan, subject=subject, scopes=scope or (), hours=hours
+        )
+        show({"token": signed}, signed, as_json=as_json)
+
+
+def _say_left_out(ids: Sequence[str]) -> None:
+    for one in ids[:MOST_SAID]:
+        say(f"{printable(one)} is being written, or whoever wrote it was killed")
+    more = f", {len(ids) - MOST_SAID:,} of them not named here" if len(ids) > MOST_SAID else ""
+    say(f"{len(ids):,} documents left out{more}\nhint: put them again, then export to a new file")
+
+
+def _erased_text(erased: dict[str, Any]) -> str:
+    if not erased["was_known"] and not erased["passages"]:
+        return f"there was nothing of tenant {erased['tenant']}"
+    counts = f"{erased['documents']:,} documents with {erased['passages']:,} passages"
+    return f"{counts} deleted, and what was noted of tenant {erased['tenant']}; nothing is left"
+
+
+def _rows(rows: Sequence[dict[str, Any]]) -> str:
+    about = {"exact": "", "about": "~", "at_least": ">="}
+    cells = [
+        [
+            str(row["tenant"]),
+            f"{about[str(row['documents_are'])]}{row['documents']:,}",
+            f"{row['passages']:,}",
+            "its own" if row["own_shard"] else "shared",
+            str(row["since"])[:10],
+        ]
+        for row in rows
+    ]
+    return table(["Tenant", "Documents", "Passages", "Shard", "Since"], cells, colour=colour_wanted())
