@@ -12,7 +12,7 @@ from tests.search.knowledge.conftest import filled
 from tests.search.knowledge.scenes import Shelf, open_shelf
 from tests.surfaces.documents.scenes import Client, Json, client_of
 from tests.surfaces.knowledge.conftest import app_of
-from toolscript.adapters.local_model import LocalEmbedder
+from toolscript.adapters.local_model.embedder import LocalEmbedder
 from toolscript.errors import EmbedderUnavailable, ToolscriptError
 from toolscript.model.tenancy import Scope
 from toolscript.testing import MemoryIndexes

@@ -8,8 +8,7 @@ import pytest
 from tests.whole.gateway.caches import card_of, embeddings_of, read
 from tests.whole.gateway.catalogs import catalog_servers, tool, write_catalog
 from tests.whole.gateway.machines import Machine, new_machine
-from toolscript.adapters.local_model import Device
-from toolscript.adapters.local_model.engine import providers_for
+from toolscript.adapters.local_model.engine import Device, providers_for
 
 READ = tool("files", "read_file", "Read the contents of a file from disk", path="where the file is")
 
