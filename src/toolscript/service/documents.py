@@ -19,7 +19,9 @@ from toolscript.service.seeing import Seeing
 from toolscript.service.tenancy import Tenancy
 from toolscript.settings import Settings
 from toolscript.surfaces.http.callers import CallerOf, callers_of
+from toolscript.surfaces.http.document_parts import KeepsDocuments, SearchesDocuments
 from toolscript.surfaces.http.documents import DocumentRoutes
+from toolscript.surfaces.http.health import CheckHealth
 from toolscript.sync.documents import DocumentDesk
 
 
@@ -69,16 +71,22 @@ async def open_routes(
 
         live = LiveDocuments(open_version, live_name)
         async with live.following():
-            yield DocumentRoutes(
-                live,
-                live,
-                _callers(tenancy, seeing),
-                live.check_health,
-                searched=seeing.searched,
-                search_failed=seeing.search_failed,
-                written=seeing.written,
-                put_failed=seeing.put_failed,
-            )
+            yield document_routes(live, live, live.check_health, tenancy, seeing)
+
+
+def document_routes(
+    search: SearchesDocuments, desk: KeepsDocuments, check_health: CheckHealth, tenancy: Tenancy, seeing: Seeing
+) -> DocumentRoutes:
+    return DocumentRoutes(
+        search,
+        desk,
+        _callers(tenancy, seeing),
+        check_health,
+        searched=seeing.searched,
+        search_failed=seeing.search_failed,
+        written=seeing.written,
+        put_failed=seeing.put_failed,
+    )
 
 
 def cursor_secret(settings: Settings) -> bytes:
