@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         remove_items,
     )
     from toolscript.service.changing import decide_change, find_change, list_changes
+    from toolscript.service.demo import serve_demo
     from toolscript.service.document_reindexing import (
         drop_document_version,
         reindex_documents,
@@ -102,6 +103,7 @@ __all__ = [
     "roll_back_documents",
     "schema_status",
     "serve",
+    "serve_demo",
     "show_document",
     "sync_file",
     "sync_servers",
@@ -159,6 +161,7 @@ _HOMES = {
     "schema_status": "writing",
     "roll_back_documents": "document_reindexing",
     "serve": "serving",
+    "serve_demo": "demo",
     "show_document": "documents_asking",
     "sync_file": "syncing",
     "sync_servers": "syncing",

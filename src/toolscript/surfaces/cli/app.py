@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol
 import typer
 
 from toolscript import __version__
-from toolscript.errors import SetupError, ToolscriptError
+from toolscript.errors import InvalidRequest, SetupError, ToolscriptError
 from toolscript.model.progress import OnProgress
 from toolscript.surfaces.cli.bench import BenchCommands, bench_commands
 from toolscript.surfaces.cli.changes import ChangeCommands, change_commands
@@ -69,6 +69,7 @@ class ServiceCommands(
     def doctor(self, *, repair: bool, on_progress: OnProgress) -> "Examination": ...
     def list_indexes(self) -> Sequence["IndexStatus"]: ...
     def serve(self, *, host: str | None, port: int | None, socket_file: str | None) -> None: ...
+    def serve_demo(self, *, host: str | None, port: int | None, tell: Callable[[str], None]) -> None: ...
 
 
 def build_cli(service: Callable[[], ServiceCommands], gateway: Callable[[], GatewayCommands]) -> typer.Typer:
@@ -180,8 +181,21 @@ def _read_commands(app: typer.Typer, service: Callable[[], ServiceCommands]) -> 
                 "(default: TOOLSCRIPT_SOCKET).",
             ),
         ] = None,
+        demo: Annotated[
+            bool,
+            typer.Option(
+                "--demo",
+                help="Without engine, model or network: a small catalog, documents and a library in memory, on "
+                "this machine alone. Shows what to try.",
+            ),
+        ] = False,
     ) -> None:
         """Answer searches over HTTP."""
+        if demo and socket:
+            raise InvalidRequest("--demo listens on a port alone", hint="leave --socket out")
+        if demo:
+            service().serve_demo(host=host, port=port, tell=typer.echo)
+            return
         service().serve(host=host, port=port, socket_file=socket)
 
 
