@@ -9,6 +9,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from toolscript.adapters.jwt_tokens import JwtCallers, KeyRing, make_keys, sign_token
+from toolscript.adapters.local_model.refusals import model_folder
 from toolscript.errors import SetupError
 from toolscript.model.document_cards import DocumentCard
 from toolscript.model.tenancy import Caller, Plan, Tenant
@@ -136,7 +137,7 @@ async def _embedder(settings: Settings) -> AsyncIterator[Embedder]:
 
 def _model_folder(settings: Settings) -> str:
     """Empty where none is named: a model with another name would have to be downloaded."""
-    return settings.embedding_model if Path(settings.embedding_model).is_dir() else ""
+    return settings.embedding_model if model_folder(settings.embedding_model) else ""
 
 
 @asynccontextmanager
