@@ -30,6 +30,7 @@ lint: ## format, lint, types, import direction, generated pages
 	mypy
 	MYPYPATH=scripts mypy scripts/engines scripts/engine_parts
 	mypy scripts/generate-docs
+	mypy scripts/measure-code
 	mypy scripts/record-first-run
 	lint-imports
 	$(PYTHON) scripts/generate-docs --check

@@ -24,7 +24,7 @@ sys.meta_path.insert(0, Absent())
 MODULES = {"pyyaml": "yaml", "qdrant-client": "qdrant_client", "prometheus-client": "prometheus_client"}
 NEED_IT = (
     *("migrate", "sync", "worker --drain", "reindex", "serve", "changes list", "skills list", "tenants list"),
-    *("ingest x", "doctor --index", "sources list", "library list", "tools list"),
+    *("ingest x", "doctor --index", "sources list", "library list", "tools list", "serve --demo"),
 )
 
 

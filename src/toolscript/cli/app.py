@@ -34,7 +34,7 @@ from toolscript.cli.sync import add_sync
 from toolscript.cli.tables import table
 from toolscript.cli.tenants import tenant_commands
 from toolscript.cli.tools import tool_commands
-from toolscript.errors import SetupError, ToolscriptError
+from toolscript.errors import InvalidRequest, SetupError, ToolscriptError
 from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
 
 if TYPE_CHECKING:
@@ -154,8 +154,23 @@ def _read_commands(app: typer.Typer) -> None:
                 "(default: TOOLSCRIPT_SOCKET).",
             ),
         ] = None,
+        demo: Annotated[
+            bool,
+            typer.Option(
+                "--demo",
+                help="Without engine, model or network: a small catalog, documents and a library in memory, on "
+                "this machine alone. Shows what to try.",
+            ),
+        ] = False,
     ) -> None:
         """Answer searches over HTTP."""
+        if demo and socket:
+            raise InvalidRequest("--demo listens on a port alone", hint="leave --socket out")
+        if demo:
+            from toolscript.service.demo import serve_demo
+
+            serve_demo(host=host, port=port, tell=typer.echo)
+            return
         from toolscript.service import serving
 
         serving.serve(host=host, port=port, socket_file=socket)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from toolscript.adapters import qdrant
 from toolscript.adapters.postgres import PostgresDocumentVersions
 from toolscript.errors import CatalogUnavailable
+from toolscript.model.queries import SearchType
 from toolscript.ports import Embedder
 from toolscript.search.documents.search import DocumentSearch
 from toolscript.service.document_index import document_layout, open_index, recorded_live, require_same_texts
@@ -19,7 +20,9 @@ from toolscript.service.seeing import Seeing
 from toolscript.service.tenancy import Tenancy
 from toolscript.settings.service import Settings
 from toolscript.surfaces.http.callers import CallerOf, callers_of
+from toolscript.surfaces.http.document_parts import KeepsDocuments, SearchesDocuments
 from toolscript.surfaces.http.documents import DocumentRoutes
+from toolscript.surfaces.http.health import CheckHealth
 from toolscript.sync.documents import DocumentDesk
 
 
@@ -69,17 +72,28 @@ async def open_routes(
 
         live = LiveDocuments(open_version, live_name)
         async with live.following():
-            yield DocumentRoutes(
-                live,
-                live,
-                _callers(tenancy, seeing),
-                live.check_health,
-                searched=seeing.searched,
-                search_failed=seeing.search_failed,
-                written=seeing.written,
-                put_failed=seeing.put_failed,
-                usual=settings.search_type,
-            )
+            yield document_routes(live, live, live.check_health, tenancy, seeing, settings.search_type)
+
+
+def document_routes(
+    search: SearchesDocuments,
+    desk: KeepsDocuments,
+    check_health: CheckHealth,
+    tenancy: Tenancy,
+    seeing: Seeing,
+    usual: SearchType,
+) -> DocumentRoutes:
+    return DocumentRoutes(
+        search,
+        desk,
+        _callers(tenancy, seeing),
+        check_health,
+        searched=seeing.searched,
+        search_failed=seeing.search_failed,
+        written=seeing.written,
+        put_failed=seeing.put_failed,
+        usual=usual,
+    )
 
 
 def cursor_secret(settings: Settings) -> bytes:

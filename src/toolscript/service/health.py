@@ -10,7 +10,7 @@ from toolscript.errors import ToolscriptError
 from toolscript.ports import DocumentIndex, Embedder, Index
 from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.service.index_contents import IndexContents
-from toolscript.service.parts import Stores
+from toolscript.service.parts import CatalogStores
 from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
 
 CHECK_SECONDS = 2.0
@@ -55,7 +55,7 @@ class DocumentHealth:
 class HealthChecks:
     """`knowledge` None: there is no library, and so nothing to be said of it. The same of `documents`."""
 
-    stores: Stores
+    stores: CatalogStores
     embedder: Embedder
     index: Index
     contents: Mapping[str, IndexContents]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolscript.errors import ToolscriptError
 from toolscript.ports import Index
-from toolscript.service.parts import Stores
+from toolscript.service.parts import CatalogStores
 from toolscript.surfaces.http.health import PartHealth
 
 # Counting costs what is counted: seldom while all is well, more often while somebody waits for it to be mended.
@@ -83,7 +83,7 @@ class IndexContents:
         return PartHealth(ok=False, needed=counts.mostly_missing, note=MENDS)
 
 
-def item_contents(stores: Stores, index: Index) -> IndexContents:
+def item_contents(stores: CatalogStores, index: Index) -> IndexContents:
     async def count() -> Counts:
         # In this order: what is followed meanwhile is counted twice rather than never.
         expected = await stores.catalog.count()
@@ -94,7 +94,7 @@ def item_contents(stores: Stores, index: Index) -> IndexContents:
     return IndexContents("index contents", count)
 
 
-def skill_contents(stores: Stores, skills: Index) -> IndexContents:
+def skill_contents(stores: CatalogStores, skills: Index) -> IndexContents:
     async def count() -> Counts:
         generation = await _generation(stores, skills)
         written = {} if generation is None else await stores.skill_vectors.written(generation)
@@ -104,7 +104,7 @@ def skill_contents(stores: Stores, skills: Index) -> IndexContents:
     return IndexContents("skill contents", count)
 
 
-async def _generation(stores: Stores, index: Index) -> int | None:
+async def _generation(stores: CatalogStores, index: Index) -> int | None:
     """None while no generation is recorded for it."""
     known = await stores.dirty.generations()
     return next((one.id for one in known if one.fingerprint == index.card.fingerprint), None)

@@ -16,7 +16,7 @@ from toolscript.model.progress import OnProgress, silent
 from toolscript.model.topics import clean_topics
 from toolscript.ports import SourceFiles
 from toolscript.service.extracting import Extracting, open_extracting
-from toolscript.service.library_shelves import LibraryParts, open_library_parts
+from toolscript.service.library_shelves import LibraryParts, open_library_parts, prepared_shelves
 from toolscript.service.source_names import Found, SourceNames
 from toolscript.settings.service import Settings, load_settings
 from toolscript.sync.cancelling import go_on_unless_cancelled
@@ -26,7 +26,7 @@ from toolscript.sync.ingest_look import FileLook
 from toolscript.sync.ingest_recipe import Described
 from toolscript.sync.ingest_report import IngestReport, OnResult
 from toolscript.sync.ingest_run import IngestRun, TakesFile, Telling
-from toolscript.sync.library_indexes import prepare_indexes, require_live
+from toolscript.sync.library_indexes import require_live
 from toolscript.sync.source_removal import GoneSources, only_said, removing
 from toolscript.sync.source_writing import Shelves
 
@@ -180,16 +180,10 @@ async def _open(settings: Settings, order: IngestOrder) -> AsyncIterator[_Ingest
         open_library_parts(settings) as parts,
         open_source_files() as files,
     ):
-        shelves = await (_look_only(parts) if order.dry else _shelves(parts))
+        shelves = await (_look_only(parts) if order.dry else prepared_shelves(parts))
         yield _Ingesting(names, parts, shelves, files, extracting, described, settings.lease_seconds)
 
 
 async def _look_only(parts: LibraryParts) -> None:
     if await parts.indexes.live() is not None:
         await require_live(parts.indexes, parts.card)
-
-
-async def _shelves(parts: LibraryParts) -> Shelves:
-    await parts.writer.prepare()
-    await prepare_indexes(parts.indexes, parts.card, parts.reader)
-    return await parts.shelves()

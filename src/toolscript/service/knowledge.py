@@ -8,7 +8,7 @@ from toolscript.adapters import qdrant
 from toolscript.errors import SetupError
 from toolscript.model.models import IndexCard
 from toolscript.model.tenancy import Scope
-from toolscript.ports import Embedder, Index
+from toolscript.ports import Embedder, Index, LibraryReader
 from toolscript.search.knowledge.search import KnowledgeSearch
 from toolscript.service.index_models import Product, searching_embedder
 from toolscript.service.knowledge_indexes import knowledge_card, knowledge_indexes
@@ -60,14 +60,20 @@ async def open_knowledge(
         searching_embedder(origin, settings, embedder, PRODUCT) as own,
         open_reader(settings) as library,
     ):
-        yield KnowledgeSearch(
-            cached(own),
-            LiveIndexes(indexes, knowledge_card(own.model), seeing).open,
-            seeing.library(library),
-            deadline_seconds=settings.deadline_seconds,
-            spans=seeing.spans_of(PRODUCT),
-            log_queries=settings.log_queries,
-        )
+        yield knowledge_search(settings, indexes, cached(own), library, seeing)
+
+
+def knowledge_search(
+    settings: Settings, indexes: LibraryIndexes, embedder: Embedder, library: LibraryReader, seeing: Seeing
+) -> KnowledgeSearch:
+    return KnowledgeSearch(
+        embedder,
+        LiveIndexes(indexes, knowledge_card(embedder.model), seeing).open,
+        seeing.library(library),
+        deadline_seconds=settings.deadline_seconds,
+        spans=seeing.spans_of(PRODUCT),
+        log_queries=settings.log_queries,
+    )
 
 
 @dataclass

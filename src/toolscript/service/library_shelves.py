@@ -12,7 +12,7 @@ from toolscript.service.library import open_both
 from toolscript.service.parts import connect_qdrant, open_embedder
 from toolscript.settings.service import Settings
 from toolscript.sync.chunking import TokenCount, estimated_tokens
-from toolscript.sync.library_indexes import LibraryIndexes, require_live
+from toolscript.sync.library_indexes import LibraryIndexes, prepare_indexes, require_live
 from toolscript.sync.source_writing import Shelves
 
 
@@ -59,3 +59,10 @@ async def open_library_parts(settings: Settings) -> AsyncIterator[LibraryParts]:
         engine = await stack.enter_async_context(connect_qdrant(settings))
         embedder = await stack.enter_async_context(open_embedder(settings))
         yield LibraryParts(reader, writer, embedder, LibraryIndexes(*knowledge_indexes(engine, settings)))
+
+
+async def prepared_shelves(parts: LibraryParts) -> Shelves:
+    """With what has to be there before the first source is written."""
+    await parts.writer.prepare()
+    await prepare_indexes(parts.indexes, parts.card, parts.reader)
+    return await parts.shelves()

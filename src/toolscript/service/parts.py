@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from toolscript.adapters import postgres, qdrant
 from toolscript.errors import CatalogUnavailable
 from toolscript.model.models import ModelCard
-from toolscript.ports import DirtySet, Embedder
+from toolscript.ports import (
+    Assignments,
+    Catalog,
+    CatalogContents,
+    DirtySet,
+    Embedder,
+    ItemChanges,
+    SkillVectors,
+    Suggestions,
+    SyncJobs,
+    Taxonomy,
+)
 from toolscript.settings.service import Settings
 from toolscript.sync.generations import IndexPair
 
@@ -17,16 +28,25 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Stores:
-    """The engines, opened."""
+class CatalogStores:
+    """The catalog with its skills and indexes, whatever holds them."""
 
-    catalog: postgres.PostgresCatalog
+    catalog: Catalog
+    contents: CatalogContents
+    changes: ItemChanges
+    jobs: SyncJobs
     dirty: DirtySet
-    taxonomy: postgres.PostgresTaxonomy
-    assignments: postgres.PostgresAssignments
-    suggestions: postgres.PostgresSuggestions
-    skill_vectors: postgres.PostgresSkillVectors
+    taxonomy: Taxonomy
+    assignments: Assignments
+    suggestions: Suggestions
+    skill_vectors: SkillVectors
     indexes: IndexPair
+
+
+@dataclass(frozen=True)
+class Stores(CatalogStores):
+    """The same in the engines, which are open."""
+
     pool: postgres.Pool
     qdrant: qdrant.Qdrant
 
@@ -42,6 +62,9 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
         await _check_schema(pool, catalog_needed=catalog_needed)
         yield Stores(
             postgres.PostgresCatalog(pool, hold_changes=settings.hold_changes),
+            postgres.PostgresCatalogContents(pool),
+            postgres.PostgresItemChanges(pool),
+            postgres.PostgresSyncJobs(pool),
             postgres.PostgresDirtySet(pool),
             postgres.PostgresTaxonomy(pool),
             postgres.PostgresAssignments(pool),

@@ -21,7 +21,7 @@ from toolscript.model.skills import Skill
 from toolscript.ports import Embedder
 from toolscript.service.catalog_alone import open_pool
 from toolscript.service.index_models import embedder_of
-from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.service.parts import CatalogStores, open_embedder, open_stores
 from toolscript.settings.service import Settings, load_settings
 from toolscript.sync import generations, skill_import
 from toolscript.sync.active_skills import all_skills
@@ -135,7 +135,7 @@ def load_default_skills(settings: Settings) -> LoadedSkills:
     return asyncio.run(run())
 
 
-def skill_management(stores: Stores, embedder: OpenEmbedder) -> SkillManagement:
+def skill_management(stores: CatalogStores, embedder: OpenEmbedder) -> SkillManagement:
     return SkillManagement(
         stores.taxonomy,
         stores.assignments,
@@ -146,7 +146,7 @@ def skill_management(stores: Stores, embedder: OpenEmbedder) -> SkillManagement:
     )
 
 
-def _following(stores: Stores, open_model: OpenEmbedder) -> Follow:
+def _following(stores: CatalogStores, open_model: OpenEmbedder) -> Follow:
     async def follow(only: Collection[str]) -> int:
         if await stores.indexes.live() is None:
             raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")

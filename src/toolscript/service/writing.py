@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from toolscript.errors import SetupError
 from toolscript.model.dirty import Generation
 from toolscript.model.models import IndexCard
-from toolscript.model.progress import OnProgress, Progress
+from toolscript.model.progress import OnProgress, Progress, silent
 from toolscript.model.schema_status import SchemaStatus
-from toolscript.ports import Embedder
+from toolscript.ports import Classifier, Embedder
 from toolscript.service.classifying import Classifying, open_classifier
 from toolscript.service.index_models import embedder_of
-from toolscript.service.parts import Stores, open_embedder, open_stores
+from toolscript.service.parts import CatalogStores, Stores, open_embedder, open_stores
 from toolscript.service.skills import load_default_skills
 from toolscript.service.store_watch import StoreWatch
 from toolscript.service.worker_metrics import measured, metrics_served, worker_figures
@@ -147,21 +147,34 @@ class Writer:
         return None if figures is None else StoreWatch(self.stores, self.opened.index, figures.stores)
 
     def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
-        stores, generation = self.stores, self.opened.generation.id
-        indexer = Indexer(
-            stores.catalog,
-            stores.dirty,
-            stores.skill_vectors,
-            ItemSkills(stores.taxonomy, stores.assignments, self.classifying.classifier),
-            self.embedder,
-            self.opened.index,
-            generation,
-            batch=self.settings.worker_batch,
-            lease_seconds=self.settings.worker_lease_seconds,
-            at_step=at_step,
-        )
-        skill_points = SkillPoints(stores.skill_vectors, self.embedder, self.opened.skills, generation)
-        return Worker(indexer, skill_points, stores.suggestions, stores.dirty, generation, on_progress=on_progress)
+        classifier = self.classifying.classifier
+        return worker_of(self.settings, self.stores, self.embedder, classifier, self.opened, on_progress, at_step)
+
+
+def worker_of(
+    settings: Settings,
+    stores: CatalogStores,
+    embedder: Embedder,
+    classifier: Classifier,
+    opened: Opened,
+    on_progress: OnProgress = silent,
+    at_step: OnStep = unobserved,
+) -> Worker:
+    generation = opened.generation.id
+    indexer = Indexer(
+        stores.catalog,
+        stores.dirty,
+        stores.skill_vectors,
+        ItemSkills(stores.taxonomy, stores.assignments, classifier),
+        embedder,
+        opened.index,
+        generation,
+        batch=settings.worker_batch,
+        lease_seconds=settings.worker_lease_seconds,
+        at_step=at_step,
+    )
+    skill_points = SkillPoints(stores.skill_vectors, embedder, opened.skills, generation)
+    return Worker(indexer, skill_points, stores.suggestions, stores.dirty, generation, on_progress=on_progress)
 
 
 @asynccontextmanager

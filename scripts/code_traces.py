@@ -1,0 +1,122 @@
+"""Which files of the package a search goes through: those of which a function is called while it is answered."""
+
+import asyncio
+import inspect
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import CodeType, FrameType
+from unittest.mock import patch
+
+import httpx2
+
+from toolscript.__main__ import main
+from toolscript.adapters.config_files import read_config
+from toolscript.adapters.gateway_files import OfferFile
+from toolscript.adapters.local_model.refusals import OTHER_NAMES, REFUSED_SECONDS, Refusals
+from toolscript.model.items import Item
+from toolscript.model.servers import Offer
+from toolscript.service.assembling import Common
+from toolscript.service.demo import demo_access, demo_settings, open_demo
+from toolscript.service.demo_contents import read_contents
+from toolscript.service.demo_tour import Tour
+from toolscript.settings.gateway import GatewaySettings
+from toolscript.settings.service import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "toolscript"
+# The first of them is not measured: it loads what is loaded once.
+QUERIES = ("read a file", "schedule a meeting with Anna")
+
+
+def request_trace() -> set[Path]:
+    """Of `POST /api/v1/search`, on the doubles that the demo runs on."""
+
+    async def run() -> set[Path]:
+        settings = demo_settings(Settings.model_construct(), None, None)
+        opening = open_demo(
+            settings, Common("", b"secret"), demo_access(settings), read_contents(), Tour("", "", "", {})
+        )
+        async with opening as app, _client(httpx2.ASGITransport(app)) as client:
+            for query in QUERIES:
+                with traced() as files:
+                    answer = await client.post("/api/v1/search", json={"query": query})
+                answer.raise_for_status()
+            return files
+
+    return asyncio.run(run())
+
+
+def _client(transport: httpx2.ASGITransport) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+
+def command_trace(model: str) -> set[Path]:
+    """Of `toolscript search` without a gateway that runs; its cache has what the servers offered."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("TOOLSCRIPT_")},
+            "HOME": home,
+            "TOOLSCRIPT_DATA_DIR": f"{home}/data",
+            **({"TOOLSCRIPT_SEARCH_MODEL": model} if model else {}),
+        }
+        _remember(Path(home))
+        for query in QUERIES:
+            with patch.dict(os.environ, environment, clear=True), traced() as files:
+                _command("search", query, "--config", f"{home}/servers.json")
+        return files
+
+
+def _remember(home: Path) -> None:
+    """Servers that are never started, what they offered, and that no model could be had."""
+    by_server = defaultdict[str, list[Item]](list)
+    for item in read_contents().items:
+        by_server[item.server].append(item)
+    config = home / "servers.json"
+    config.write_text(json.dumps({"mcpServers": {name: {"command": "never"} for name in by_server}}), "utf-8")
+    specs = read_config([config], {}).servers
+    OfferFile(home / "data" / "cache" / "tools", specs).remember(
+        [Offer(name, tuple(items)) for name, items in by_server.items()]
+    )
+    usual = GatewaySettings().search_model
+    Refusals(home / "data" / "models").add(OTHER_NAMES.get(usual, usual), "not downloaded here", REFUSED_SECONDS)
+
+
+def _command(*arguments: str) -> None:
+    output, errors = StringIO(), StringIO()
+    with (
+        patch.object(sys, "argv", ["toolscript", *arguments]),
+        redirect_stdout(output),
+        redirect_stderr(errors),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            if end.code:
+                raise RuntimeError(f"{arguments} ended with {end.code}: {errors.getvalue()}") from end
+
+
+@contextmanager
+def traced() -> Iterator[set[Path]]:
+    """Filled, as paths within the package, once it is left."""
+    codes, files = set[CodeType](), set[Path]()
+
+    def seen(frame: FrameType, _event: str, _given: object) -> None:
+        codes.add(frame.f_code)
+
+    threading.setprofile(seen)
+    sys.setprofile(seen)
+    try:
+        yield files
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        paths = {Path(code.co_filename) for code in codes if code.co_flags & inspect.CO_OPTIMIZED}
+        files |= {path.relative_to(PACKAGE) for path in paths if path.is_relative_to(PACKAGE)}

@@ -1,0 +1,128 @@
+"""What the demo finds: a small catalog, documents of one tenant, a library. All of it in memory."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from toolscript.adapters.source_files.limits import ReadingLimits
+from toolscript.adapters.source_files.reading import read_bytes
+from toolscript.model.document_json import document_from_json
+from toolscript.model.documents import Document
+from toolscript.model.ingest import Reading
+from toolscript.model.item_json import item_from_json
+from toolscript.model.items import Item
+from toolscript.model.models import IndexCard
+from toolscript.model.skill_vectors import SkillSum
+from toolscript.ports import Embedder
+from toolscript.service.library_shelves import LibraryParts, prepared_shelves
+from toolscript.service.parts import CatalogStores
+from toolscript.service.skills import default_skills
+from toolscript.service.writing import worker_of
+from toolscript.settings.service import Settings
+from toolscript.sync.classify.rules import RulesClassifier
+from toolscript.sync.generations import IndexPair, Readable, open_for_writing
+from toolscript.sync.import_items import import_items
+from toolscript.sync.ingest import FileIngest
+from toolscript.sync.ingest_look import FileLook, FoundFile
+from toolscript.sync.ingest_run import IngestRun, Telling
+from toolscript.sync.library_indexes import LibraryIndexes
+from toolscript.sync.skill_import import load_defaults
+from toolscript.testing import (
+    MemoryAssignments,
+    MemoryCatalog,
+    MemoryCatalogContents,
+    MemoryDirtySet,
+    MemoryIndexes,
+    MemoryLibrary,
+    MemorySkillVectors,
+    MemorySuggestions,
+    MemorySyncJobs,
+    MemoryTaxonomy,
+)
+
+SOURCE = "demo"
+# Of the indexes: nothing is ever reindexed here.
+FIRST_GENERATION = 1
+
+
+@dataclass(frozen=True)
+class DemoContents:
+    """`library` has the text of each file by its path."""
+
+    items: Sequence[Item]
+    documents: Sequence[Document]
+    library: Mapping[str, bytes]
+
+
+def read_contents() -> DemoContents:
+    text = resources.files("toolscript.service").joinpath("demo_data.json").read_text("utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return DemoContents(
+        [item_from_json(one) for one in data["tools"]],
+        [document_from_json(one) for one in data["documents"]],
+        {path: "\n".join(lines).encode() for path, lines in data["library"].items()},
+    )
+
+
+def memory_stores() -> CatalogStores:
+    dirty = MemoryDirtySet()
+    catalog = MemoryCatalog(dirty)
+    taxonomy = MemoryTaxonomy(catalog)
+    suggestions = MemorySuggestions(catalog, taxonomy)
+    skill_vectors = MemorySkillVectors(dirty, taxonomy.skills)
+    taxonomy.count_tools = lambda skill_id: _members(skill_vectors, skill_id)
+    return CatalogStores(
+        catalog,
+        MemoryCatalogContents(catalog),
+        catalog.changes,
+        MemorySyncJobs(),
+        dirty,
+        taxonomy,
+        MemoryAssignments(catalog, taxonomy, suggestions),
+        suggestions,
+        skill_vectors,
+        IndexPair(MemoryIndexes(), MemoryIndexes(), skill_vectors),
+    )
+
+
+def _members(vectors: MemorySkillVectors, skill_id: str) -> int:
+    return vectors.sums.get(FIRST_GENERATION, {}).get(skill_id, SkillSum.nothing()).members
+
+
+async def filled_catalog(
+    settings: Settings, stores: CatalogStores, embedder: Embedder, items: Sequence[Item]
+) -> Readable:
+    """As `migrate`, `sync` and `worker` fill the engines."""
+    await load_defaults(stores.taxonomy, default_skills())
+    await import_items(stores.catalog, SOURCE, items)
+    opened = await open_for_writing(stores.indexes, stores.dirty, IndexCard(embedder.model))
+    await worker_of(settings, stores, embedder, RulesClassifier(embedder), opened).drain()
+    return Readable(opened.index, opened.skills)
+
+
+async def filled_library(settings: Settings, embedder: Embedder, files: Mapping[str, bytes]) -> LibraryParts:
+    """As `ingest` fills it."""
+    library = MemoryLibrary()
+    indexes = LibraryIndexes(MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False))
+    parts = LibraryParts(library, library, embedder, indexes)
+    look = FileLook(FilesInMemory(files), parts.card.fingerprint, tokens=parts.tokens)
+    ingest = FileIngest(await prepared_shelves(parts), look)
+    run = IngestRun(ingest, parts.writer, Telling(), lease_seconds=settings.lease_seconds)
+    await run.run([FoundFile(path, path) for path in files])
+    return parts
+
+
+class FilesInMemory:
+    """Read in this process: they come with the package, and harm nobody."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    async def content_hash(self, path: str) -> str:
+        return hashlib.sha256(self._files[path]).hexdigest()
+
+    async def read(self, path: str) -> Reading:
+        return read_bytes(path, self._files[path], ReadingLimits())

@@ -1,0 +1,36 @@
+"""The script that measures the code runs, and prints figures that can be believed."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.house.sources import PACKAGE, ROOT
+
+
+@pytest.fixture(scope="module")
+def printed() -> dict[str, str]:
+    command = [sys.executable, str(ROOT / "scripts" / "measure-code"), "--traces"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
+
+
+def test_it_counts_the_files_of_the_package(printed: dict[str, str]) -> None:
+    assert int(printed["Python files"].replace(",", "")) == len(list(PACKAGE.rglob("*.py")))
+
+
+def test_every_figure_is_a_number(printed: dict[str, str]) -> None:
+    assert [name for name, value in printed.items() if not re.match(r"[\d.,]+", value)] == []
+    assert len(printed) == 11
+
+
+@pytest.mark.parametrize(
+    ("search", "own"), [("POST /api/v1/search", "surfaces"), ("toolscript search", "gateway")]
+)
+def test_a_trace_goes_through_files_of_each_part(printed: dict[str, str], search: str, own: str) -> None:
+    told = next(value for name, value in printed.items() if name.startswith(search))
+    assert {own, "search", "model", "adapters" if own == "gateway" else "testing"} <= set(
+        re.findall(r"[a-z]+", told)
+    )
