@@ -66,6 +66,7 @@ def test_pooling_is_what_the_folder_says(weights: Path, tmp_path: Path) -> None:
     assert LocalEmbedder(str(folder), threads=1).model.pooling == "cls"
 
 
+@pytest.mark.states("S4-100")
 @pytest.mark.parametrize("name", ["absent-model", "/nowhere/at/all", "some/unknown-model"])
 def test_a_model_nobody_knows_is_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(ModelNotFound) as refused:
@@ -105,6 +106,7 @@ async def test_an_embedder_with_too_much_to_do_says_so_at_once(weights: Path) ->
     assert sum(isinstance(answer, EmbedderUnavailable) for answer in answers) == 4
 
 
+@pytest.mark.states("S4-046")
 async def test_texts_asked_for_at_once_have_the_vectors_they_have_alone(weights: Path) -> None:
     embedder = LocalEmbedder(str(weights), threads=1, parallel=2)
     texts = [f"read file number {number}" for number in range(11)]

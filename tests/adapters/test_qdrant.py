@@ -137,6 +137,7 @@ async def test_a_collection_records_the_model_it_was_made_with(engine: Qdrant, i
     assert answer.result.config.params.vectors_config.params_map.map["dense"].size == 4
 
 
+@pytest.mark.states("S4-186")
 async def test_a_vector_of_the_wrong_size_is_refused_by_the_engine(indexes: QdrantIndexes) -> None:
     await indexes.create(CARD)
     index = await indexes.open(CARD)

@@ -93,6 +93,7 @@ async def test_the_reason_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> N
     assert logged == [("WARNING", "index", "connection refused")]
 
 
+@pytest.mark.states("S0-130")
 @pytest.mark.requirement("API-004", "OP-006")
 @pytest.mark.parametrize("failure", [IndexUnavailable("down"), HANGS])
 async def test_while_more_comes_than_fits_nothing_is_not_an_answer(failure: ToolscriptError | None) -> None:

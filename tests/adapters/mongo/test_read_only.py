@@ -202,6 +202,7 @@ async def test_the_server_ends_a_search_before_the_driver_takes_it_for_lost(plac
         assert library.most_ms == 48_000
 
 
+@pytest.mark.states("S4-055")
 def test_a_reader_has_no_method_that_writes() -> None:
     assert methods(MongoLibraryReader) == methods(LibraryReader)
     assert methods(MongoLibraryReader).isdisjoint(methods(LibraryWriter))

@@ -38,7 +38,7 @@ async def both(qdrant_documents: QdrantDocuments) -> AsyncIterator[list[Client]]
         yield clients
 
 
-@pytest.mark.states("S2-009", "S2-010")
+@pytest.mark.states("S2-009", "S2-010", "S2-098")
 async def test_the_same_requests_get_the_same_answers_whatever_store_is_behind_them(both: list[Client]) -> None:
     for asked in SEARCHES:
         memory, engine = [(await one.search("tax of the harbour", **asked))["hits"] for one in both]

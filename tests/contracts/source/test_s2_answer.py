@@ -43,6 +43,7 @@ def scores(service: Running, **asked: object) -> dict[str, float]:
 
 
 @pytest.mark.states("S2-048", "S2-049", "S2-050", "S2-052", "S2-053", "S2-054", "S2-055", "S2-056", "S2-027")
+@pytest.mark.states("S2-097")
 @pytest.mark.parametrize("search_type", ["semantic", "keyword", "hybrid"])
 def test_an_answer_has_the_form_of_the_document(service: Running, search_type: str) -> None:
     answer = service.search({"query": QUERY, "search_type": search_type, "metadata_fields": ["title"]})
@@ -196,7 +197,7 @@ def test_health_is_ok_and_nothing_else_while_adapters_answer(service: Running) -
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-@pytest.mark.states("S2-059")
+@pytest.mark.states("S2-059", "S2-097")
 def test_the_api_describes_request_and_answer_by_their_models(service: Running) -> None:
     described = service.send("GET", "/openapi.json").json()
     schemas = described["components"]["schemas"]

@@ -80,7 +80,7 @@ def until(holds: Any) -> Any:
     return found
 
 
-@pytest.mark.states("S2-076", "S2-082")
+@pytest.mark.states("S2-076", "S2-100")
 def test_where_it_is_set_a_header_is_let_in_without_a_token(watched: Watched) -> None:
     assert watched.ask({"query": "lighthouse", "search_type": "keyword"}).json()["total"] == 1
     assert watched.service.send("POST", "/search", {"query": "x"}).status_code == 401
@@ -173,7 +173,7 @@ def test_a_plan_ends_at_its_top_k_and_its_fields(watched: Watched) -> None:
     assert service.search({"query": "harbour", "top_k": 3, "metadata_fields": ["path"]}, "debug")["hits"]
 
 
-@pytest.mark.states("S2-011", "S2-032", "S2-085", "S2-086")
+@pytest.mark.states("S2-011", "S2-032", "S2-085", "S2-086", "S2-098")
 def test_a_learned_ranker_or_a_language_model_reranks_where_a_request_asks_for_it(watched: Watched) -> None:
     asked = {"query": "blue dog sky", "search_type": "semantic"}
     plain = watched.service.search(asked, "animals")

@@ -30,7 +30,7 @@ def service(
 
 
 @pytest.mark.states("S2-005", "S2-007", "S2-012", "S2-018", "S2-035")
-@pytest.mark.states("S2-036", "S2-040", "S2-042", "S2-043", "S2-044")
+@pytest.mark.states("S2-036", "S2-040", "S2-042", "S2-043", "S2-044", "S2-097")
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_the_request_of_the_document_is_taken_as_it_stands(service: Running, kind: Json) -> None:
     answer = service.search(
@@ -64,7 +64,7 @@ def test_without_a_text_the_filters_choose(service: Running) -> None:
         assert (sorted(hit["doc_id"] for hit in answer["hits"]), answer["total"]) == (["bread", "coast"], 2)
 
 
-@pytest.mark.states("S2-020")
+@pytest.mark.states("S2-020", "S2-021")
 def test_a_query_is_embedded_for_vectors_and_for_nothing_else(service: Running) -> None:
     late: Json = {"filters": {"must": [{"field": "year", "op": "gte", "value": 2023}]}}
     embedded = []
@@ -122,7 +122,7 @@ FILTERS: list[tuple[Json, list[str]]] = [
 ]
 
 
-@pytest.mark.states("S2-017", "S2-042", "S2-080")
+@pytest.mark.states("S2-017", "S2-042", "S2-080", "S2-095")
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
 def test_all_of_must_one_of_should_and_none_of_must_not_hold(
     service: Running, filters: Json, expected: list[str]
@@ -133,7 +133,7 @@ def test_all_of_must_one_of_should_and_none_of_must_not_hold(
     assert sorted(by_words) == [name for name in expected if name != "coast"]
 
 
-@pytest.mark.states("S2-043")
+@pytest.mark.states("S2-043", "S2-095")
 @pytest.mark.parametrize(
     "condition",
     [
@@ -141,6 +141,7 @@ def test_all_of_must_one_of_should_and_none_of_must_not_hold(
         {"field": "a", "value": 1},
         {"field": "a", "op": "like", "value": "x"},
         {"field": "a", "op": "eq", "value": 1, "boost": 2},
+        {"must": [{"field": "a", "op": "eq", "value": 1}]},
     ],
 )
 def test_a_condition_of_another_form_is_refused(service: Running, condition: Json) -> None:

@@ -108,10 +108,11 @@ async def test_only_known_skills_that_are_sure_enough_are_taken(sorted_tools: Wo
     assert [(one["skill_id"], one["confidence"]) for one in exactly["skills"]] == [(FILES, 0.5)]
 
 
-@pytest.mark.states("S3-080", "S3-081", "S3-105", "S3-107", "S3-108")
+@pytest.mark.states("S3-080", "S3-081", "S3-105", "S3-107", "S3-108", "S3-242")
 async def test_a_tool_has_a_confidence_for_each_skill_and_the_surest_is_primary(sorted_tools: World) -> None:
     invite = await sorted_tools.skills_of("send_meeting_invite")
     assert invite["tool_id"] == (await sorted_tools.item("send_meeting_invite"))["id"]
+    assert invite.keys() == {"tool_id", "skills"}
     assert {one["skill_id"]: (one["confidence"], one["is_primary"]) for one in invite["skills"]} == {
         MAIL: (0.9, True),
         CALENDAR: (0.7, False),
@@ -132,7 +133,7 @@ async def test_a_suggested_skill_waits_for_a_person_and_becomes_one_when_approve
     assert [one["skill_id"] for one in juggling["skills"]] == ["circus"]
 
 
-@pytest.mark.states("S3-013", "S3-204", "S3-227")
+@pytest.mark.states("S3-013", "S3-204", "S3-227", "S3-239")
 async def test_a_new_tool_of_an_mcp_server_is_classified_by_the_sync(sorted_tools: World) -> None:
     await sorted_tools.service.synced({"servers": ["plain"]})
     await sorted_tools.work()

@@ -20,7 +20,7 @@ from tests.contracts.source.s3_scenes import (
     installed,
     world,
 )
-from tests.surfaces.search.scenes import by_vector, ids, names, scores
+from tests.surfaces.search.scenes import by_vector, by_words, ids, names, scores
 from toolscript.service.parts import open_embedder
 from toolscript.settings.service import Settings
 
@@ -55,7 +55,7 @@ def lines(caplog: pytest.LogCaptureFixture, start: str) -> list[tuple[int, str]]
 
 
 @pytest.mark.states("S3-010", "S3-012", "S3-031", "S3-032", "S3-034", "S3-036", "S3-037", "S3-123", "S3-207")
-@pytest.mark.states("S3-136", "S3-140", "S3-141", "S3-142", "S3-143", "S3-210")
+@pytest.mark.states("S3-122", "S3-136", "S3-140", "S3-141", "S3-142", "S3-210")
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
 async def test_the_example_goes_through_calendar_management_to_its_tools(
     searched: World, search_type: str
@@ -70,7 +70,7 @@ async def test_the_example_goes_through_calendar_management_to_its_tools(
     assert all(set(tool["skill_ids"]) & set(used) for tool in answer["tools"])
 
 
-@pytest.mark.states("S3-033", "S3-127", "S3-128", "S3-131")
+@pytest.mark.states("S3-032", "S3-033", "S3-127", "S3-128", "S3-131")
 async def test_skills_by_vector_are_the_nearest_three_that_reach_the_threshold(searched: World) -> None:
     own = await cosines(searched, "mcp_skills", EXAMPLE)
     nearest = sorted(own.items(), key=lambda one: -one[1])
@@ -81,6 +81,17 @@ async def test_skills_by_vector_are_the_nearest_three_that_reach_the_threshold(s
     assert [skill["name"] for skill in usual] == [name for name, cosine in nearest[:3] if cosine >= 0.4]
     one = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.0, skill_limit=1)
     assert ids(by_vector(one)) == [CALENDAR]
+
+
+@pytest.mark.states("S3-032", "S3-033", "S3-128")
+async def test_by_default_words_name_skills_that_no_vector_reaches_and_in_literal_mode_they_do_not(
+    searched: World,
+) -> None:
+    usual = await searched.search(EXAMPLE, skill_threshold=0.99)
+    assert by_vector(usual) == []
+    assert CALENDAR in ids(by_words(usual))
+    literal = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.99)
+    assert literal["matched_skills"] == []
 
 
 @pytest.mark.states("S3-035", "S3-129", "S3-137")
@@ -171,17 +182,21 @@ async def test_what_is_returned_has_its_schema_from_the_database_or_null(searche
     assert "input_schema" not in fields
 
 
-@pytest.mark.states("S3-144", "S3-145")
+@pytest.mark.states("S3-143", "S3-144", "S3-145")
 async def test_the_counts_have_the_names_of_the_search_contract(searched: World) -> None:
     answer = await searched.search(EXAMPLE, limit=1)
     metadata = answer["metadata"]
     assert metadata["stage1_skill_count"] == len(answer["matched_skills"]) >= 1
     assert metadata["stage2_candidate_count"] >= 2
     assert metadata["final_count"] == 1
+    assert metadata["skill_ids_used"] == ids(answer["matched_skills"])
+    assert "search_metadata" not in answer
     assert not {"stage1_count", "stage2_count"} & metadata.keys()
 
 
-@pytest.mark.states("S3-040", "S3-044", "S3-045", "S3-046", "S3-047", "S3-050", "S3-051", "S3-052", "S3-211")
+@pytest.mark.states(
+    "S3-040", "S3-043", "S3-044", "S3-045", "S3-046", "S3-047", "S3-050", "S3-051", "S3-052", "S3-211"
+)
 async def test_people_create_read_change_and_end_categories(searched: World) -> None:
     ask = searched.service.ask
     made = await ask("POST", SKILLS, 201, {"id": "chess", "name": "Chess", "description": "Plays chess"})

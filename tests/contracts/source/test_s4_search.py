@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,8 @@ from tests.search.knowledge.scenes import Shelf, open_shelf
 from tests.surfaces.documents.scenes import Client, Json, client_of
 from tests.surfaces.knowledge.conftest import app_of
 from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.errors import EmbedderUnavailable, ToolscriptError
+from toolscript.adapters.qdrant import Layout, QdrantIndexes, connect
+from toolscript.errors import EmbedderUnavailable, IndexUnavailable, ToolscriptError
 from toolscript.model.tenancy import Scope
 from toolscript.testing import MemoryIndexes
 
@@ -52,6 +54,22 @@ def watched(shelf: Shelf, before: Callable[[], Awaitable[object]] | None = None)
     embedder, library = Watched(shelf.embedder, "embed_query"), Watched(shelf.library, "chunks")
     parts: list[Any] = [*searching, library, embedder]
     return Shelf(*parts)
+
+
+async def ticks_during(asked: Awaitable[object]) -> int:
+    """How often others had their turn until it was answered."""
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.001)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await asked
+    ticking.cancel()
+    return ticks
 
 
 async def refused(api: Client, status: int, method: str, path: str, body: object = None) -> Json:
@@ -119,7 +137,7 @@ async def test_an_embedding_that_fails_is_an_error_in_literal_mode_and_words_ans
     assert "sugar" in usual["results"][0]["content"].lower()
 
 
-@pytest.mark.states("S4-038", "S4-093", "S4-094", "S4-103", "S4-189")
+@pytest.mark.states("S4-038", "S4-047", "S4-093", "S4-094", "S4-163", "S4-189")
 @pytest.mark.parametrize(("limit", "each"), [({}, 10), ({"limit": 3}, 3), ({"limit": 100}, 100)])
 async def test_literal_mode_embeds_once_asks_both_for_the_limit_and_then_the_library(
     memory_shelf: Shelf, limit: Json, each: int
@@ -134,6 +152,19 @@ async def test_literal_mode_embeds_once_asks_both_for_the_limit_and_then_the_lib
         assert (ask.limit, ask.terms, ask.vector is not None) == (each, None, True)
     assert len(shelf.library.asked) == 1
     assert answer["metadata"]["result_count"] == min(each, 7)
+
+
+@pytest.mark.states("S4-103", "S4-208")
+@pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
+async def test_a_query_is_embedded_once_as_it_is_and_no_more_than_the_limit_are_shown(
+    memory_shelf: Shelf, search_type: str
+) -> None:
+    shelf = watched(memory_shelf)
+    asked = {"query": "  Sugar, for (the) BEES & co?  ", "search_type": search_type, "include_both": True}
+    async with client_of(app_of(shelf), "") as api:
+        answer = (await api.ask("POST", SEARCH, 200, {**asked, "limit": 3})).json()
+    assert shelf.embedder.asked == [asked["query"]]
+    assert len(answer["results"]) == 3
 
 
 @pytest.mark.states("S4-097")
@@ -161,7 +192,7 @@ async def test_both_collections_are_searched_at_the_same_time(memory_shelf: Shel
             assert answer["metadata"]["degraded"] == []
 
 
-@pytest.mark.states("S4-146")
+@pytest.mark.states("S4-146", "S4-147")
 async def test_every_endpoint_is_asynchronous(memory_shelf: Shelf) -> None:
     found = {}
     waiting = [*app_of(memory_shelf).routes]
@@ -177,18 +208,20 @@ async def test_every_endpoint_is_asynchronous(memory_shelf: Shelf) -> None:
 @pytest.mark.states("S4-199", "S4-028", "S4-148")
 async def test_others_go_on_while_texts_are_embedded(model_folder: str) -> None:
     embedder = LocalEmbedder(model_folder)
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.001)
-            ticks += 1
-
-    ticking = asyncio.create_task(tick())
-    await embedder.embed_passages(
-        [f"the hive number {number} stands in a dry place " * 20 for number in range(16)]
-    )
-    ticking.cancel()
+    texts = [f"the hive number {number} stands in a dry place " * 20 for number in range(16)]
+    assert await ticks_during(embedder.embed_passages(texts)) > 5
     embedder.close()
-    assert ticks > 5
+
+
+@pytest.mark.states("S4-211")
+async def test_others_go_on_while_qdrant_is_awaited() -> None:
+    """It is one that accepts and never answers."""
+
+    async def asked() -> None:
+        async with connect(f"http://127.0.0.1:{port}", port, timeout_seconds=0.5) as silent:
+            with pytest.raises(IndexUnavailable):
+                await QdrantIndexes(silent, "chunks", Layout()).live()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert await ticks_during(asked()) > 5

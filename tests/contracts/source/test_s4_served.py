@@ -59,7 +59,7 @@ async def by_mcp(service: Service, **arguments: object) -> Json:
     return dict(answer.model_dump(by_alias=True, mode="json"))
 
 
-@pytest.mark.states("S4-003", "S4-010", "S4-043", "S4-122")
+@pytest.mark.states("S4-003", "S4-010", "S4-043", "S4-048", "S4-122")
 async def test_a_client_of_mcp_without_a_token_finds_chunks_and_extractions_by_meaning(service: Service) -> None:
     async with Client(f"{service.url}/mcp", mode="auto") as client:
         assert "search_knowledge" in [tool.name for tool in (await client.list_tools()).tools]
@@ -134,7 +134,7 @@ async def test_literal_mode_shows_both_collections_by_their_cosines(service: Ser
     assert (told["search_type"], told["degraded"], told["result_count"]) == ("semantic", [], len(expected))
 
 
-@pytest.mark.states("S4-109", "S4-112", "S4-115")
+@pytest.mark.states("S4-109", "S4-112", "S4-115", "S4-208")
 def test_the_query_string_asks_and_ten_are_shown_unless_told(service: Service) -> None:
     string = service.post("/search_knowledge?query=honey&search_type=semantic").json()
     body = service.search("honey", search_type="semantic")
@@ -189,7 +189,7 @@ def test_types_and_topics_are_filtered_by(service: Service) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.states("S4-011")
+@pytest.mark.states("S4-011", "S4-049", "S4-202")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 def test_searches_are_answered_within_500_ms(service: Service, search_type: str) -> None:
     """Each embeds anew. One of twenty may be slow: the machine has others on it."""
@@ -244,7 +244,7 @@ def test_searching_changes_nothing_in_either_database(service: Service) -> None:
     assert asyncio.run(holdings(dict(service.settings))) == before
 
 
-@pytest.mark.states("S4-037", "S4-039", "S4-105", "S4-106", "S4-107", "S4-110", "S4-116", "S4-042", "S4-108")
+@pytest.mark.states("S4-037", "S4-039", "S4-105", "S4-106", "S4-107", "S4-116", "S4-042", "S4-108", "S4-209")
 def test_the_api_describes_the_route(service: Service) -> None:
     route = service.get("/openapi.json").json()["paths"]["/search_knowledge"]
     assert list(route) == ["post"]
@@ -258,7 +258,7 @@ def test_the_api_describes_the_route(service: Service) -> None:
     assert limit["description"] == "Most results."
 
 
-@pytest.mark.states("S4-015", "S4-017", "S4-184", "S4-013", "S4-014", "S4-016", "S4-018")
+@pytest.mark.states("S4-015", "S4-017", "S4-184", "S4-013", "S4-014", "S4-016", "S4-018", "S4-110", "S4-218")
 def test_the_api_describes_every_field(service: Service) -> None:
     schemas = service.get("/openapi.json").json()["components"]["schemas"]
     models = {
@@ -276,7 +276,7 @@ def test_the_api_describes_every_field(service: Service) -> None:
     assert schemas["KnowledgeResponse"]["properties"]["results"]["type"] == "array"
 
 
-@pytest.mark.states("S4-111", "S4-117", "S4-118", "S4-119", "S4-120")
+@pytest.mark.states("S4-111", "S4-116", "S4-117", "S4-118", "S4-119", "S4-120", "S4-209", "S4-210")
 async def test_the_tool_and_the_application_describe_themselves(service: Service) -> None:
     async with Client(f"{service.url}/mcp", mode="auto") as client:
         (tool,) = [one for one in (await client.list_tools()).tools if one.name == "search_knowledge"]

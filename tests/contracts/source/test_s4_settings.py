@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import pytest
+from pydantic_settings import BaseSettings
 
 from toolscript.settings.service import Settings, load_settings
 from toolscript.settings.shared_names import second_names
@@ -66,6 +67,11 @@ USUAL = ("", "http://127.0.0.1:6333", "sentence-transformers/all-MiniLM-L6-v2", 
 @pytest.mark.states("S4-098", "S4-149", "S4-151", "S4-153", "S4-154", "S4-156", "S4-158")
 def test_without_anything_the_defaults_hold() -> None:
     assert shown(load_settings()) == USUAL
+
+
+@pytest.mark.states("S4-213")
+def test_settings_are_a_class_of_pydantic_settings() -> None:
+    assert (Settings.__name__, issubclass(Settings, BaseSettings)) == ("Settings", True)
 
 
 @pytest.mark.states("S4-149", "S4-150", "S4-152", "S4-155")

@@ -160,7 +160,7 @@ async def test_when_keys_cannot_be_had_that_is_not_the_callers_fault() -> None:
     assert (answer.status_code, "www-authenticate" in answer.headers) == (503, False)
 
 
-@pytest.mark.states("S2-076", "S2-082")
+@pytest.mark.states("S2-076", "S2-100")
 @pytest.mark.parametrize(
     ("headers", "tenant"),
     [

@@ -113,6 +113,7 @@ async def test_a_method_that_is_not_there_is_answered_with_those_that_are(api: C
         assert set(answer.headers["allow"].split(", ")) == methods
 
 
+@pytest.mark.states("S2-068")
 @pytest.mark.requirement("DOC-005")
 async def test_answers_carry_a_request_id_and_a_sane_one_is_kept(api: Client) -> None:
     answer = await api.ask("POST", "/search", 200, {"query": "x"}, **{"x-request-id": "mine-1"})

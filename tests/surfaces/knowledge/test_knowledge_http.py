@@ -59,6 +59,7 @@ async def test_lists_in_a_query_string_are_said_again_and_again(api: Client) -> 
     assert {one["extraction_type"] for one in answer["results"]} == {"method", "warning"}
 
 
+@pytest.mark.states("S4-110")
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [

@@ -196,6 +196,7 @@ async def _called_in_2025_06_18(client: Plain, name: str, arguments: dict[str, A
     return result_of(await client.http.post("/mcp", json=asked, headers=headers))
 
 
+@pytest.mark.states("S4-207")
 async def test_what_is_not_there_and_what_is_away_are_answers_too(world: World) -> None:
     async with world.client() as client:
         missing = await client.answer("get_source", {"source_id": "0" * 24})

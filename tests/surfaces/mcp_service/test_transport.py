@@ -139,6 +139,7 @@ async def test_what_is_no_message_is_refused_with_an_error_of_the_protocol(world
             assert (refused.status_code, refused.json()["jsonrpc"]) == (400, "2.0")
 
 
+@pytest.mark.states("S4-207")
 @pytest.mark.parametrize("number", [7, "seven", None])
 async def test_who_has_asked_as_often_as_it_may_is_told_so_by_http_and_by_the_protocol(
     world: World, number: object

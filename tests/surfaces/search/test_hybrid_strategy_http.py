@@ -84,6 +84,7 @@ async def test_skills_add_items_that_the_direct_route_alone_does_not_reach(searc
     assert reached > direct["metadata"]["stage2_candidate_count"] == len(direct["tools"])
 
 
+@pytest.mark.states("S0-202")
 @pytest.mark.requirement("EC-008")
 async def test_items_without_a_skill_are_found(searching: Searching) -> None:
     hybrid = await searching.search("blow smoke into a beehive", strategy="hybrid")

@@ -116,7 +116,7 @@ async def test_an_item_that_a_person_puts_into_a_skill_is_found_by_it_once_a_wor
     assert count_of(after, "mail") == count_of(before, "mail") + 1
 
 
-@pytest.mark.states("S0-199", "S0-200")
+@pytest.mark.states("S0-199", "S0-200", "S0-213")
 @pytest.mark.requirement("EC-007")
 async def test_while_the_vector_of_its_skill_is_old_a_new_item_is_found_by_that_vector(
     live: Live,

@@ -117,7 +117,7 @@ async def test_of_several_wishes_each_text_is_embedded_once(costing: Counted, st
     assert len(texts) == len(set(texts))
 
 
-@pytest.mark.states("S0-019", "S0-053", "S0-058")
+@pytest.mark.states("S0-019", "S0-053", "S0-058", "S0-228")
 @pytest.mark.states("S3-147", "S3-221")
 @pytest.mark.requirement("BR-004")
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -170,7 +170,7 @@ async def _sum_of_resources() -> list[float]:
     return [float(value) for value in vectors.sum(axis=0)]
 
 
-@pytest.mark.states("S0-203")
+@pytest.mark.states("S0-203", "S0-213")
 @pytest.mark.requirement("EC-009")
 async def test_a_slow_embedding_makes_a_search_slow_and_no_worse(costing: Counted) -> None:
     quick = await costing.search("weigh the honey")

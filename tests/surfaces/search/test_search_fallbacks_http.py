@@ -45,7 +45,7 @@ async def unskilled(filled: Installation) -> AsyncIterator[Searching]:
         yield Searching(service)
 
 
-@pytest.mark.states("S0-071", "S0-188", "S0-189")
+@pytest.mark.states("S0-071", "S0-188", "S0-189", "S0-213")
 @pytest.mark.requirement("EC-001", "BR-006")
 @pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
 async def test_without_any_skill_in_the_index_a_search_is_direct(

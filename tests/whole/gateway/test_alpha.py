@@ -22,7 +22,7 @@ def found(machine: Machine, alpha: str | None) -> Found:
 
 @scenario("Configure semantic weight (alpha) via environment")
 @scenario("Default alpha value")
-@pytest.mark.states("S1-123", "S1-125", "S1-126")
+@pytest.mark.states("S1-004", "S1-123", "S1-125", "S1-126")
 def test_the_weight_of_meaning_decides_which_arm_is_heard_and_is_0_7_unless_told(furnished: Machine) -> None:
     words, usual, same, more, meaning = (
         found(furnished.here(), alpha) for alpha in ("0", None, "0.7", "0.8", "1")

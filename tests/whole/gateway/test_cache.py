@@ -91,7 +91,7 @@ def test_each_list_of_servers_has_its_own_file(spare: Machine) -> None:
 
 
 @scenario("Cache validation on startup")
-@pytest.mark.states("S1-035", "S1-050")
+@pytest.mark.states("S1-035", "S1-050", "S1-145")
 def test_a_second_start_takes_all_vectors_from_the_file_and_leaves_it_as_it_is(spare: Machine) -> None:
     path = embeddings_of(spare)
     poison(path)
@@ -177,7 +177,7 @@ def test_a_changed_schema_embeds_this_tool_again_and_no_other(spare: Machine) ->
 
 
 @scenario("Incremental cache updates")
-@pytest.mark.states("S1-053", "S1-054", "S1-055")
+@pytest.mark.states("S1-053", "S1-054", "S1-055", "S1-146")
 def test_a_server_added_while_the_gateway_runs_makes_a_new_file_and_embeds_only_what_is_new(
     spare: Machine,
 ) -> None:

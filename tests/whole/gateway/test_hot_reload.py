@@ -53,6 +53,7 @@ def pid_of(gateway: Gateway, name: str) -> int:
 
 
 @pytest.mark.requirement("TS-001")
+@pytest.mark.states("S1-146")
 def test_a_server_that_is_added_is_found_and_one_that_is_removed_is_gone_with_its_process(
     scene: tuple[Machine, Gateway],
 ) -> None:

@@ -131,7 +131,7 @@ def test_without_a_model_and_a_network_words_answer_and_it_is_said_once(files: M
 
 @pytest.mark.requirement("TS-006")
 @scenario("Graceful fallback on model failure")
-@pytest.mark.states("S1-032", "S1-033", "S1-034")
+@pytest.mark.states("S1-032", "S1-033", "S1-034", "S1-142")
 def test_a_gateway_with_a_broken_model_answers_by_words_and_says_so(files: Machine, weights: Path) -> None:
     broken = linked(weights, files.folder / "broken")
     (broken / "model.onnx").unlink()
@@ -166,7 +166,7 @@ def test_on_the_cpu_alone_no_gpu_is_tried(files: Machine) -> None:
 
 
 @scenario("GPU acceleration")
-@pytest.mark.states("S1-022", "S1-023", "S1-024", "S1-134")
+@pytest.mark.states("S1-022", "S1-023", "S1-024")
 async def test_a_gpu_that_is_there_is_tried_and_the_cpu_does_it_where_that_fails(
     weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -108,6 +108,7 @@ async def test_what_no_tool_can_do_finds_nothing(answers: dict[str, Answer]) -> 
 
 
 @pytest.mark.requirement("TS-003")
+@pytest.mark.states("S1-012")
 def test_an_exact_name_is_always_first(gateway: Gateway) -> None:
     """With the server's name before it, and alone where no other tool has it."""
     missed = []

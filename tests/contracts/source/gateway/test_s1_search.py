@@ -35,6 +35,15 @@ def test_a_search_shows_a_table_with_three_columns(person: Machine) -> None:
     assert first["reason"].endswith("(file operations)")
 
 
+@pytest.mark.states("S1-066", "S1-147")
+@pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
+def test_a_reason_joins_what_speaks_for_a_tool(gateway: Gateway, search_type: str) -> None:
+    [best] = gateway.search("read file contents", limit=1, search_type=search_type)["results"]
+    evidence, _, domain = best["reason"].partition(" (")
+    assert evidence.split(" + ")[-2:] == ["Semantic similarity", "words read, file, contents"]
+    assert domain == "file operations)"
+
+
 @pytest.mark.states("S1-007", "S1-008", "S1-009", "S1-112")
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
 def test_results_have_confidences_and_reasons_the_highest_first(gateway: Gateway, search_type: str) -> None:
@@ -66,7 +75,7 @@ def test_a_shell_is_no_answer_where_nothing_is_known_of_what_shells_can_do(spare
     assert "Capability" not in same["reason"]
 
 
-@pytest.mark.states("S1-079", "S1-080", "S1-081")
+@pytest.mark.states("S1-079", "S1-080", "S1-081", "S1-148")
 def test_types_of_a_search_are_two_calls_of_the_gateway(person: Machine, gateway: Gateway) -> None:
     found = [one["toolId"] for one in gateway.search("read file")["results"]]
     assert len(found) > 1

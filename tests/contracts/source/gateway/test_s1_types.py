@@ -99,7 +99,7 @@ def test_a_function_throws_without_an_address_and_what_the_gateway_says(gateway:
     assert said == gateway.call("filesystem__gone").json()["error"]["message"] + "\n"
 
 
-@pytest.mark.states("S1-082", "S1-083", "S1-084", "S1-085", "S1-104")
+@pytest.mark.states("S1-082", "S1-083", "S1-084", "S1-085", "S1-104", "S1-149", "S1-150")
 def test_a_search_for_types_is_markdown_with_the_module_and_an_example(person: Machine, gateway: Gateway) -> None:
     results = gateway.search("read file")["results"]
     document = person.run("search", "read file", "--output", "types").stdout
@@ -114,6 +114,8 @@ def test_a_search_for_types_is_markdown_with_the_module_and_an_example(person: M
     assert rows == [[f"| {one['toolId']}", f"{one['confidence']:.2f}"] for one in results]
     assert code == person.run("get-types", *(one["toolId"] for one in results)).stdout
     assert between.strip() == "Usage example:"
+    assert f"Usage example:\n```typescript\n{example}```\n" in document
+    assert "// Call tools using the generated client\n" in example
     assert example.startswith('import { tools } from "toolscript";\n')
     assert "const result = await tools.desktopCommander.read_file({ path: " in example
 

@@ -73,6 +73,7 @@ async def test_an_item_says_what_the_catalog_has_of_it(searching: Searching, sea
     "S0-085",
     "S0-155",
     "S0-156",
+    "S0-206",
 )
 @pytest.mark.parametrize("strategy", ["hierarchical", "direct", "hybrid"])
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
@@ -104,7 +105,9 @@ async def test_the_metadata_counts_and_times_what_ran(
     "S0-052",
     "S0-054",
     "S0-140",
+    "S0-206",
     "S0-211",
+    "S0-227",
 )
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 async def test_items_come_with_the_schemas_of_their_own_record(searching: Searching, search_type: str) -> None:
@@ -142,7 +145,7 @@ async def test_an_empty_query_is_a_bad_request(searching: Searching, query: str,
     assert (await searching.refused(query, 400, **more))["code"] == "VALIDATION_ERROR"
 
 
-@pytest.mark.states("S0-159", "S0-193", "S0-212")
+@pytest.mark.states("S0-159", "S0-193", "S0-212", "S0-213")
 @pytest.mark.parametrize("more", [{}, LITERAL])
 async def test_a_thousand_characters_are_taken_and_one_more_is_not(
     searching: Searching, more: dict[str, str]

@@ -14,16 +14,7 @@ from toolscript.settings.service import Settings
 WARNING = "No skills matched, falling back to unfiltered search"
 
 
-@pytest.mark.states(
-    "S0-066",
-    "S0-067",
-    "S0-068",
-    "S0-069",
-    "S0-070",
-    "S0-073",
-    "S0-129",
-    "S0-208",
-)
+@pytest.mark.states("S0-066", "S0-067", "S0-068", "S0-069", "S0-070", "S0-073", "S0-129", "S0-206", "S0-208")
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("threshold", [0.9, 1.0])
 async def test_when_all_skills_are_below_the_threshold_all_items_are_searched(

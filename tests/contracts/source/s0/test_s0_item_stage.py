@@ -26,6 +26,7 @@ PRESETS = {"precision": (0.7, 0.6), "balanced": (0.4, 0.3), "recall": (0.2, 0.1)
     "S0-044",
     "S0-106",
     "S0-206",
+    "S0-226",
 )
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize(("limit", "threshold"), [(5, 0.3), (1, 0.0), (20, 0.1), (100, 0.2), (5, 0.6), (5, 1.0)])
@@ -94,7 +95,9 @@ async def test_stricter_presets_return_fewer_items_and_nearer_ones(searching: Se
     are_the_same(found[3]["tools"], await truth.items_for("read a file", None, 100, 0.0))
 
 
-@pytest.mark.states("S0-059", "S0-060", "S0-061", "S0-062", "S0-064", "S0-065", "S0-088", "S0-135", "S0-209")
+@pytest.mark.states(
+    "S0-059", "S0-060", "S0-061", "S0-062", "S0-064", "S0-065", "S0-088", "S0-135", "S0-206", "S0-209"
+)
 @pytest.mark.parametrize("strategy", ["hierarchical", "direct"])
 @pytest.mark.parametrize("kind", [None, "tool", "prompt", "resource"])
 async def test_only_the_type_that_was_asked_for_is_found(
@@ -131,7 +134,7 @@ async def test_an_item_comes_with_the_skills_the_catalog_has_of_it(searching: Se
         assert tool["primary_skill_id"] == tool["skill_ids"][0]
 
 
-@pytest.mark.states("S0-094", "S0-097")
+@pytest.mark.states("S0-094", "S0-097", "S0-206")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 @pytest.mark.parametrize("query", ["read_file", "read a file", "quarks and gluons", "?!", "прогноз погоды"])
 async def test_every_score_is_between_0_and_1(searching: Searching, search_type: str, query: str) -> None:
@@ -142,7 +145,7 @@ async def test_every_score_is_between_0_and_1(searching: Searching, search_type:
     assert all(0.0 <= score <= 1.0 for score in shown)
 
 
-@pytest.mark.states("S0-086", "S0-087", "S0-089", "S0-090", "S0-207")
+@pytest.mark.states("S0-086", "S0-087", "S0-089", "S0-090", "S0-206", "S0-207")
 @pytest.mark.parametrize("query", QUERIES)
 async def test_a_direct_search_asks_no_skill_and_searches_all_items(
     searching: Searching, truth: Truth, query: str
@@ -154,7 +157,7 @@ async def test_a_direct_search_asks_no_skill_and_searches_all_items(
     are_the_same(answer["tools"], await truth.items_for(query, None, 100, 0.1))
 
 
-@pytest.mark.states("S0-168", "S0-170", "S0-171", "S0-172", "S0-173", "S0-174", "S0-175")
+@pytest.mark.states("S0-168", "S0-170", "S0-171", "S0-172", "S0-173", "S0-174", "S0-175", "S0-220")
 @pytest.mark.parametrize("query", QUERIES)
 async def test_the_item_stage_alone_is_a_bare_list_of_the_nearest(
     searching: Searching, truth: Truth, query: str

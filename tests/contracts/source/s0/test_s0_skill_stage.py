@@ -20,7 +20,7 @@ EVERY: dict[str, Any] = {"skill_limit": 32, "skill_threshold": 0.0}
 
 
 @pytest.mark.states(
-    "S0-007", "S0-008", "S0-020", "S0-021", "S0-022", "S0-023", "S0-026", "S0-028", "S0-029", "S0-103"
+    "S0-007", "S0-008", "S0-020", "S0-021", "S0-022", "S0-023", "S0-026", "S0-028", "S0-029", "S0-103", "S0-206"
 )
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize(("limit", "threshold"), [(3, 0.4), (1, 0.0), (5, 0.25), (32, 0.1), (3, 0.7), (3, 1.0)])
@@ -32,7 +32,7 @@ async def test_the_nearest_skills_by_cosine_match_and_no_others(
     assert {skill["matched_by"] for skill in answer["matched_skills"]} <= {"vector"}
 
 
-@pytest.mark.states("S0-006", "S0-009", "S0-035")
+@pytest.mark.states("S0-006", "S0-009", "S0-035", "S0-224", "S0-225")
 async def test_both_collections_have_the_names_of_the_source(searching: Searching, truth: Truth) -> None:
     """Tests give theirs names of their own, and find in them what searches find."""
     usual = Settings.model_fields
@@ -75,7 +75,7 @@ async def test_an_inactive_skill_does_not_match(searching: Searching, truth: Tru
     assert ORIGAMI.id not in ids(answer["matched_skills"])
 
 
-@pytest.mark.states("S0-190", "S0-210", "S0-213")
+@pytest.mark.states("S0-190", "S0-210", "S0-213", "S0-229")
 @pytest.mark.parametrize("limit", [1, 3, 8])
 async def test_where_every_skill_matches_the_best_are_taken(
     searching: Searching, truth: Truth, limit: int
@@ -102,6 +102,18 @@ async def test_the_skill_stage_alone_is_a_bare_list_of_the_nearest(
 @pytest.mark.parametrize("path", ["skills", "tools"])
 async def test_the_stages_alone_need_a_query(searching: Searching, path: str) -> None:
     error = await searching.service.refused("GET", f"{SEARCH}/{path}", 422)
+    assert error["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.states("S0-219", "S0-220")
+@pytest.mark.parametrize("path", ["skills", "tools"])
+@pytest.mark.parametrize("wrong", [{"limit": "1.5"}, {"limit": "many"}, {"threshold": "high"}])
+async def test_the_stages_alone_take_text_a_whole_limit_and_a_number_as_threshold(
+    searching: Searching, path: str, wrong: dict[str, str]
+) -> None:
+    asked = {"query": "42", "limit": "2", "threshold": "0.05"}
+    assert len(await searching.service.ask("GET", f"{SEARCH}/{path}", **asked)) <= 2
+    error = await searching.service.refused("GET", f"{SEARCH}/{path}", 422, **asked | wrong)
     assert error["code"] == "VALIDATION_ERROR"
 
 
