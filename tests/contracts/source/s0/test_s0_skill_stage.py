@@ -109,9 +109,9 @@ async def test_the_stages_alone_need_a_query(searching: Searching, path: str) ->
 @pytest.mark.parametrize("path", ["skills", "tools"])
 @pytest.mark.parametrize("wrong", [{"limit": "1.5"}, {"limit": "many"}, {"threshold": "high"}])
 async def test_the_stages_alone_take_text_a_whole_limit_and_a_number_as_threshold(
-    searching: Searching, path: str, wrong: dict[str, str]
+    searching: Searching, path: str, wrong: dict[str, Any]
 ) -> None:
-    asked = {"query": "42", "limit": "2", "threshold": "0.05"}
+    asked: dict[str, Any] = {"query": "42", "limit": "2", "threshold": "0.05"}
     assert len(await searching.service.ask("GET", f"{SEARCH}/{path}", **asked)) <= 2
     error = await searching.service.refused("GET", f"{SEARCH}/{path}", 422, **asked | wrong)
     assert error["code"] == "VALIDATION_ERROR"
