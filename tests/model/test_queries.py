@@ -6,14 +6,15 @@ import pytest
 
 from toolscript.errors import BlankQuery, InvalidRequest
 from toolscript.model.items import ItemKind
-from toolscript.model.queries import SearchType, Strategy, ToolQuery
+from toolscript.model.queries import SearchType, Strategy, ToolQuery, settled
 
 
 @pytest.mark.requirement("BR-005", "BR-008")
 def test_a_query_in_plain_words_needs_nothing_else() -> None:
     query = ToolQuery("read a file")
     assert (query.limit, query.threshold, query.kind) == (5, 0.3, None)
-    assert (query.search_type, query.strategy) == (SearchType.HYBRID, Strategy.HIERARCHICAL)
+    assert (query.search_type, settled(query).search_type) == (None, SearchType.HYBRID)
+    assert query.strategy is Strategy.HIERARCHICAL
 
 
 @pytest.mark.requirement("API-002")
