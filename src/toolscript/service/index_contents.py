@@ -87,7 +87,7 @@ def item_contents(stores: CatalogStores, index: Index) -> IndexContents:
     async def count() -> Counts:
         # In this order: what is followed meanwhile is counted twice rather than never.
         expected = await stores.catalog.count()
-        generation = await _generation(stores, index)
+        generation = await generation_of(stores, index)
         pending = 0 if generation is None else (await stores.dirty.pending(generation)).total
         return Counts(expected, pending, await index.count())
 
@@ -96,7 +96,7 @@ def item_contents(stores: CatalogStores, index: Index) -> IndexContents:
 
 def skill_contents(stores: CatalogStores, skills: Index) -> IndexContents:
     async def count() -> Counts:
-        generation = await _generation(stores, skills)
+        generation = await generation_of(stores, skills)
         written = {} if generation is None else await stores.skill_vectors.written(generation)
         pending = sum(least < most for least, most in written.values())
         return Counts(len(written), pending, await skills.count())
@@ -104,7 +104,7 @@ def skill_contents(stores: CatalogStores, skills: Index) -> IndexContents:
     return IndexContents("skill contents", count)
 
 
-async def _generation(stores: CatalogStores, index: Index) -> int | None:
+async def generation_of(stores: CatalogStores, index: Index) -> int | None:
     """None while no generation is recorded for it."""
     known = await stores.dirty.generations()
     return next((one.id for one in known if one.fingerprint == index.card.fingerprint), None)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from toolscript.errors import SetupError
 from toolscript.ports import Index
 from toolscript.search.skill_copy import SkillCopy
+from toolscript.service.index_contents import generation_of
 from toolscript.service.parts import Stores
 from toolscript.settings.service import Settings
 from toolscript.sync.skill_management import SkillManagement
@@ -13,11 +14,10 @@ from toolscript.sync.skill_management import SkillManagement
 
 def skills_searched(settings: Settings, stores: Stores, skills: Index) -> Index:
     async def written() -> Mapping[int, int]:
-        known = await stores.dirty.generations()
-        followed = next((one for one in known if one.fingerprint == skills.card.fingerprint), None)
-        if followed is None:
+        generation = await generation_of(stores, skills)
+        if generation is None:
             raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-        versions = await stores.skill_vectors.written(followed.id)
+        versions = await stores.skill_vectors.written(generation)
         return {id_: in_index for id_, (in_index, _) in versions.items()}
 
     return SkillCopy(skills, written) if settings.skill_copy else skills
