@@ -1,77 +1,84 @@
-"""`toolscript sources`: where the tools of the catalog come from, and how a whole source leaves."""
+"""What differs between two definitions, line by line. Whoever decides by it must see all of it."""
 
+import json
+import unicodedata
 from collections.abc import Sequence
-from typing import Annotated
+from difflib import unified_diff
+from itertools import takewhile
+from textwrap import TextWrapper
 
-import typer
+WIDTH = 100
+AROUND = 3
+# To match more lines than that takes long, and how long is for a stranger to choose.
+MOST_LINES_MATCHED = 2_000
 
-from toolscript.cli.confirming import confirm
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import colour_wanted, progress, say, show
-from toolscript.cli.skills_options import WORKER_HINT, Limit
-from toolscript.cli.tables import printable, table
-from toolscript.model.catalog_contents import ItemSource, source_to_json
+# Before what belongs to the line above.
+CONTINUED = "\u21aa "
+# Letters and marks by their category, blank or nothing to the eye: fillers, joiners, variation selectors.
+_UNSEEN = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}).union(
+    range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), map(ord, CONTINUED.strip())
+)
 
-Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source, as `sources list` has it.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-
-
-def source_commands() -> typer.Typer:
-    group = typer.Typer(
-        help="Sources of the catalog's tools: files, callers of the API, MCP servers. List and remove them.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
-    _list(group)
-    _remove(group)
-    return group
-
-
-def _list(group: typer.Typer) -> None:
-    @group.command("list")
-    def list_(
-        after: Annotated[str, typer.Option(metavar="SOURCE", help="Begin after this one.")] = "",
-        limit: Limit = 50,
-        as_json: AsJson = False,
-    ) -> None:
-        """List sources in order of name: how many tools each has, and when it was last synced."""
-        from toolscript.service.catalog_contents import list_item_sources
-
-        found = list_item_sources(after=after, limit=limit + 1)
-        shown, more = found[:limit], len(found) > limit
-        data = {
-            "results": [source_to_json(one) for one in shown],
-            "next_cursor": shown[-1].name if more else None,
-        }
-        show(data, _table(shown), as_json=as_json)
-        if more:
-            say(f"hint: --after {printable(shown[-1].name)} shows more")
+_WRAPPED = TextWrapper(
+    WIDTH,
+    subsequent_indent=CONTINUED,
+    expand_tabs=False,
+    replace_whitespace=False,
+    drop_whitespace=False,
+    break_on_hyphens=False,
+)
 
 
-def _remove(group: typer.Typer) -> None:
-    @group.command()
-    def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
-        """Remove a source with all of its tools. Stopped at any time, the same command goes on.
-
-        What people decided about the tools is kept for a while, and holds again if the source comes back.
-        """
-        from toolscript.service.catalog_contents import find_item_source, remove_item_source
-
-        known = find_item_source(name)
-        if known is None:
-            show({"source": name, "removed": 0}, f"there is no source {printable(name)}", as_json=as_json)
-            say("hint: `toolscript sources list` shows those there are")
-            return
-        confirm(f"Remove source {printable(name)} with its {known.items:,} tools?", yes=yes)
-        with progress() as on_progress:
-            removed = remove_item_source(name, on_progress)
-        text = f"{removed:,} tools of source {printable(name)} removed"
-        show({"source": name, "removed": removed}, text, as_json=as_json)
-        say(WORKER_HINT)
+def field_diff(field: str, old: object, new: object) -> list[str]:
+    """Both as text in lines, and where they differ; nothing that differs is left out."""
+    was, now = _lines(old), _lines(new)
+    names = f"{field} in force", f"{field} as it is now said to be"
+    if max(len(was), len(now)) <= MOST_LINES_MATCHED:
+        return [*unified_diff(was, now, *names, lineterm="", n=AROUND)]
+    return [f"--- {names[0]}", f"+++ {names[1]}", *_without_matching(was, now)]
 
 
-def _table(sources: Sequence[ItemSource]) -> str:
-    if not sources:
-        return "there are no sources"
-    rows = [[one.name, f"{one.items:,}", f"{one.synced_at.astimezone():%Y-%m-%d %H:%M}"] for one in sources]
-    return table(["Source", "Tools", "Last sync"], rows, colour=colour_wanted())
+def visible(text: str) -> str:
+    """Characters that a reader would not see, or that would move what is seen, are written out as codes.
+
+    A backslash is written twice, so that a code is never the text it looks like.
+    """
+    return _written_out(text.replace("\\", "\\\\"))
+
+
+def _written_out(text: str) -> str:
+    return "".join(char if _is_seen(char) else _code(char) for char in text)
+
+
+def _is_seen(char: str) -> bool:
+    return char == " " or (unicodedata.category(char)[0] not in ("C", "Z") and ord(char) not in _UNSEEN)
+
+
+def _code(char: str) -> str:
+    number = ord(char)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def _lines(value: object) -> list[str]:
+    """Broken at words, so that a change of one word in a long text is a change of one line."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        paragraphs = [visible(line) for line in value.split("\n")]
+    else:
+        # JSON has written its own backslashes twice.
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2)
+        paragraphs = [_written_out(line) for line in text.split("\n")]
+    return [line for paragraph in paragraphs for line in _WRAPPED.wrap(paragraph) or [""]]
+
+
+def _without_matching(was: Sequence[str], now: Sequence[str]) -> list[str]:
+    """All that is between the lines with which both begin and those with which both end."""
+    head = _in_common(was, now)
+    tail = _in_common(was[head:][::-1], now[head:][::-1])
+    removed, added = was[head : len(was) - tail], now[head : len(now) - tail]
+    return [f"@@ after line {head} @@", *(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
+
+
+def _in_common(first: Sequence[str], second: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

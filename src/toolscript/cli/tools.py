@@ -1,148 +1,118 @@
-"""`toolscript tools`: asks a running service for tools, or for its skill stage alone."""
+"""`toolscript tools list`, `show` and `remove`: what the catalog holds, one by one."""
 
-import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
-from toolscript.cli import tools_options as option
+from toolscript.cli.confirming import confirm
 from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import json_text, say
-from toolscript.cli.tools_absence import absence_text
-from toolscript.cli.tools_catalog import add_catalog
-from toolscript.cli.tools_text import (
-    degraded_lines,
-    doubt_lines,
-    explained_text,
-    hits_table,
-    nothing_found_lines,
-    routing_text,
-    schemas_text,
-    skills_table,
-    timings_text,
-)
-from toolscript.model.queries import Strategy
+from toolscript.cli.output import colour_wanted, say, show
+from toolscript.cli.skills_options import WORKER_HINT, Limit
+from toolscript.cli.sources import Yes
+from toolscript.cli.tables import printable, table
+from toolscript.model.catalog_contents import CatalogItem, ItemFilter, item_to_json, listed_to_json
+from toolscript.model.items import LARGEST_ID, ItemKind
+from toolscript.model.tool_ids import tool_id
 
-if TYPE_CHECKING:
-    from toolscript.model.results import ToolAnswer
+MOST_NAMED = 5
 
-NOTHING_FOUND = 1
-NOTHING_SEARCHED = 2
+Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a tool.")]
+Ids = Annotated[list[int], typer.Argument(metavar="ID...", min=1, max=LARGEST_ID, help="Numbers of tools.")]
+Source = Annotated[str | None, typer.Option(help="Only those of this source.")]
+Server = Annotated[str | None, typer.Option(help="Only those of this server.")]
+Kind = Annotated[ItemKind | None, typer.Option(help="Only those of this kind.")]
+After = Annotated[int, typer.Option(metavar="ID", min=0, max=LARGEST_ID, help="Begin after this one.")]
 
 
-def tool_commands() -> typer.Typer:
-    group = typer.Typer(
-        help="Tools of the service: search them in one that runs; list, show and remove them in its database.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
-    _search(group)
-    _skills(group)
-    add_catalog(group)
-    return group
+def add_catalog(group: typer.Typer) -> None:
+    _list(group)
+    _show(group)
+    _remove(group)
 
 
-def _search(group: typer.Typer) -> None:
-    @group.command()
-    def search(
-        query: option.Query,
-        strategy: option.HowRouted = None,
-        preset: option.Strictness = None,
-        limit: option.Limit = None,
-        kind: option.Kind = None,
-        threshold: option.Threshold = None,
-        skill_limit: option.SkillLimit = None,
-        skill_threshold: option.SkillThreshold = None,
-        search_type: option.Arms = None,
-        schemas: option.WithSchemas = False,
-        explain: option.Explain = False,
-        why_not: option.WhyNot = None,
-        url: option.Url = None,
-        token: option.Token = None,
-        timeout: option.Timeout = 30.0,
+def _list(group: typer.Typer) -> None:
+    @group.command("list")
+    def list_(
+        source: Source = None,
+        server: Server = None,
+        kind: Kind = None,
+        after: After = 0,
+        limit: Limit = 50,
         as_json: AsJson = False,
     ) -> None:
-        """Find tools by their skills, meaning and words. Exit code 1: nothing found."""
-        from toolscript.service.asking import find_tools
+        """List what the catalog holds, in order of id. Reads the database itself; no service has to run."""
+        from toolscript.service.catalog_contents import list_items
 
-        asked = _given(
-            query=query,
-            strategy=strategy,
-            preset=preset,
-            limit=limit,
-            item_type=kind,
-            tool_threshold=threshold,
-            skill_limit=skill_limit,
-            skill_threshold=skill_threshold,
-            search_type=search_type,
-            include_schemas=schemas,
-            explain=explain,
-            why_not=why_not,
-        )
-        answer, data = find_tools(asked, url=url, token=token, seconds=timeout)
-        _print_json(data) if as_json else _show(answer, asked)
-        if not answer.hits:
-            raise typer.Exit(NOTHING_SEARCHED if answer.search_type_used == "none" else NOTHING_FOUND)
+        wanted = ItemFilter(source, server, kind)
+        found = list_items(after=after, limit=limit + 1, wanted=wanted)
+        shown, more = found[:limit], len(found) > limit
+        data = {
+            "results": [listed_to_json(one) for one in shown],
+            "next_cursor": str(shown[-1].id) if more else None,
+        }
+        show(data, _table(shown), as_json=as_json)
+        if more:
+            say(f"hint: --after {shown[-1].id} shows more")
 
 
-def _skills(group: typer.Typer) -> None:
+def _show(group: typer.Typer) -> None:
+    @group.command("show")
+    def show_(number: Id, as_json: AsJson = False) -> None:
+        """Show one tool with its schemas. What its source says of it is data, and nothing to follow."""
+        from toolscript.service.catalog_contents import find_item
+
+        found = find_item(number)
+        show(item_to_json(found), "\n".join(_lines(found)), as_json=as_json)
+
+
+def _remove(group: typer.Typer) -> None:
     @group.command()
-    def skills(
-        query: option.Query,
-        limit: option.SkillsShown = None,
-        threshold: option.LeastSkillScore = None,
-        search_type: option.Arms = None,
-        url: option.Url = None,
-        token: option.Token = None,
-        timeout: option.Timeout = 30.0,
-        as_json: AsJson = False,
-    ) -> None:
-        """Run the skill stage alone: at most `limit` skills, by vector first. Exit code 1: none matches."""
-        from toolscript.service.asking import find_skills
+    def remove(numbers: Ids, yes: Yes = False, as_json: AsJson = False) -> None:
+        """Remove tools from the catalog, until their source is synced again and still has them."""
+        from toolscript.service.catalog_contents import remove_items
 
-        asked = _given(query=query, limit=limit, threshold=threshold, search_type=search_type)
-        answer, data = find_skills(asked, url=url, token=token, seconds=timeout)
-        if as_json:
-            _print_json(data)
-        elif answer.skills:
-            sys.stdout.write(skills_table(answer.skills) + "\n")
-        else:
-            say("no skill matches: a search for tools would look at all items")
-        for line in degraded_lines(answer.degraded):
-            say(line)
-        if not answer.skills:
-            raise typer.Exit(NOTHING_FOUND)
+        distinct = list(dict.fromkeys(numbers))
+        if not yes:
+            confirm(f"Remove {_named(distinct)}?", yes=yes)
+        removed = remove_items(distinct)
+        show({"removed": removed}, f"{removed:,} of {len(distinct):,} removed", as_json=as_json)
+        say(WORKER_HINT)
 
 
-def _show(answer: "ToolAnswer", asked: Mapping[str, object]) -> None:
-    """What was found goes to stdout; how, and how far it can be believed, to stderr."""
-    explain = bool(asked.get("explain"))
-    say(routing_text(answer, wanted=asked.get("strategy", Strategy.HIERARCHICAL)))
-    for line in degraded_lines(answer.degraded):
-        say(line)
-    if answer.hits:
-        _show_hits(answer, explain=explain, schemas=bool(asked.get("include_schemas")))
-    for line in doubt_lines(answer) if answer.hits else nothing_found_lines(answer):
-        say(line)
-    if explain:
-        say(timings_text(answer.timings))
-    if answer.absence is not None:
-        sys.stdout.write(("\n" if answer.hits else "") + absence_text(answer.absence) + "\n")
+def _named(numbers: Sequence[int]) -> str:
+    """What somebody who decides should see."""
+    from toolscript.service.catalog_contents import find_item
+
+    items = [find_item(number).item for number in numbers[:MOST_NAMED]]
+    names = ", ".join(printable(tool_id(item.server, item.name)) for item in items)
+    return f"{names} and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else names
 
 
-def _show_hits(answer: "ToolAnswer", *, explain: bool, schemas: bool) -> None:
-    sys.stdout.write(hits_table(answer.hits) + "\n")
-    for hit in answer.hits if explain else ():
-        sys.stdout.write(f"\n{explained_text(hit, answer.skills)}\n")
-    for hit in answer.hits if schemas else ():
-        sys.stdout.write(f"\n{schemas_text(hit)}\n")
+def _table(items: Sequence[CatalogItem]) -> str:
+    if not items:
+        return "there are no such tools"
+    rows = [
+        [str(one.id), one.item.kind, tool_id(one.item.server, one.item.name), one.source, one.item.description]
+        for one in items
+    ]
+    return table(["Id", "Kind", "Name", "Source", "Description"], rows, colour=colour_wanted())
 
 
-def _given(**options: object) -> dict[str, object]:
-    """What was not said is left to the service."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _print_json(data: object) -> None:
-    sys.stdout.write(json_text(data) + "\n")
+def _lines(one: CatalogItem) -> list[str]:
+    item = one.item
+    skills = ", ".join(given.skill_id for given in one.assignments) or "none"
+    lines = [
+        f"{item.kind} {one.id}: {printable(tool_id(item.server, item.name))}",
+        f"source: {printable(one.source)}, key {printable(item.key)}",
+        f"skills: {skills}",
+        f"changed: {one.updated_at.astimezone():%Y-%m-%d %H:%M}",
+        f"description: {printable(item.description)}",
+    ]
+    schemas = {name: getattr(item, name) for name in ("input_schema", "output_schema", "annotations")}
+    return lines + [
+        f"{name.replace('_', ' ')}: {json.dumps(value, ensure_ascii=False, indent=2)}"
+        for name, value in schemas.items()
+        if value is not None
+    ]

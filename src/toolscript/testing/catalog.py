@@ -1,121 +1,164 @@
-"""The catalog in memory, writing to a dirty set in memory."""
+"""The dirty set in memory, with a clock that a test can move."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from itertools import count
 
-from toolscript.model.changes import ChangeState, difference
+from toolscript.errors import NotFound
+from toolscript.model.dirty import FAILING_AFTER, Claim, Generation, GenerationState, Pending
 from toolscript.model.index import PointVersion
-from toolscript.model.items import Item, Schemas, StoredItem, StoreReport
-from toolscript.testing.changes import MemoryItemChanges
-from toolscript.testing.dirty_set import MemoryDirtySet
+
+LONG_AGO = float("-inf")
 
 
-class MemoryCatalog:
-    def __init__(self, dirty: MemoryDirtySet, *, hold_changes: bool = False) -> None:
-        self._dirty = dirty
-        self.hold_changes = hold_changes
-        self.changes = MemoryItemChanges(self._known, self._replace)
-        self.forget_asks: Callable[[int], None] = lambda _item_id: None
-        self._ids = count(1)
-        self._by_key: dict[tuple[str, str], StoredItem] = {}
-        self.by_hand: set[int] = set()
-        self.synced_at: dict[str, datetime] = {}
-        dirty.catalog_page = self._page
+@dataclass
+class _Dirty:
+    version: int
+    since: float
+    free_at: float = LONG_AGO
+    held_by: str | None = None
+    attempts: int = 0
+    last_error: str | None = None
 
-    async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
-        report = StoreReport()
-        if items:
-            self.synced_at[source] = datetime.now(UTC)
-        for item in items:
-            report += self._store(source, item)
-        return report
 
-    async def keep_only(self, source: str, keys: Sequence[str]) -> int:
-        self.synced_at[source] = datetime.now(UTC)
-        others = {key for where, key in self._by_key if where == source} - set(keys)
-        return await self.remove(source, sorted(others))
+class MemoryDirtySet:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._versions = count(1)
+        self._generations = {1: Generation(1, GenerationState.LIVE, None)}
+        self._dirty: dict[int, dict[int, _Dirty]] = {1: {}}
+        self._filled: dict[int, float] = {1: float("inf")}
+        self.catalog_page: Callable[[float, int], Sequence[PointVersion]] = lambda _after, _limit: ()
 
-    async def remove(self, source: str, keys: Sequence[str]) -> int:
-        found = [self._by_key.get((source, key)) for key in keys]
-        leaving = [one for one in found if one is not None and one.is_active]
-        for one in leaving:
-            self.changes.withdraw(one.id)
-            self.forget_asks(one.id)
-            self.put_anew(replace(one, is_active=False))
-        return len(leaving)
+    def next_version(self) -> int:
+        return next(self._versions)
 
-    def entries(self) -> list[tuple[str, StoredItem]]:
-        """All that were ever there with their sources, in order of id."""
-        return sorted(((source, one) for (source, _), one in self._by_key.items()), key=lambda entry: entry[1].id)
+    def mark_changed(self, changed: Iterable[tuple[int, int]]) -> None:
+        for id_, version in changed:
+            for rows in self._dirty.values():
+                self._mark(rows, id_, version)
 
-    def stored(self, item_id: int) -> StoredItem | None:
-        found = self._known(item_id)
-        return found if found is not None and found.is_active else None
+    def held_at_version(self, generation: int, claim: Claim) -> set[int]:
+        """What of a claim is still held, and has not changed since."""
+        held = self._held(generation, claim)
+        return {id_ for id_, row in held.items() if row.version == claim.versions[id_]}
 
-    def _known(self, item_id: int) -> StoredItem | None:
-        """Whether it is still there or has left."""
-        return next((found for found in self._by_key.values() if found.id == item_id), None)
+    async def generations(self) -> Sequence[Generation]:
+        return list(self._generations.values())
 
-    def put_back(self, changed: StoredItem) -> None:
-        """The same item with other assignments."""
-        place = next(place for place, found in self._by_key.items() if found.id == changed.id)
-        self._by_key[place] = changed
+    async def adopt(self, fingerprint: str) -> Generation:
+        live = next(found for found in self._generations.values() if found.state is GenerationState.LIVE)
+        known = {found.fingerprint for found in self._generations.values()}
+        if live.fingerprint is None and fingerprint not in known:
+            self._generations[live.id] = replace(live, fingerprint=fingerprint)
+        return self._generations[live.id]
 
-    def put_anew(self, changed: StoredItem) -> StoredItem:
-        """The same item with other assignments, at a version that every index has to follow."""
-        renewed = replace(changed, version=self._dirty.next_version())
-        self.put_back(renewed)
-        self._dirty.mark_changed([(renewed.id, renewed.version)])
-        return renewed
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
+        for found in self._generations.values():
+            if found.fingerprint == fingerprint:
+                self._filled[found.id] = 0 if afresh else self._filled[found.id]
+                return found
+        begun = Generation(max(self._generations) + 1, GenerationState.BUILDING, fingerprint)
+        self._generations[begun.id] = begun
+        self._dirty[begun.id] = {}
+        self._filled[begun.id] = 0
+        return begun
 
-    def classify_again(self, ids: Iterable[int]) -> list[int]:
-        """Those of these items that no person decided about need skills; answers which they are."""
-        found = [self.stored(id_) for id_ in sorted(ids) if id_ not in self.by_hand]
-        return [self.put_anew(replace(one, needs_skills=True)).id for one in found if one is not None]
+    async def fill(self, generation: int, limit: int) -> int:
+        page = self.catalog_page(self._filled[generation], limit)
+        for seen in page:
+            row = self._dirty[generation].setdefault(seen.id, _Dirty(seen.version, self._now()))
+            row.version = row.version if row.held_by is None else self.next_version()
+        self._filled[generation] = page[-1].id if page else float("inf")
+        return len(page)
 
-    async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
-        wanted = set(ids)
-        return sorted((found for found in self._by_key.values() if found.id in wanted), key=lambda one: one.id)
+    async def set_state(self, generation: int, state: GenerationState) -> None:
+        if generation not in self._generations:
+            raise NotFound(f"there is no generation {generation}")
+        for id_, found in self._generations.items():
+            if state is GenerationState.LIVE and found.state is GenerationState.LIVE:
+                self._generations[id_] = replace(found, state=GenerationState.PREVIOUS)
+        self._generations[generation] = replace(self._generations[generation], state=state)
 
-    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
-        return {
-            found.id: Schemas(found.item.input_schema, found.item.output_schema, found.item.annotations)
-            for found in await self.items(ids)
-        }
+    async def forget(self, generation: int) -> None:
+        found = self._generations.get(generation)
+        if found is None or found.state is GenerationState.LIVE:
+            raise NotFound(f"there is no generation {generation} that could be dropped")
+        del self._generations[generation], self._dirty[generation], self._filled[generation]
 
-    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
-        return self._page(after, limit)
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
+        token = uuid.uuid4().hex
+        rows = self._dirty[generation]
+        free = sorted(
+            (row.free_at, id_)
+            for id_, row in rows.items()
+            if row.free_at == LONG_AGO or row.free_at <= self._now()
+        )
+        abandoned = [one for one in free if rows[one[1]].held_by is not None] if abandoned_first else []
+        taken = [id_ for _, id_ in (abandoned or free)[:limit]]
+        taken_over = frozenset(id_ for id_ in taken if rows[id_].held_by is not None)
+        for id_ in taken:
+            rows[id_].held_by, rows[id_].free_at = token, self._now() + lease_seconds
+        return Claim(token, {id_: rows[id_].version for id_ in taken}, taken_over)
 
-    async def count(self) -> int:
-        return sum(found.is_active for found in self._by_key.values())
+    @asynccontextmanager
+    async def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
+        """Once: its clock stands still, or is moved by a test that wants the lease to run out."""
+        await self.renew(generation, claim, lease_seconds)
+        yield
 
-    def _store(self, source: str, item: Item) -> StoreReport:
-        known = self._by_key.get((source, item.key))
-        if known is None:
-            added = StoredItem(next(self._ids), self._dirty.next_version(), item, needs_skills=True)
-            self._by_key[source, item.key] = added
-            self._dirty.mark_changed([(added.id, added.version)])
-            return StoreReport(added=1)
-        self.changes.withdraw(known.id, but=item.fingerprint if self.hold_changes else "")
-        if known.item.fingerprint == item.fingerprint and known.is_active:
-            return StoreReport(unchanged=1)
-        if difference(known.item, item).fields:
-            if self.hold_changes:
-                return StoreReport(held=1) if self.changes.hold(source, known, item) else StoreReport(unchanged=1)
-            self.changes.record(source, known, item, ChangeState.APPLIED)
-        self._replace(known.id, item)
-        return StoreReport(changed=1) if known.is_active else StoreReport(added=1)
+    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
+        held = self._held(generation, claim)
+        for row in held.values():
+            row.free_at = self._now() + lease_seconds
+        return replace(claim, versions={id_: claim.versions[id_] for id_ in held})
 
-    def _replace(self, item_id: int, item: Item) -> None:
-        """What the item is from now on."""
-        known = self._known(item_id)
-        if known is not None:
-            self.forget_asks(item_id)
-            self.put_anew(replace(known, item=item, is_active=True, needs_skills=item_id not in self.by_hand))
+    async def clear(
+        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+    ) -> None:
+        rows, held = self._dirty[generation], self._held(generation, claim)
+        for id_, version in claim.versions.items():
+            if id_ not in held:
+                self._mark(rows, id_, self.next_version())
+            elif id_ in again:
+                rows[id_].held_by, rows[id_].free_at = None, self._now() + after_seconds
+            elif rows[id_].version == version:
+                del rows[id_]
+            else:
+                rows[id_].held_by, rows[id_].free_at = None, LONG_AGO
 
-    def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
-        later = sorted(found.id for found in self._by_key.values() if found.id > after and found.is_active)[:limit]
-        versions = {found.id: found.version for found in self._by_key.values()}
-        return [PointVersion(id_, versions[id_]) for id_ in later]
+    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
+        for row in self._held(generation, claim).values():
+            row.free_at = self._now() + min(60, 2 ** min(row.attempts, 6))
+            row.held_by, row.attempts, row.last_error = None, row.attempts + 1, reason
+
+    async def mark(self, generation: int, ids: Sequence[int]) -> None:
+        for id_ in ids:
+            self._mark(self._dirty[generation], id_, self.next_version())
+
+    async def pending(self, generation: int) -> Pending:
+        rows = self._dirty[generation].values()
+        oldest = max((self._now() - row.since for row in rows), default=0.0)
+        return Pending(len(rows), sum(row.attempts >= FAILING_AFTER for row in rows), oldest)
+
+    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
+        return set(ids) & self._dirty[generation].keys()
+
+    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
+        rows = sorted(self._dirty[generation].items())
+        return [(id_, row.last_error) for id_, row in rows if row.last_error is not None][:limit]
+
+    def _held(self, generation: int, claim: Claim) -> dict[int, _Dirty]:
+        rows = self._dirty[generation]
+        return {id_: rows[id_] for id_ in claim.versions if id_ in rows and rows[id_].held_by == claim.token}
+
+    def _mark(self, rows: dict[int, _Dirty], id_: int, version: int) -> None:
+        row = rows.setdefault(id_, _Dirty(version, self._now()))
+        row.version, row.attempts, row.last_error = version, 0, None
+        if row.held_by is None:
+            row.free_at = LONG_AGO
