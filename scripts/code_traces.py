@@ -18,17 +18,16 @@ from unittest.mock import patch
 import httpx2
 
 from toolscript.__main__ import main
-from toolscript.adapters.config_files import read_config
-from toolscript.adapters.gateway_files import OfferFile
-from toolscript.adapters.local_model.refusals import OTHER_NAMES, REFUSED_SECONDS, Refusals
-from toolscript.model.items import Item
-from toolscript.model.servers import Offer
-from toolscript.service.assembling import Common
-from toolscript.service.demo import demo_access, demo_settings, open_demo
-from toolscript.service.demo_contents import read_contents
-from toolscript.service.demo_tour import Tour
-from toolscript.settings.gateway import GatewaySettings
-from toolscript.settings.service import Settings
+from toolscript.core.embedding.download_failures import OTHER_NAMES, REFUSED_SECONDS, Refusals
+from toolscript.core.items import Item
+from toolscript.core.mcp_client.model import Offer
+from toolscript.core.settings.service import Settings
+from toolscript.gateway.config.read import read_config
+from toolscript.gateway.settings import GatewaySettings
+from toolscript.gateway.store.offers import OfferFile
+from toolscript.server.demo import Tour, demo_access, demo_settings, open_demo
+from toolscript.server.demo_contents import read_contents
+from toolscript.server.wiring import Common
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "toolscript"

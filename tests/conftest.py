@@ -17,10 +17,15 @@ from pymongo import MongoClient
 
 from tests.pgbouncer import pgbouncer
 from tests.turns import turn
-from toolscript.adapters import postgres, qdrant
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.model.document_cards import DocumentCard
-from toolscript.settings.service import Settings
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import Qdrant, open_qdrant
+from toolscript.core.qdrant.layout import Layout
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
+from toolscript.documents.qdrant.layout import DocumentLayout
 from toolscript.testing import HashEmbedder
 
 # How long a test waits for a connection: a busy machine is no reason to fail.
@@ -143,31 +148,31 @@ def postgres_url(engines: Settings, migrated_database: str) -> Iterator[str]:
 
 
 @pytest.fixture
-async def pool(postgres_url: str) -> AsyncIterator[postgres.Pool]:
-    async with postgres.open_pool(postgres_url, size=4, wait_seconds=PATIENCE) as opened:
+async def pool(postgres_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(postgres_url, size=4, wait_seconds=PATIENCE) as opened:
         yield opened
 
 
 @pytest.fixture
-async def indexes(engines: Settings) -> AsyncIterator[qdrant.QdrantIndexes]:
+async def indexes(engines: Settings) -> AsyncIterator[QdrantIndexes]:
     """Collections under a name of the test's own; all of them gone afterwards."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-        yield qdrant.QdrantIndexes(connected, alias, qdrant.Layout())
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        yield QdrantIndexes(connected, alias, Layout())
         await drop_collections(connected, alias)
 
 
 @pytest.fixture
-async def qdrant_documents(engines: Settings) -> AsyncIterator[qdrant.QdrantDocuments]:
+async def qdrant_documents(engines: Settings) -> AsyncIterator[QdrantDocuments]:
     """An index of documents of the test's own, for vectors of the embedder without a model."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         card = DocumentCard(HashEmbedder().model)
-        yield await qdrant.open_documents(connected, alias, card, qdrant.DocumentLayout())
+        yield await open_documents(connected, alias, card, DocumentLayout())
         await drop_collections(connected, alias)
 
 
-async def drop_collections(connected: qdrant.Qdrant, alias: str) -> None:
+async def drop_collections(connected: Qdrant, alias: str) -> None:
     from qdrant_client import grpc as wire
 
     for found in (await connected.collections.List(wire.ListCollectionsRequest())).collections:
@@ -234,7 +239,7 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
     )
 
     async def clean_up() -> None:
-        async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
             await drop_collections(connected, alias)
 
     asyncio.run(clean_up())

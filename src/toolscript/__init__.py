@@ -1,11 +1,11 @@
 """Toolscript finds, for a request in plain words, the right tool, document or piece of knowledge."""
 
-from toolscript.errors import ToolscriptError
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.queries import SearchType, ToolQuery
-from toolscript.model.results import ToolAnswer, ToolHit
-
-__version__ = "0.1.0"
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.version import __version__
+from toolscript.tools.model.answer import ToolAnswer, ToolHit
+from toolscript.tools.model.query import ToolQuery
 
 __all__ = [
     "Item",

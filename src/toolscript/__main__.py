@@ -1,18 +1,23 @@
 """argv -> the command line."""
 
-from toolscript.cli import build_cli
-from toolscript.cli.app import run
+from typer import Typer
+
+from toolscript.cli.app import build_cli, run
 from toolscript.cli.output import allow_colour, show_warnings
-from toolscript.settings.terminal import colour_is_unwanted, keep_libraries_quiet
+from toolscript.gateway.settings import colour_is_unwanted, keep_libraries_quiet
 
 app = build_cli()
 
 
 def main() -> None:
+    start(app)
+
+
+def start(commands: Typer) -> None:
     keep_libraries_quiet()
     allow_colour(not colour_is_unwanted())
     show_warnings()
-    run(app)
+    run(commands)
 
 
 if __name__ == "__main__":

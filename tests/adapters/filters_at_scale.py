@@ -16,17 +16,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tests.adapters.random_filters import NAMES, Worlds
-from toolscript.adapters.qdrant import DocumentLayout, Qdrant, connect, wire
-from toolscript.adapters.qdrant.documents.filters import compiled, filter_payload
-from toolscript.adapters.qdrant.documents.layout import DENSE, create_request, field_requests
-from toolscript.adapters.qdrant.documents.payload import TENANT
-from toolscript.adapters.qdrant.values import to_value
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.filter_evaluation import passes
-from toolscript.model.filters import Filters, Metadata, filterable
-from toolscript.model.items import JsonObject
-from toolscript.model.models import ModelCard
-from toolscript.settings.service import Settings
+from toolscript.core.items import JsonObject
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant
+from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.values import to_value
+from toolscript.core.retrieval.model import ModelCard
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.filters import Filters, Metadata, filterable, passes
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.filters import compiled, filter_payload
+from toolscript.documents.qdrant.layout import DENSE, DocumentLayout, create_request, field_requests
+from toolscript.documents.qdrant.tenant_points import TENANT
 
 CARD = DocumentCard(ModelCard("small", "1", 8))
 DOCUMENTS = 400

@@ -9,16 +9,13 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from tests.contracts.scenes import sure
-from toolscript.adapters.postgres import (
-    Pool,
-    PostgresAssignments,
-    PostgresCatalog,
-    PostgresDirtySet,
-    PostgresSuggestions,
-    PostgresTaxonomy,
-    open_pool,
-)
-from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
+from toolscript.tools.postgres.assignments import PostgresAssignments
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
+from toolscript.tools.postgres.skills import PostgresTaxonomy
+from toolscript.tools.postgres.suggestions import PostgresSuggestions
 
 NAMES = ("mail", "maps", "news", "files")
 

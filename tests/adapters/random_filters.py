@@ -5,8 +5,17 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from toolscript.model.filters import LARGEST, OF_MANY, ORDERED, FieldCondition, Filters, Op, filterable, moment
-from toolscript.model.items import JsonObject
+from toolscript.core.items import JsonObject
+from toolscript.documents.model.filters import (
+    LARGEST,
+    OF_MANY,
+    ORDERED,
+    FieldCondition,
+    Filters,
+    Op,
+    filterable,
+    moment,
+)
 
 NAMES = (
     *("lang", "year", "public", "tags", "a", "a.b", "a.b.c", "a-b", "a_b", "a[]", "a[0]", "a[].b", "A", "id"),

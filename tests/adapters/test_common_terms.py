@@ -1,6 +1,6 @@
 """A word search reads no more than its budget, and leaves out what says the least."""
 
-from toolscript.adapters.qdrant.common_terms import ALWAYS_KEPT, BUDGET, CommonTerms
+from toolscript.core.qdrant.index import ALWAYS_KEPT, BUDGET, CommonTerms
 
 RARE, HALF, ALL = 1, 2, 3
 

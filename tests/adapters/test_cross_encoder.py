@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.tiny_cross_encoder import MOST_TOKENS, NOTHING_COMMON, write_cross_encoder
-from toolscript.adapters.local_model import named
-from toolscript.adapters.local_model.cross_encoder import BATCH, CrossEncoder
-from toolscript.errors import ModelNotFound, ModelUnknown, Rejected, Unavailable
+from toolscript.core.embedding import fastembed_models as named
+from toolscript.core.embedding.cross_encoder import BATCH, CrossEncoder
+from toolscript.core.errors import ModelNotFound, ModelUnknown, Rejected, Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner
-from toolscript.adapters.qdrant.filter_split import Sizes
-from toolscript.model.index import Candidate, Condition, Where
+from toolscript.core.qdrant.dense_plan import DensePlan, DensePlanner, Sizes
+from toolscript.core.retrieval.model import Candidate, Condition, Where
 
 ACTIVE, TOOL = Condition("is_active", (True,)), Condition("type", ("tool",))
 SKILLS = Condition("skill_ids", ("a", "b"))

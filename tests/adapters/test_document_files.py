@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters import document_files
-from toolscript.adapters.document_files import DocumentFiles, Found, FoundDocument, LeftOut
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.documents import Document
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.documents.client import files as document_files
+from toolscript.documents.client.files import DocumentFiles, Found, FoundDocument, LeftOut
+from toolscript.documents.model.document import Document
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
+from benchmarks.documents import BenchDocuments
 from tests.conftest import drop_collections
 from tests.contracts.document_scenes import ANN, CARD, dense, document, must
-from toolscript.adapters import qdrant
-from toolscript.adapters.qdrant.documents import layout
-from toolscript.model.progress import silent
-from toolscript.ports import TenantDocuments
-from toolscript.service.bench_documents_points import BenchDocuments
-from toolscript.settings.service import Settings
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.documents.ports import TenantDocuments
+from toolscript.documents.qdrant import layout
+from toolscript.documents.qdrant.collection import open_documents
+from toolscript.documents.qdrant.layout import DocumentLayout
 
 DOCUMENTS, AT_ONCE, HALVES = 3_000, 250, 2
 
@@ -24,10 +26,8 @@ async def large(engines: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     for constant in ("SCAN_BELOW_KB", "INDEX_FROM_KB"):
         monkeypatch.setattr(layout, constant, 10)
     alias = f"test_{uuid.uuid4().hex[:12]}"
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-        index = await qdrant.open_documents(
-            connected, alias, CARD, qdrant.DocumentLayout(fields={"half": "number"})
-        )
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        index = await open_documents(connected, alias, CARD, DocumentLayout(fields={"half": "number"}))
         shelf = index.of(ANN)
         vectors = np.random.default_rng(1).standard_normal((DOCUMENTS, CARD.model.dimensions), dtype=np.float32)
         for start in range(0, DOCUMENTS, AT_ONCE):

@@ -11,10 +11,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.gateway.serving import serving
-from toolscript.adapters.http_clients.documents import DocumentsClient, PutAnswer
-from toolscript.errors import InvalidRequest, ToolscriptError, TooManyRequests, Unauthorized, Unavailable
-from toolscript.model.documents import PutOutcome, PutResult
-from toolscript.surfaces.error_table import envelope
+from toolscript.client.documents import DocumentsClient, PutAnswer
+from toolscript.core.errors import (
+    InvalidRequest,
+    ToolscriptError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    envelope,
+)
+from toolscript.documents.model.document import PutOutcome, PutResult
 
 COUNTS = b'{"counts": {"created": 1}}'
 CREATED = b'{"doc_id": "a", "status": "created", "passages": 2, "line": 1}\n'

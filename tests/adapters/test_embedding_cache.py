@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from toolscript.adapters.embedding_cache import CachedEmbedder
-from toolscript.errors import EmbedderUnavailable
-from toolscript.model.models import Vector
+from toolscript.core.embedding.cache import CachedEmbedder
+from toolscript.core.errors import EmbedderUnavailable
+from toolscript.core.retrieval.model import Vector
 from toolscript.testing import HashEmbedder
 
 

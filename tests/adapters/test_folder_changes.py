@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.folder_changes import MOST_NAMED, FolderChanges, watched
+from toolscript.core.folder_changes import MOST_NAMED, FolderChanges, watched
 
 SOON = 30.0
 

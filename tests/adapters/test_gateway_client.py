@@ -12,8 +12,7 @@ from starlette.routing import Route
 
 from tests.gateway.serving import client_of, serving
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.adapters.http_clients.gateway import GatewayClient
-from toolscript.errors import (
+from toolscript.core.errors import (
     Forbidden,
     InvalidRequest,
     NotFound,
@@ -22,8 +21,8 @@ from toolscript.errors import (
     Unauthorized,
     Unavailable,
 )
-from toolscript.model.gateway import LocalQuery
-from toolscript.ports import Gateway
+from toolscript.gateway.client import GatewayClient
+from toolscript.gateway.model import Gateway, LocalQuery
 
 pytestmark = pytest.mark.requirement("TS-008")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.jsonl_items import MAX_LINE, count_lines, read_items
-from toolscript.errors import NotFound
-from toolscript.model.items import Item, RefusedItem
+from toolscript.core.errors import NotFound
+from toolscript.core.items import Item, RefusedItem
+from toolscript.tools.catalog.files import MAX_LINE, count_lines, read_items
 
 pytestmark = pytest.mark.requirement("SK-010")
 

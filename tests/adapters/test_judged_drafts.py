@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.adapters.judged_drafts import write_draft
-from toolscript.errors import InvalidRequest, SetupError
-from toolscript.model.drafts import Draft, DraftedQuery
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery
+from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.core.items import Item, ItemKind
+from toolscript.eval.dataset import Draft, DraftedQuery, JudgedQuery, write_draft
+from toolscript.tools.catalog.files import read_items
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 ITEMS = (

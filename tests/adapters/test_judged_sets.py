@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.judged_sets import read_judged_set
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import MAX_QUERY
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.eval.dataset import read_judged_set
 
 TOOLS: Sequence[Mapping[str, object]] = [
     {"id": key, "server": "files", "name": f"{key}_file", "description": key} for key in ("read", "write")

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.token_issuer import Issuer, Json, ec_key, ed_key, rsa_key
-from toolscript.adapters.jwt_tokens import KeyFile, KeyRing
-from toolscript.adapters.jwt_tokens.key_sets import MOST_KEYS, read_key_set
-from toolscript.errors import Unavailable
+from toolscript.core.auth.keys import MOST_KEYS, KeyFile, KeyRing, read_key_set
+from toolscript.core.errors import Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

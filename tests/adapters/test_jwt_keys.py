@@ -11,10 +11,10 @@ import pytest
 
 from tests.adapters.key_set_endpoint import KeySetEndpoint
 from tests.token_issuer import Issuer, ed_key
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyAddress, KeyFile, KeyRing, TokenRules, key_source
-from toolscript.adapters.jwt_tokens.key_sources import MOST_BYTES
-from toolscript.errors import SetupError, Unauthorized, Unavailable
-from toolscript.model.tenancy import UNLIMITED, Tenant
+from toolscript.core.auth.keys import MOST_BYTES, KeyAddress, KeyFile, KeyRing, key_source
+from toolscript.core.auth.model import UNLIMITED, Tenant
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.errors import SetupError, Unauthorized, Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

@@ -8,9 +8,11 @@ import pytest
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from tests.token_issuer import Issuer
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules, make_keys, sign_token
-from toolscript.errors import Conflict, InvalidRequest, NotFound, Unauthorized
-from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Tenant
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import UNLIMITED, Caller, Plan, Tenant
+from toolscript.core.auth.signing import make_keys, sign_token
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.errors import Conflict, InvalidRequest, NotFound, Unauthorized
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

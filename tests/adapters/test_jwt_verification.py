@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.bad_tokens import KINDS, Issuer, an_issuer
 from tests.token_issuer import Json, compact, ec_key, ed_key, rsa_key
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules
-from toolscript.adapters.jwt_tokens.remembered import RememberedTokens
-from toolscript.errors import Unauthorized, Unavailable
-from toolscript.model.tenancy import Caller, Plan, Tenant
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.auth.tokens import JwtCallers, RememberedTokens, TokenRules
+from toolscript.core.errors import Unauthorized, Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

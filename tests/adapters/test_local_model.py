@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.errors import EmbedderUnavailable, ModelNotFound
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.errors import EmbedderUnavailable, ModelNotFound
 
 BGE_PREFIX = "Represent this sentence for searching relevant passages: "
 

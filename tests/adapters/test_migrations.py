@@ -9,24 +9,20 @@ import numpy as np
 import psycopg
 import pytest
 
-from toolscript.adapters.postgres import (
-    Pool,
-    PostgresAssignments,
-    PostgresCatalog,
-    PostgresDirtySet,
-    PostgresItemChanges,
-    PostgresSkillVectors,
-    PostgresSyncJobs,
-    PostgresTaxonomy,
-)
-from toolscript.adapters.postgres.migrate import downgrade, upgrade
-from toolscript.adapters.postgres.schema import require_current_schema
-from toolscript.errors import SetupError
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.dirty import Claim
-from toolscript.model.items import Item, ItemKind, StoreReport
-from toolscript.model.skill_vectors import Counted
-from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
+from toolscript.core.errors import SetupError
+from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, StoreReport
+from toolscript.core.postgres.migrate import downgrade, require_current_schema, upgrade
+from toolscript.core.postgres.pool import Pool
+from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
+from toolscript.tools.model.catalog import Claim
+from toolscript.tools.model.centroids import Counted
+from toolscript.tools.postgres.assignments import PostgresAssignments
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.centroids import PostgresSkillVectors
+from toolscript.tools.postgres.changes import PostgresItemChanges
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
+from toolscript.tools.postgres.jobs import PostgresSyncJobs
+from toolscript.tools.postgres.skills import PostgresTaxonomy
 
 pytestmark = pytest.mark.requirement("SK-002")
 

@@ -6,9 +6,9 @@ import openai
 import pytest
 
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
-from toolscript.adapters.openai_embeddings import OpenAIEmbedder, translated
-from toolscript.errors import EmbedderRejected, EmbedderUnavailable, SetupError, ToolscriptError
-from toolscript.model.models import ModelCard
+from toolscript.core.embedding.openai import OpenAIEmbedder, translated
+from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, SetupError, ToolscriptError
+from toolscript.core.retrieval.model import ModelCard
 
 DIMENSIONS = 4
 CARD = ModelCard("remote", "1", DIMENSIONS, query_prefix="query: ", passage_prefix="passage: ")

@@ -8,10 +8,9 @@ import openai
 import pytest
 
 from tests.adapters.text_endpoint import Scripted, TextEndpoint, completion
-from toolscript.adapters.openai_text import MOST_TOKENS, OpenAITextModel, translated
-from toolscript.errors import Rejected, SetupError, ToolscriptError, Unavailable
-from toolscript.model.text_usage import TextUsage
-from toolscript.ports import TextModel
+from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavailable
+from toolscript.core.llm.model import TextModel, TextUsage
+from toolscript.core.llm.openai import MOST_TOKENS, OpenAITextModel, translated
 
 SCHEMA = {
     "type": "object",

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.plan_files import MAX_BYTES, read_plans
-from toolscript.errors import ConfigInvalid
-from toolscript.model.tenancy import Plan
+from toolscript.core.auth.model import Plan
+from toolscript.core.errors import ConfigInvalid
+from toolscript.server.access import MAX_BYTES, read_plans
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

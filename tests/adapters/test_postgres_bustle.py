@@ -8,8 +8,8 @@ import pytest
 
 from tests.adapters.postgres_parts import NAMES, Parts, opened
 from tests.contracts.scenes import FIRST, tool
-from toolscript.errors import Conflict, NotFound
-from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
+from toolscript.core.errors import Conflict, NotFound
+from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
 
 WISHES = [f"wish {number}" for number in range(24)]
 TOOLS = [f"tool {number}" for number in range(60)]

@@ -9,18 +9,15 @@ import psycopg
 import pytest
 
 from tests.contracts.scenes import tools
-from toolscript.adapters.postgres import (
-    Pool,
-    PostgresAssignments,
-    PostgresCatalog,
-    PostgresItemChanges,
-    PostgresTaxonomy,
-    open_pool,
-)
-from toolscript.errors import Conflict, NotFound
-from toolscript.model.changes import ChangeState
-from toolscript.model.items import StoreReport
-from toolscript.model.skills import Skill
+from toolscript.core.errors import Conflict, NotFound
+from toolscript.core.items import StoreReport
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.model.catalog import ChangeState
+from toolscript.tools.postgres.assignments import PostgresAssignments
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.changes import PostgresItemChanges
+from toolscript.tools.postgres.skills import PostgresTaxonomy
 
 pytestmark = pytest.mark.requirement("SK-009")
 

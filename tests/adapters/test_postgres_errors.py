@@ -5,11 +5,10 @@ import pytest
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
-from toolscript.adapters.postgres import Pool, PostgresCatalog, open_pool
-from toolscript.adapters.postgres.migrate import downgrade, upgrade
-from toolscript.adapters.postgres.pool import connection, translated
-from toolscript.adapters.postgres.schema import require_current_schema
-from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
+from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
+from toolscript.core.postgres.migrate import downgrade, require_current_schema, upgrade
+from toolscript.core.postgres.pool import Pool, connection, open_pool, translated
+from toolscript.tools.postgres.catalog import PostgresCatalog
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 

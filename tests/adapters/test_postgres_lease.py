@@ -5,8 +5,10 @@ import time
 import pytest
 
 from tests.contracts.scenes import tools
-from toolscript.adapters import postgres
-from toolscript.model.dirty import Claim
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.tools.model.catalog import Claim
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -15,16 +17,16 @@ LEASE = 1.0
 
 
 @pytest.fixture
-async def dirty(pool: postgres.Pool) -> postgres.PostgresDirtySet:
-    await postgres.PostgresCatalog(pool).store("file", tools(5))
-    return postgres.PostgresDirtySet(pool)
+async def dirty(pool: Pool) -> PostgresDirtySet:
+    await PostgresCatalog(pool).store("file", tools(5))
+    return PostgresDirtySet(pool)
 
 
 def hold_up_the_event_loop() -> None:
     time.sleep(3 * LEASE)
 
 
-async def test_a_batch_is_kept_while_the_event_loop_does_something_else(dirty: postgres.PostgresDirtySet) -> None:
+async def test_a_batch_is_kept_while_the_event_loop_does_something_else(dirty: PostgresDirtySet) -> None:
     held = await dirty.claim(FIRST, 3, LEASE)
     async with dirty.kept(FIRST, held, LEASE):
         hold_up_the_event_loop()
@@ -33,7 +35,7 @@ async def test_a_batch_is_kept_while_the_event_loop_does_something_else(dirty: p
     assert not others.versions.keys() & held.versions.keys()
 
 
-async def test_a_batch_that_nobody_keeps_is_free_when_its_lease_is_over(dirty: postgres.PostgresDirtySet) -> None:
+async def test_a_batch_that_nobody_keeps_is_free_when_its_lease_is_over(dirty: PostgresDirtySet) -> None:
     held = await dirty.claim(FIRST, 10, LEASE)
     async with dirty.kept(FIRST, held, LEASE):
         pass
@@ -41,7 +43,7 @@ async def test_a_batch_that_nobody_keeps_is_free_when_its_lease_is_over(dirty: p
     assert (await dirty.claim(FIRST, 10, LEASE)).taken_over == held.versions.keys()
 
 
-async def test_what_another_has_taken_over_is_not_kept(dirty: postgres.PostgresDirtySet) -> None:
+async def test_what_another_has_taken_over_is_not_kept(dirty: PostgresDirtySet) -> None:
     lost = await dirty.claim(FIRST, 10, 0.0)
     taken = await dirty.claim(FIRST, 10, 0.0)
     async with dirty.kept(FIRST, lost, LEASE):
@@ -51,12 +53,12 @@ async def test_what_another_has_taken_over_is_not_kept(dirty: postgres.PostgresD
 
 
 async def test_a_database_that_is_gone_ends_neither_the_work_nor_the_wait_for_it(
-    dirty: postgres.PostgresDirtySet, postgres_url: str
+    dirty: PostgresDirtySet, postgres_url: str
 ) -> None:
     nowhere = postgres_url.rpartition("@")[0] + "@127.0.0.1:1/nothing"
     async with (
-        postgres.open_pool(nowhere, size=1) as gone,
-        postgres.PostgresDirtySet(gone).kept(FIRST, Claim("token", {}), LEASE),
+        open_pool(nowhere, size=1) as gone,
+        PostgresDirtySet(gone).kept(FIRST, Claim("token", {}), LEASE),
     ):
         hold_up_the_event_loop()
     assert (await dirty.pending(FIRST)).total == 5

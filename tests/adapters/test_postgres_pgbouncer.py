@@ -10,19 +10,23 @@ import pytest
 
 from tests.conftest import fresh_database
 from tests.pgbouncer import pgbouncer
-from toolscript.adapters.postgres import Pool, PostgresSkillVectors, PostgresTaxonomy, alone_with, open_pool
-from toolscript.adapters.postgres.migrate import downgrade, upgrade
-from toolscript.errors import Conflict
-from toolscript.model.tenancy import Tenant
-from toolscript.settings.service import Settings
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import Conflict
+from toolscript.core.postgres.migrate import downgrade, upgrade
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.settings.service import Settings
+from toolscript.documents.postgres import alone_with
+from toolscript.tools.postgres.centroids import PostgresSkillVectors
+from toolscript.tools.postgres.skills import PostgresTaxonomy
 
 CLIENTS = 8
 TENANT = Tenant("acme")
 
 HOLDER = """
 import asyncio, sys
-from toolscript.adapters.postgres import alone_with, open_pool
-from toolscript.model.tenancy import Tenant
+from toolscript.core.postgres.pool import open_pool
+from toolscript.documents.postgres import alone_with
+from toolscript.core.auth.model import Tenant
 
 async def hold():
     async with open_pool(sys.argv[1], size=1, wait_seconds=30) as pool, alone_with(pool, Tenant(sys.argv[2])):

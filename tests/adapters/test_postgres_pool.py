@@ -8,11 +8,10 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from toolscript.adapters.postgres import Pool, open_pool
-from toolscript.adapters.postgres.pool import connection, transaction
-from toolscript.errors import CatalogUnavailable
-from toolscript.search.deadline import Deadline
-from toolscript.settings.service import Settings
+from toolscript.core.errors import CatalogUnavailable
+from toolscript.core.postgres.pool import Pool, connection, open_pool, transaction
+from toolscript.core.retrieval.deadline import Deadline
+from toolscript.core.settings.service import Settings
 
 SIZE, CLIENTS, ROUNDS = 4, 40, 60
 

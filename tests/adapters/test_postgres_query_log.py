@@ -10,11 +10,11 @@ import pytest
 
 from tests.faults import Fault, Relay, relay
 from tests.sync.query_log_scenes import Losses, search
-from toolscript.adapters.postgres import Pool, open_pool
-from toolscript.adapters.postgres.query_log import PostgresQueryLog
-from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError
-from toolscript.model.query_log import LoggedQuery
-from toolscript.sync.query_log import BATCH, QueuedQueryLog
+from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.documents.model.query import LoggedQuery
+from toolscript.documents.postgres import PostgresQueryLog
+from toolscript.documents.query_log import BATCH, QueuedQueryLog
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 

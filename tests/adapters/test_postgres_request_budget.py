@@ -9,8 +9,10 @@ import pytest
 
 from tests.contracts.test_request_budget import ACME, Clock, plan
 from tests.faults import Fault, Relay, relay
-from toolscript.adapters.postgres import Pool, PostgresRequestBudget, open_pool, request_budget
-from toolscript.model.tenancy import UNLIMITED, Stranger, Tenant
+from toolscript.core.auth import budget as request_budget
+from toolscript.core.auth.budget import PostgresRequestBudget
+from toolscript.core.auth.model import UNLIMITED, Stranger, Tenant
+from toolscript.core.postgres.pool import Pool, open_pool
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

@@ -12,10 +12,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from tests.adapters.postgres_parts import Parts, opened
 from tests.contracts.scenes import FIRST, sure, tools
-from toolscript.adapters.postgres import PostgresAssignments
-from toolscript.adapters.postgres.suggestions import CALLED_AT_ONCE
-from toolscript.model.dirty import GenerationState
-from toolscript.model.skills import (
+from toolscript.core.taxonomy import (
     MOST_COUNTED,
     Classification,
     Classified,
@@ -23,6 +20,9 @@ from toolscript.model.skills import (
     SuggestedSkill,
     SuggestionState,
 )
+from toolscript.tools.model.catalog import GenerationState
+from toolscript.tools.postgres.assignments import PostgresAssignments
+from toolscript.tools.postgres.suggestions import CALLED_AT_ONCE
 
 
 @pytest.fixture

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from grpc import StatusCode
 
-from toolscript.adapters.qdrant import Layout, Qdrant, QdrantIndexes, connect, wire
-from toolscript.adapters.qdrant.connection import TRANSLATIONS, translated
-from toolscript.adapters.qdrant.index import QdrantIndex
-from toolscript.adapters.qdrant.layout import create_request
-from toolscript.adapters.qdrant.values import Payload, from_value, to_value
-from toolscript.errors import (
+from toolscript.core.errors import (
     IndexRejected,
     IndexUnavailable,
     InvalidRequest,
@@ -21,10 +16,16 @@ from toolscript.errors import (
     SetupError,
     ToolscriptError,
 )
-from toolscript.model.index import Ask, Point
-from toolscript.model.models import IndexCard, ModelCard
-from toolscript.ports import Index
-from toolscript.settings.service import Settings
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import TRANSLATIONS, Qdrant, translated
+from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.index import QdrantIndex
+from toolscript.core.qdrant.layout import Layout, create_request
+from toolscript.core.qdrant.values import Payload, from_value, to_value
+from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.settings.service import Settings
 
 CARD = IndexCard(ModelCard("small", "1", 4))
 

@@ -4,21 +4,16 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from tests.adapters.filters_at_scale import (
-    NO_INDEXES,
-    collection,
-    compare,
-    differences,
-    found,
-    put,
-    with_indexes,
-)
+from tests.adapters.filters_at_scale import NO_INDEXES, collection, compare, differences, found, put, with_indexes
 from tests.adapters.random_filters import DATES, NAMES, NUMBERS, TEXTS, Worlds
-from toolscript.adapters.qdrant import DocumentLayout, Qdrant, connect, wire
-from toolscript.adapters.qdrant.documents.filters import compiled, filter_payload
-from toolscript.adapters.qdrant.documents.payload import META, MOMENTS, field_name
-from toolscript.model.filters import NO_FILTERS, FieldCondition, Filters, Op, filterable, moment
-from toolscript.settings.service import Settings
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant
+from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters, Op, filterable, moment
+from toolscript.documents.qdrant.filters import compiled, filter_payload
+from toolscript.documents.qdrant.layout import DocumentLayout
+from toolscript.documents.qdrant.tenant_points import META, MOMENTS, field_name
 
 pytestmark = pytest.mark.requirement("DOC-002")
 

@@ -9,9 +9,10 @@ import grpc
 import pytest
 from grpc import StatusCode
 
-from toolscript.adapters.qdrant import Qdrant, connect, wire
-from toolscript.adapters.qdrant.connection import HAND_OVER_TRIES, translated
-from toolscript.errors import IndexRejected, IndexUnavailable
+from toolscript.core.errors import IndexRejected, IndexUnavailable
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import HAND_OVER_TRIES, Qdrant, translated
+from toolscript.core.qdrant.connection import open_qdrant as connect
 
 # As the engine says it.
 MOMENT = (

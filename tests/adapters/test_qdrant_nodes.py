@@ -13,12 +13,13 @@ import pytest
 from tests.conftest import drop_collections
 from tests.faults import Fault, Relay, relay
 from tests.grpc_faults import call_relay
-from toolscript.adapters.qdrant import Layout, QdrantIndexes, connect
-from toolscript.errors import IndexRejected, IndexUnavailable, InvalidRequest
-from toolscript.model.index import Ask, Point, PointVersion
-from toolscript.model.models import IndexCard, ModelCard
-from toolscript.ports import Index
-from toolscript.settings.service import Settings
+from toolscript.core.errors import IndexRejected, IndexUnavailable, InvalidRequest
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.layout import Layout
+from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point, PointVersion
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.settings.service import Settings
 
 T = TypeVar("T")
 

@@ -14,10 +14,12 @@ import pytest
 
 from tests.certificates import PrivateCa, Signed
 from tests.secured_qdrant import engine_folder, secured_qdrant
-from toolscript.adapters.qdrant import Layout, QdrantIndexes, Tls, connect
-from toolscript.errors import IndexUnavailable, SetupError
-from toolscript.model.index import Ask, Point
-from toolscript.model.models import IndexCard, ModelCard
+from toolscript.core.errors import IndexUnavailable, SetupError
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import Tls
+from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.layout import Layout
+from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point
 
 KEY, READING_KEY = "a-key-that-writes", "a-key-that-reads"
 CARD = IndexCard(ModelCard("small", "1", 4))

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolscript.adapters import qdrant
-from toolscript.model.models import IndexCard
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
+from toolscript.documents.qdrant.layout import DocumentLayout
 from toolscript.testing import HashEmbedder
 
 CHANGES = {"Update", "CreateFieldIndex"}
@@ -23,21 +25,21 @@ class Recorder:
 
 
 async def test_a_collection_that_is_as_wanted_is_not_changed_by_whoever_starts_next(
-    indexes: qdrant.QdrantIndexes,
+    indexes: QdrantIndexes,
 ) -> None:
     card = IndexCard(HashEmbedder().model)
     await indexes.create(card)
     points, collections = Recorder(indexes._qdrant.points), Recorder(indexes._qdrant.collections)
     engine = replace(indexes._qdrant, points=points, collections=collections)
-    await qdrant.QdrantIndexes(engine, indexes._alias, indexes._layout).create(card)
+    await QdrantIndexes(engine, indexes._alias, indexes._layout).create(card)
     assert "Get" in collections.called
     assert not CHANGES & {*points.called, *collections.called}
 
 
-async def test_documents_that_are_opened_again_are_not_changed(qdrant_documents: qdrant.QdrantDocuments) -> None:
+async def test_documents_that_are_opened_again_are_not_changed(qdrant_documents: QdrantDocuments) -> None:
     points, collections = Recorder(qdrant_documents._qdrant.points), Recorder(qdrant_documents._qdrant.collections)
     engine = replace(qdrant_documents._qdrant, points=points, collections=collections)
     alias = qdrant_documents.collection.partition("__")[0]
-    await qdrant.open_documents(engine, alias, qdrant_documents.card, qdrant.DocumentLayout())
+    await open_documents(engine, alias, qdrant_documents.card, DocumentLayout())
     assert "Get" in collections.called
     assert not CHANGES & {*points.called, *collections.called}

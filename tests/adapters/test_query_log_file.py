@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.sync.query_log_scenes import search
-from toolscript.adapters.query_log_file import QueryLogFile
-from toolscript.errors import SetupError, Unavailable
+from toolscript.core.errors import SetupError, Unavailable
+from toolscript.documents.query_log import QueryLogFile
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
@@ -110,7 +110,7 @@ WRITES = """
 import asyncio, sys
 from pathlib import Path
 from tests.sync.query_log_scenes import search
-from toolscript.adapters.query_log_file import QueryLogFile
+from toolscript.documents.query_log import QueryLogFile
 async def main():
     file = QueryLogFile(Path(sys.argv[1]))
     for batch in range(50):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters import running_gateway
-from toolscript.adapters.running_gateway import RunningFile
-from toolscript.errors import SetupError
+from toolscript.core.errors import SetupError
+from toolscript.gateway import discovery as running_gateway
+from toolscript.gateway.discovery import RunningFile
 
 pytestmark = pytest.mark.requirement("TS-002")
 
@@ -21,7 +21,7 @@ URL, VERSION, CHOICES = "http://127.0.0.1:7355", "1.2.3", {"search_model": "some
 GATEWAY = """
 import sys
 from pathlib import Path
-from toolscript.adapters.running_gateway import RunningFile
+from toolscript.gateway.discovery import RunningFile
 with RunningFile(Path(sys.argv[1]), [Path("a.json")]).held("http://127.0.0.1:1", "1", {}):
     print("ready", flush=True)
     sys.stdin.readline()

@@ -11,11 +11,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from toolscript.adapters.postgres import Pool, require_current_schema
-from toolscript.adapters.postgres.migrate import downgrade, upgrade
-from toolscript.adapters.postgres.revisions import FOLDER, known_revisions, schema_status
-from toolscript.adapters.postgres.schema import REVISION
-from toolscript.errors import InvalidRequest, SetupError
+from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.core.postgres.migrate import (
+    FOLDER,
+    REVISION,
+    downgrade,
+    known_revisions,
+    require_current_schema,
+    schema_status,
+    upgrade,
+)
+from toolscript.core.postgres.pool import Pool
 
 pytestmark = pytest.mark.requirement("SK-002")
 

@@ -12,11 +12,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.gateway.serving import serving
-from toolscript.adapters.http_clients.service import ServiceClient
-from toolscript.errors import Forbidden, InvalidRequest, NotFound, ToolscriptError, Unauthorized, Unavailable
-from toolscript.model.results import SkillAnswer, Timings, ToolAnswer
-from toolscript.surfaces.error_table import envelope
-from toolscript.surfaces.http.search_answers import search_response
+from toolscript.client.http import ServiceClient
+from toolscript.core.errors import (
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    ToolscriptError,
+    Unauthorized,
+    Unavailable,
+    envelope,
+)
+from toolscript.tools.http.search import search_response
+from toolscript.tools.model.answer import SkillAnswer, Timings, ToolAnswer
 
 EMPTY = json.loads(search_response(ToolAnswer("x", (), 0, "hybrid", Timings())).model_dump_json())
 BROKEN_LISTS: list[object] = [None, {}, [3], [{}]]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters import skill_files
-from toolscript.adapters.skill_files import read_skills, write_skills
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.skills import Skill
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.skills import importing as skill_files
+from toolscript.tools.skills.importing import read_skills, write_skills
 
 pytestmark = pytest.mark.requirement("SK-001")
 

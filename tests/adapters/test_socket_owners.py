@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolscript.adapters.socket_owners import comes_from_this_user, owner_of, system_tells_owners
+from toolscript.gateway.socket_owners import comes_from_this_user, owner_of, system_tells_owners
 
 pytestmark = [
     pytest.mark.requirement("TS-008"),

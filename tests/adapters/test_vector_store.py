@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolscript.adapters.vector_store import RememberingEmbedder, VectorStore, text_key
-from toolscript.model.progress import Progress
+from toolscript.core.embedding.cache import RememberingEmbedder, VectorStore, text_key
+from toolscript.core.values import Progress
 from toolscript.testing import HashEmbedder
 
 TEXTS = ["read a file", "send a mail", "list all pods of a cluster"]

@@ -9,23 +9,16 @@ from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.conftest import PATIENCE, drop_collections
 from tests.contracts import document_scenes, library_scenes
 from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
-from toolscript.adapters import qdrant
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.adapters.openai_embeddings import OpenAIEmbedder
-from toolscript.adapters.postgres import (
-    PostgresAssignments,
-    PostgresCatalog,
-    PostgresDirtySet,
-    PostgresSkillVectors,
-    PostgresSuggestions,
-    PostgresTaxonomy,
-    open_pool,
-)
-from toolscript.adapters.postgres.pool import Pool
-from toolscript.model.models import ModelCard
-from toolscript.model.skill_vectors import SkillSum
-from toolscript.ports import DocumentIndex, Embedder, Index, Indexes
-from toolscript.settings.service import Settings
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.embedding.openai import OpenAIEmbedder
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.retrieval.model import ModelCard
+from toolscript.core.retrieval.ports import Embedder, Index, Indexes
+from toolscript.core.settings.service import Settings
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.qdrant.collection import open_documents
+from toolscript.documents.qdrant.layout import DocumentLayout
 from toolscript.testing import (
     HashEmbedder,
     MemoryAssignments,
@@ -37,6 +30,13 @@ from toolscript.testing import (
     MemorySuggestions,
     MemoryTaxonomy,
 )
+from toolscript.tools.model.centroids import SkillSum
+from toolscript.tools.postgres.assignments import PostgresAssignments
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.centroids import PostgresSkillVectors
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
+from toolscript.tools.postgres.skills import PostgresTaxonomy
+from toolscript.tools.postgres.suggestions import PostgresSuggestions
 
 
 @pytest.fixture(params=["hash", "fastembed", "openai"])
@@ -78,9 +78,9 @@ async def document_index(request: pytest.FixtureRequest) -> AsyncIterator[Docume
         return
     engines: Settings = request.getfixturevalue("engines")
     alias = f"test_{uuid.uuid4().hex[:12]}"
-    layout = qdrant.DocumentLayout(fields={"lang": "keyword", "at": "number"})
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-        yield await qdrant.open_documents(connected, alias, document_scenes.CARD, layout)
+    layout = DocumentLayout(fields={"lang": "keyword", "at": "number"})
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        yield await open_documents(connected, alias, document_scenes.CARD, layout)
         await drop_collections(connected, alias)
 
 

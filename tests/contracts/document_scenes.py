@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from tests.contracts.scenes import DIMENSIONS, axis, terms
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_points import FoundPassage, IndexedDocument, IndexedPassage, PassageAsk
-from toolscript.model.documents import DocumentHeader, DocumentKey, Passage, document_key
-from toolscript.model.filters import NO_FILTERS, FieldCondition, Filters, filterable
-from toolscript.model.index import Terms
-from toolscript.model.items import JsonObject
-from toolscript.model.models import ModelCard, Vector
-from toolscript.model.tenancy import Tenant
-from toolscript.ports import TenantDocuments
+from toolscript.core.auth.model import Tenant
+from toolscript.core.items import JsonObject
+from toolscript.core.retrieval.model import ModelCard, Terms, Vector
+from toolscript.core.retrieval.results import DocumentKey, FoundPassage
+from toolscript.core.text import Passage
+from toolscript.documents.model.document import DocumentHeader, document_key
+from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters, filterable
+from toolscript.documents.model.points import DocumentCard, IndexedDocument, IndexedPassage, PassageAsk
+from toolscript.documents.ports import TenantDocuments
 
 CARD = DocumentCard(ModelCard("small", "1", DIMENSIONS))
 ANN, BOB = Tenant("ann"), Tenant("bob")

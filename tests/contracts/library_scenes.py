@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pymongo import AsyncMongoClient
 
-from toolscript.adapters import mongo
-from toolscript.model.library import (
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.model.library import (
     Chunk,
     Extraction,
     Position,
@@ -17,8 +17,9 @@ from toolscript.model.library import (
     extraction_id,
     source_id,
 )
-from toolscript.ports import LibraryReader, LibraryWriter
-from toolscript.settings.service import Settings
+from toolscript.knowledge.mongo.connection import Document, open_mongo
+from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
+from toolscript.knowledge.ports import LibraryReader, LibraryWriter
 from toolscript.testing import MemoryLibrary
 
 RUN, OTHER_RUN = "run 1", "run 2"
@@ -57,14 +58,14 @@ def shelf_in_memory() -> Shelf:
 async def shelf_in_mongo(engines: Settings) -> AsyncIterator[Shelf]:
     """A database of its own, gone afterwards."""
     url, database = writer_url(engines), f"test_{uuid.uuid4().hex[:12]}"
-    async with AsyncMongoClient[mongo.Document](url) as client, mongo.connect(url, database) as library:
+    async with AsyncMongoClient[Document](url) as client, open_mongo(url, database) as library:
         sources = client[database]["sources"]
 
         async def let_pass(seconds: float) -> None:
             earlier = {"$subtract": ["$claim.until", int(seconds * 1000)]}
             await sources.update_many({"claim": {"$ne": None}}, [{"$set": {"claim.until": earlier}}])
 
-        shelf = Shelf(mongo.MongoLibraryReader(library), mongo.MongoLibraryWriter(library), let_pass)
+        shelf = Shelf(MongoLibraryReader(library), MongoLibraryWriter(library), let_pass)
         await shelf.writer.prepare()
         try:
             yield shelf
@@ -72,7 +73,7 @@ async def shelf_in_mongo(engines: Settings) -> AsyncIterator[Shelf]:
             await drop_database(client, database)
 
 
-async def drop_database(client: AsyncMongoClient[mongo.Document], name: str) -> None:
+async def drop_database(client: AsyncMongoClient[Document], name: str) -> None:
     """A user that may write may not drop a database, but all that is in it."""
     for collection in await client[name].list_collection_names():
         await client[name].drop_collection(collection)

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.index import Point, Scalar
-from toolscript.model.items import Item, ItemKind, JsonObject, StoredItem
-from toolscript.model.models import IndexCard, ModelCard, Vector
-from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill, Suggestion
-from toolscript.model.words import terms_of_word, words_of
-from toolscript.ports import Assignments, Catalog, DirtySet, SkillVectors, Suggestions, Taxonomy
+from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, JsonObject, StoredItem
+from toolscript.core.retrieval.model import IndexCard, ModelCard, Point, Scalar, Vector
+from toolscript.core.retrieval.terms import terms_of_word, words_of
+from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill, Suggestion
+from toolscript.tools.ports import Assignments, Catalog, DirtySet, SkillVectors, Suggestions, Taxonomy
 
 DIMENSIONS = 8
 CARD = IndexCard(ModelCard("small", "1", DIMENSIONS))

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import pytest
 
 from tests.conftest import PATIENCE
-from toolscript.adapters.postgres import PostgresCatalog, PostgresDirtySet, open_pool
-from toolscript.adapters.postgres.audit import read_audit
-from toolscript.adapters.postgres.changes import PostgresItemChanges
-from toolscript.adapters.postgres.jobs import PostgresSyncJobs
-from toolscript.adapters.postgres.pool import Pool, connection
-from toolscript.model.items import Item, StoredItem
-from toolscript.model.skills import AuditEntry
-from toolscript.ports import Catalog, DirtySet, ItemChanges, SyncJobs
+from toolscript.core.items import Item, StoredItem
+from toolscript.core.postgres.pool import Pool, connection, open_pool
+from toolscript.core.taxonomy import AuditEntry
 from toolscript.testing import MemoryCatalog, MemoryDirtySet
-from toolscript.testing.jobs import MemorySyncJobs
+from toolscript.testing.catalog import MemorySyncJobs
+from toolscript.tools.ports import Catalog, DirtySet, ItemChanges, SyncJobs
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.changes import PostgresItemChanges
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
+from toolscript.tools.postgres.jobs import PostgresSyncJobs
+from toolscript.tools.postgres.sql import read_audit
 
 FIRST = 1  # the generation that is live from the start
 

@@ -17,9 +17,9 @@ from tests.contracts.scenes import (
     with_items,
     with_skills,
 )
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.skills import Skill
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.items import AssignedBy, Assignment
+from toolscript.core.taxonomy import Skill
 
 pytestmark = pytest.mark.requirement("SK-004")
 

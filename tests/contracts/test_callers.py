@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.bad_tokens import Issuer, an_issuer, bad_tokens
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules
-from toolscript.errors import Unauthorized
-from toolscript.model.tenancy import Caller, Plan, Tenant
-from toolscript.ports import Callers
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import Caller, Callers, Plan, Tenant
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.errors import Unauthorized
 from toolscript.testing import MemoryCallers
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.scenes import Record, tool, tools
-from toolscript.errors import NotFound
-from toolscript.model.dirty import Claim
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, ItemKind, StoredItem, StoreReport
-from toolscript.model.skills import Skill
+from toolscript.core.errors import NotFound
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item, ItemKind, StoredItem, StoreReport
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.model.catalog import Claim
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 

@@ -8,12 +8,13 @@ import pytest
 from tests.conftest import PATIENCE
 from tests.contracts.scenes import tool, tools
 from tests.contracts.source_scenes import changing_in_postgres
-from toolscript.adapters.postgres import PostgresCatalogContents, open_pool
-from toolscript.errors import NotFound
-from toolscript.model.catalog_contents import ItemFilter
-from toolscript.model.items import Item, ItemKind
-from toolscript.ports import Catalog, CatalogContents, DirtySet, ItemChanges
+from toolscript.core.errors import NotFound
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.postgres.pool import open_pool
 from toolscript.testing import MemoryCatalog, MemoryCatalogContents, MemoryDirtySet
+from toolscript.tools.model.catalog import ItemFilter
+from toolscript.tools.ports import Catalog, CatalogContents, DirtySet, ItemChanges
+from toolscript.tools.postgres.contents import PostgresCatalogContents
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.contracts.scenes import tool, tools
 from tests.contracts.source_scenes import Changing, open_changing
-from toolscript.model.items import StoreReport
+from toolscript.core.items import StoreReport
 
 pytestmark = pytest.mark.requirement("SK-009")
 

@@ -7,12 +7,12 @@ import pytest
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.sync.classify.models import honest
 from tests.sync.classify.scenes import SKILLS, asked, many_skills, tool
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.model.assignments import valid_assignments
-from toolscript.model.items import Item, ItemKind
-from toolscript.ports import Classifier
-from toolscript.sync.classify import FallbackClassifier, LlmClassifier, RulesClassifier
+from toolscript.core.items import Item, ItemKind, valid_assignments
+from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.testing import HashEmbedder
+from toolscript.tools.classify.llm import LlmClassifier
+from toolscript.tools.classify.rules import FallbackClassifier, RulesClassifier
+from toolscript.tools.ports import Classifier
 
 pytestmark = pytest.mark.requirement("SK-004", "SK-005")
 

@@ -18,9 +18,9 @@ from tests.contracts.scenes import (
     with_items,
     with_skills,
 )
-from toolscript.errors import Conflict, InvalidRequest, NotFound
-from toolscript.model.assignments import AssignedBy
-from toolscript.model.skills import Skill, Suggestion, SuggestionState
+from toolscript.core.errors import Conflict, InvalidRequest, NotFound
+from toolscript.core.items import AssignedBy
+from toolscript.core.taxonomy import Skill, Suggestion, SuggestionState
 
 pytestmark = pytest.mark.requirement("SK-006")
 

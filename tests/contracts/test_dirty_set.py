@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.contracts.scenes import Record, tool, tools
-from toolscript.model.dirty import Claim, Pending
+from toolscript.tools.model.catalog import Claim, Pending
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.contracts.document_scenes import ANN, BOB, CARD, dense, document, key, must, plain, words
 from tests.contracts.scenes import axis, between, terms
-from toolscript.model.document_points import PassageAsk, PassageId
-from toolscript.model.document_results import Exactness, Total
-from toolscript.model.filters import NO_FILTERS, FieldCondition, Filters
-from toolscript.model.items import JsonObject
-from toolscript.ports import DocumentIndex, TenantDocuments
+from toolscript.core.items import JsonObject
+from toolscript.core.retrieval.results import Exactness, PassageId, Total
+from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters
+from toolscript.documents.model.points import PassageAsk
+from toolscript.documents.ports import DocumentIndex, TenantDocuments
 
 pytestmark = pytest.mark.requirement("DOC-003")
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.contracts.document_scenes import ANN, BOB, document, key
 from tests.contracts.scenes import axis
-from toolscript.model.document_points import PassageId
-from toolscript.ports import DocumentIndex
+from toolscript.core.retrieval.results import PassageId
+from toolscript.documents.ports import DocumentIndex
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")
 

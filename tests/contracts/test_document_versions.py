@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from tests.conftest import PATIENCE
-from toolscript.adapters.postgres import PostgresDocumentVersions, open_pool
-from toolscript.errors import Conflict, NotFound
-from toolscript.model.document_versions import DocumentVersion, FillPosition, VersionState
-from toolscript.model.tenancy import Tenant
-from toolscript.ports import DocumentVersions
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import Conflict, NotFound
+from toolscript.core.postgres.pool import open_pool
+from toolscript.documents.model.points import DocumentVersion, FillPosition, VersionState
+from toolscript.documents.ports import DocumentVersions
+from toolscript.documents.postgres import PostgresDocumentVersions
 from toolscript.testing import MemoryDocumentVersions
 
 pytestmark = pytest.mark.requirement("DOC-003")

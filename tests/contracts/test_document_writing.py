@@ -4,10 +4,9 @@ import pytest
 
 from tests.contracts.document_scenes import ANN, BOB, dense, document, key, must, plain, words
 from tests.contracts.scenes import axis, terms
-from toolscript.model.document_points import PassageId
-from toolscript.model.document_results import Total
-from toolscript.model.filters import NO_FILTERS
-from toolscript.ports import DocumentIndex, TenantDocuments
+from toolscript.core.retrieval.results import PassageId, Total
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.ports import DocumentIndex, TenantDocuments
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-006")
 

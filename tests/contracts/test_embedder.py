@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from toolscript.ports import Embedder
+from toolscript.core.retrieval.ports import Embedder
 
 pytestmark = pytest.mark.requirement("DOC-003")
 

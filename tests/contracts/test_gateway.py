@@ -8,9 +8,7 @@ import pytest
 
 from tests.gateway.scenes import FILES, MAIL, World, open_world, tool
 from tests.gateway.serving import client_of
-from toolscript.adapters.http_clients import gateway as gateway_client
-from toolscript.adapters.http_clients.gateway import GatewayClient
-from toolscript.errors import (
+from toolscript.core.errors import (
     BlankQuery,
     InvalidRequest,
     NotFound,
@@ -19,10 +17,11 @@ from toolscript.errors import (
     ServerUnavailable,
     ToolscriptError,
 )
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.items import ItemKind, JsonObject
-from toolscript.model.servers import CallResult, ServerState, ServerStatus, Transport
-from toolscript.ports import Gateway
+from toolscript.core.items import ItemKind, JsonObject
+from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
+from toolscript.gateway import client as gateway_client
+from toolscript.gateway.client import GatewayClient
+from toolscript.gateway.model import Gateway, LocalQuery
 
 pytestmark = pytest.mark.requirement("TS-008", "TS-010")
 

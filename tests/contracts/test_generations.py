@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from tests.contracts.scenes import Record, tool, tools
-from toolscript.errors import NotFound
-from toolscript.model.dirty import Generation, GenerationState, Pending
+from toolscript.core.errors import NotFound
+from toolscript.tools.model.catalog import Generation, GenerationState, Pending
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from toolscript.model.index import Ask, Candidate, Point
-from toolscript.model.item_text import item_terms
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import IndexCard
-from toolscript.model.words import query_terms
-from toolscript.ports import Index, Indexes
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.item_text import item_terms
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.model import Ask, Candidate, IndexCard, Point
+from toolscript.core.retrieval.ports import Index, Indexes
+from toolscript.core.retrieval.terms import query_terms
 from toolscript.testing import HashEmbedder, MemoryIndexes
 
 CATALOG = {

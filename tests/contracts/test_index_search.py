@@ -5,8 +5,8 @@ import math
 import pytest
 
 from tests.contracts.scenes import axis, between, point, terms
-from toolscript.model.index import Ask, Candidate, Condition
-from toolscript.ports import Index
+from toolscript.core.retrieval.model import Ask, Candidate, Condition
+from toolscript.core.retrieval.ports import Index
 
 pytestmark = pytest.mark.requirement("DOC-003")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.contracts.scenes import axis, point, terms
-from toolscript.model.index import Ask, PointVersion
-from toolscript.ports import Index
+from toolscript.core.retrieval.model import Ask, PointVersion
+from toolscript.core.retrieval.ports import Index
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.contracts.scenes import CARD, OTHER_CARD, point
-from toolscript.errors import SetupError
-from toolscript.ports import Indexes
+from toolscript.core.errors import SetupError
+from toolscript.core.retrieval.ports import Indexes
 
 pytestmark = pytest.mark.requirement("SK-003", "DOC-003")
 

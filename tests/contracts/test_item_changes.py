@@ -7,9 +7,9 @@ import pytest
 
 from tests.contracts.scenes import tool, tools
 from tests.contracts.source_scenes import Changing, open_changing
-from toolscript.errors import Conflict, InvalidRequest, NotFound
-from toolscript.model.changes import MOST_KEPT_PER_ITEM, ChangeState
-from toolscript.model.items import ItemKind, StoreReport
+from toolscript.core.errors import Conflict, InvalidRequest, NotFound
+from toolscript.core.items import ItemKind, StoreReport
+from toolscript.tools.model.catalog import MOST_KEPT_PER_ITEM, ChangeState
 
 pytestmark = pytest.mark.requirement("SK-009")
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.library_scenes import MINUTE, RUN, Shelf, a_chunk, a_source, an_extraction
-from toolscript.errors import InvalidRequest
-from toolscript.model.ingest import ChunkMark
-from toolscript.model.library import Chunk, Position, Source, SourceStatus, source_id
+from toolscript.core.errors import InvalidRequest
+from toolscript.knowledge.model.ingest import ChunkMark
+from toolscript.knowledge.model.library import Chunk, Position, Source, SourceStatus, source_id
 
 pytestmark = [pytest.mark.requirement("KN-001"), pytest.mark.requirement("KN-005")]
 

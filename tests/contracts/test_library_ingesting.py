@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.library_scenes import MINUTE, OTHER_RUN, RUN, Shelf, a_chunk, a_source, an_extraction
-from toolscript.errors import InvalidRequest
-from toolscript.model.ingest import ChunkMark, KnownSource
-from toolscript.model.library import MOST_EXTRACTIONS, Chunk, SourceStatus
+from toolscript.core.errors import InvalidRequest
+from toolscript.knowledge.model.ingest import ChunkMark, KnownSource
+from toolscript.knowledge.model.library import MOST_EXTRACTIONS, Chunk, SourceStatus
 
 pytestmark = pytest.mark.requirement("KN-005")
 

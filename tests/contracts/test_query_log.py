@@ -13,13 +13,12 @@ from psycopg.rows import dict_row
 
 from tests.conftest import PATIENCE
 from tests.sync.query_log_scenes import search
-from toolscript.adapters.postgres import Pool, open_pool
-from toolscript.adapters.postgres.query_log import PostgresQueryLog
-from toolscript.adapters.query_log_file import QueryLogFile
-from toolscript.model.query_log import LoggedQuery
-from toolscript.ports import QueryLog
-from toolscript.sync.query_log import QuerySink, QueuedQueryLog
-from toolscript.testing.query_log import MemoryQueryLog
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.documents.model.query import LoggedQuery
+from toolscript.documents.ports import QueryLog
+from toolscript.documents.postgres import PostgresQueryLog
+from toolscript.documents.query_log import QueryLogFile, QuerySink, QueuedQueryLog
+from toolscript.testing.documents import MemoryQueryLog
 
 pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.requirement("DOC-003")]
 

@@ -13,8 +13,8 @@ from tests.contracts.scenes import (
     with_items,
     with_skills,
 )
-from toolscript.errors import NotFound
-from toolscript.model.assignments import AssignedBy
+from toolscript.core.errors import NotFound
+from toolscript.core.items import AssignedBy
 
 pytestmark = pytest.mark.requirement("SK-004")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.conftest import PATIENCE
-from toolscript.adapters.postgres import PostgresRequestBudget, open_pool
-from toolscript.model.tenancy import UNLIMITED, Budget, Plan, Stranger, Tenant
-from toolscript.ports import RequestBudget
+from toolscript.core.auth.budget import PostgresRequestBudget
+from toolscript.core.auth.model import UNLIMITED, Budget, Plan, RequestBudget, Stranger, Tenant
+from toolscript.core.postgres.pool import open_pool
 from toolscript.testing import MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-007")

@@ -7,10 +7,10 @@ import pytest
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.adapters.tiny_cross_encoder import write_cross_encoder
 from tests.search.documents.judges import fair
-from toolscript.adapters.local_model.cross_encoder import CrossEncoder
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.ports import Reranker
-from toolscript.search.documents.llm_reranker import LlmReranker
+from toolscript.core.embedding.cross_encoder import CrossEncoder
+from toolscript.core.llm.openai import OpenAITextModel
+from toolscript.core.retrieval.ports import Reranker
+from toolscript.documents.rerank import LlmReranker
 from toolscript.testing import WordReranker
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-007")

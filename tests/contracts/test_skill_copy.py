@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tests.contracts.scenes import DIMENSIONS, axis, between, point
-from toolscript.errors import IndexUnavailable
-from toolscript.model.index import Ask, Candidates, Condition, Point
-from toolscript.model.models import Vector
-from toolscript.ports import Index
-from toolscript.search.skill_copy import CHECK_SECONDS, MOST_SKILLS, READ_AGAIN_SECONDS, STALE_SECONDS, SkillCopy
+from toolscript.core.errors import IndexUnavailable
+from toolscript.core.retrieval.model import Ask, Candidates, Condition, Point, Vector
+from toolscript.core.retrieval.ports import Index
+from toolscript.tools.skill_copy import CHECK_SECONDS, MOST_SKILLS, READ_AGAIN_SECONDS, STALE_SECONDS, SkillCopy
 
 ACTIVE = Condition("is_active", (True,))
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.contracts.scenes import DIMENSIONS, Record, axis, tools
-from toolscript.model.dirty import Claim
-from toolscript.model.models import Vector
-from toolscript.model.skill_vectors import Counted, SkillState, SkillSum
-from toolscript.model.skills import Skill
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.model.catalog import Claim
+from toolscript.tools.model.centroids import Counted, SkillState, SkillSum
 
 pytestmark = pytest.mark.requirement("SK-007")
 

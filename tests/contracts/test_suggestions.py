@@ -17,8 +17,8 @@ from tests.contracts.scenes import (
     with_items,
     with_skills,
 )
-from toolscript.errors import NotFound
-from toolscript.model.skills import Skill, SuggestedSkill, SuggestionState
+from toolscript.core.errors import NotFound
+from toolscript.core.taxonomy import Skill, SuggestedSkill, SuggestionState
 
 pytestmark = pytest.mark.requirement("SK-006")
 

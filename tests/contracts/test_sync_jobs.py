@@ -6,9 +6,9 @@ import pytest
 
 from tests.conftest import PATIENCE
 from tests.contracts.source_scenes import Working, working_in_memory, working_in_postgres
-from toolscript.adapters.postgres import open_pool
-from toolscript.errors import NotFound
-from toolscript.model.jobs import MOST_JOBS_KEPT, SILENT_SECONDS, JobProgress, JobState
+from toolscript.core.errors import NotFound
+from toolscript.core.postgres.pool import open_pool
+from toolscript.tools.model.catalog import MOST_JOBS_KEPT, SILENT_SECONDS, JobProgress, JobState
 
 pytestmark = pytest.mark.requirement("SK-010")
 

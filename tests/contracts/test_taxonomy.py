@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.scenes import FIRST, Record, axis, classify, item, sure, with_items, with_skills
-from toolscript.errors import Conflict, InvalidRequest, NotFound
-from toolscript.model.assignments import AssignedBy
-from toolscript.model.items import ItemKind
-from toolscript.model.skill_vectors import Counted
-from toolscript.model.skills import AuditEntry, Member, Skill
+from toolscript.core.errors import Conflict, InvalidRequest, NotFound
+from toolscript.core.items import AssignedBy, ItemKind
+from toolscript.core.taxonomy import AuditEntry, Member, Skill
+from toolscript.tools.model.centroids import Counted
 
 pytestmark = pytest.mark.requirement("SK-001")
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.conftest import PATIENCE
-from toolscript.adapters.postgres import PostgresTenants, open_pool
-from toolscript.adapters.postgres.pool import Pool
-from toolscript.model.tenancy import Tenant
-from toolscript.ports import Tenants
+from toolscript.core.auth.model import Tenant
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.documents.ports import Tenants
+from toolscript.documents.postgres import PostgresTenants
 from toolscript.testing import MemoryTenants
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")

@@ -21,10 +21,9 @@ from tests.adapters.mcp_servers.scenes import (
     until_ready,
 )
 from tests.contracts.scenes import tool
-from toolscript.adapters.mcp_servers import McpServers
-from toolscript.errors import NotFound, ServerUnavailable
-from toolscript.model.servers import ServerSpec, ServerStatus
-from toolscript.ports import ToolServers
+from toolscript.core.errors import NotFound, ServerUnavailable
+from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, ToolServers
+from toolscript.core.mcp_client.servers import McpServers
 from toolscript.testing.tool_servers import MemoryToolServers
 
 pytestmark = pytest.mark.requirement("DOC-003", "TS-010", "TS-011")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.contracts.scenes import CARD, axis
-from toolscript.adapters.gateway_files import EmbeddingFile
-from toolscript.model.models import Vector
-from toolscript.ports import VectorMemory
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.ports import VectorMemory
+from toolscript.gateway.store.embeddings import EmbeddingFile
 
 pytestmark = pytest.mark.requirement("TS-007")
 

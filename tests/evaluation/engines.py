@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import Given, JudgedQuery, JudgedSet
+from toolscript.core.items import Item, ItemKind
+from toolscript.eval.dataset import Given, JudgedQuery, JudgedSet
 
 
 def tool(key: str) -> Item:

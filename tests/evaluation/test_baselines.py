@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from toolscript.evaluation.baselines import (
+from toolscript.core.items import Item, ItemKind
+from toolscript.eval.baselines import (
     Bm25,
     baselines_of,
     best_rows,
@@ -17,8 +18,7 @@ from toolscript.evaluation.baselines import (
     standard_scores,
     stems_of,
 )
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery, JudgedSet
+from toolscript.eval.dataset import JudgedQuery, JudgedSet
 from toolscript.testing import HashEmbedder
 
 WORDS = ["read", "reads", "reading", "file", "files", "mail", "send", "the", "pod", "x", "cluster", "日本語"]

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from toolscript.evaluation import bootstrap
-from toolscript.evaluation.bootstrap import of_mean, of_statistic, paired_difference
-from toolscript.evaluation.metrics import Numbers
-from toolscript.model.judged import Measure
+from toolscript.eval import metrics as bootstrap
+from toolscript.eval.dataset import Measure
+from toolscript.eval.metrics import Numbers, of_mean, of_statistic, paired_difference
 
 shares = some.lists(some.floats(0, 1), min_size=1, max_size=50)
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.document_judging import OURS, WAYS, differences_text, judge_documents
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery, JudgedSet, SystemRole
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import Item, ItemKind
+from toolscript.eval.dataset import JudgedQuery, JudgedSet, SystemRole
+from toolscript.eval.judging import OURS, WAYS, differences_text, judge_documents
 
 
 def document(key: str) -> Item:

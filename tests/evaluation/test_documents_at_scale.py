@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from toolscript.evaluation.documents_at_scale import InTurn, Recalls, StageTimes
-from toolscript.model.document_points import FoundPassage, FoundPassages, PassageAsk, PassageId
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.tenancy import Tenant
-from toolscript.ports import TenantDocuments
+from benchmarks.at_scale import InTurn, Recalls, StageTimes
+from toolscript.core.auth.model import Tenant
+from toolscript.core.retrieval.results import FoundPassage, FoundPassages, PassageId
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.model.points import PassageAsk
+from toolscript.documents.ports import TenantDocuments
 from toolscript.testing.documents import MemoryTenantDocuments
 
 VECTOR = np.ones(4, dtype=np.float32)

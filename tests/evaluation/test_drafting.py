@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from rapidfuzz.distance import Levenshtein
 
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.errors import InvalidRequest, Rejected, Unavailable
-from toolscript.evaluation.drafting import NOTE_UNANSWERABLE, Paraphrase, draft
-from toolscript.evaluation.drafting_text import first_sentence
-from toolscript.evaluation.drafting_words import FAR_OFF
-from toolscript.model.drafts import Draft, DraftedQuery
-from toolscript.model.items import Item, ItemKind
+from toolscript.core.errors import InvalidRequest, Rejected, Unavailable
+from toolscript.core.items import Item, ItemKind
+from toolscript.eval.dataset import Draft, DraftedQuery
+from toolscript.eval.drafting import NOTE_UNANSWERABLE, Paraphrase, draft
+from toolscript.eval.drafting_words import FAR_OFF, first_sentence
+from toolscript.tools.catalog.files import read_items
 
 CATALOG = Path(__file__).parents[1] / "golden" / "tools.jsonl"
 ITEMS = [item for item in read_items(CATALOG) if isinstance(item, Item)]

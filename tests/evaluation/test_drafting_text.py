@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from toolscript.evaluation.drafting_text import MOST_WORDS, first_sentence, wish, with_slip
-from toolscript.evaluation.drafting_words import FAR_OFF, VERBS
+from toolscript.eval.drafting_words import FAR_OFF, MOST_WORDS, VERBS, first_sentence, wish, with_slip
 
 
 @pytest.mark.parametrize(

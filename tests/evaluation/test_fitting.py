@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.fitting import FITTED, Case, CaseSets, fit, hold_out
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery
-from toolscript.search.local import LocalIndex, LocalSearch, analyse, default_capabilities
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Recipe
+from toolscript.eval.dataset import JudgedQuery
+from toolscript.eval.fitting import FITTED, Case, CaseSets, fit, hold_out
+from toolscript.gateway.capabilities import default_capabilities
+from toolscript.gateway.index import LocalIndex, analyse
+from toolscript.gateway.search import LocalSearch
 from toolscript.testing import HashEmbedder
 
 VERBS = ("create", "delete", "list", "update")

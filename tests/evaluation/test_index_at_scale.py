@@ -2,15 +2,14 @@
 
 import pytest
 
-from toolscript.evaluation.index_at_scale import Question, measure
-from toolscript.evaluation.lookalikes import RealPoints, lookalikes, real_points
-from toolscript.model.index import Ask, Candidates
-from toolscript.model.items import ItemKind
-from toolscript.model.models import IndexCard
-from toolscript.model.words import query_terms
-from toolscript.search.item_stage import where_of
+from benchmarks.at_scale import Question, measure
+from benchmarks.synthetic import RealPoints, lookalikes, real_points
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.model import Ask, Candidates, IndexCard
+from toolscript.core.retrieval.terms import query_terms
 from toolscript.testing import HashEmbedder
-from toolscript.testing.index import MemoryIndex
+from toolscript.testing.retrieval import MemoryIndex
+from toolscript.tools.item_stage import where_of
 
 
 class Forgetful(MemoryIndex):

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.evaluation.engines import ITEMS, JUDGED, QUERIES, NamingEngine, query
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.judging import evenly_spread, judge
-from toolscript.model.judged import CalibrationBin, EvalReport, JudgedSet, Measure, SystemRole
-from toolscript.model.progress import Progress
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.values import Progress
+from toolscript.eval.dataset import CalibrationBin, EvalReport, JudgedSet, Measure, SystemRole
+from toolscript.eval.judging import evenly_spread, judge
 
 ANSWERABLE = [one for one in QUERIES if one.answerable]
 

@@ -5,9 +5,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from toolscript.evaluation.latency_plot import BOTTOM, LEFT, RIGHT, TOP, latency_plot
-from toolscript.model.measurements import LoadComparison, LoadCurve, LoadFigures
-from toolscript.model.queries import Strategy
+from benchmarks.measurements import LoadComparison, LoadCurve, LoadFigures
+from benchmarks.plot import BOTTOM, LEFT, RIGHT, TOP, latency_plot
+from toolscript.tools.model.query import Strategy
 
 SVG = "{http://www.w3.org/2000/svg}"
 ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)

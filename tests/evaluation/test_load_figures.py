@@ -2,9 +2,8 @@
 
 import pytest
 
-from toolscript.evaluation.load_figures import is_saturated, rise, usual_rates
-from toolscript.model.measurements import LoadComparison, LoadCurve, LoadFigures
-from toolscript.model.queries import Strategy
+from benchmarks.measurements import LoadComparison, LoadCurve, LoadFigures, is_saturated, rise, usual_rates
+from toolscript.tools.model.query import Strategy
 
 
 def step(rate: float, achieved: float | None = None, p95_ms: float = 20.0) -> LoadFigures:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from toolscript.evaluation.lookalikes import lookalikes, real_points
+from benchmarks.synthetic import lookalikes, real_points
 from toolscript.testing import HashEmbedder
 
 

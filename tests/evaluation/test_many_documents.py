@@ -5,21 +5,21 @@ from statistics import median
 import numpy as np
 import pytest
 
-from toolscript.evaluation.document_questions import FILTERS, classes_of, draws, question_for
-from toolscript.evaluation.made_texts import made_texts
-from toolscript.evaluation.made_words import WORDS
-from toolscript.evaluation.many_documents import (
+from benchmarks.questions import FILTERS, classes_of, draws, question_for
+from benchmarks.synthetic import (
+    WORDS,
     Originals,
     TenantSize,
     documents_of,
+    made_texts,
     originals_of,
     portions_of,
     sizes_of,
     subjects_of,
 )
-from toolscript.model.document_points import IndexedDocument
-from toolscript.model.filter_evaluation import passes
-from toolscript.model.passages import passage_terms
+from toolscript.core.chunking import passage_terms
+from toolscript.documents.model.filters import passes
+from toolscript.documents.model.points import IndexedDocument
 
 SEED = 5
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from toolscript.evaluation.metrics import (
+from toolscript.eval.dataset import CalibrationBin
+from toolscript.eval.metrics import (
     auroc,
     calibration_bins,
     calibration_error,
@@ -18,7 +19,6 @@ from toolscript.evaluation.metrics import (
     reciprocal_rank,
     step_recall,
 )
-from toolscript.model.judged import CalibrationBin
 
 KEYS = [f"item {at}" for at in range(15)]
 grades = some.dictionaries(some.sampled_from(KEYS), some.integers(1, 3), min_size=1, max_size=12)

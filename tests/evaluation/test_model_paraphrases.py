@@ -6,16 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.adapters.text_endpoint import TextEndpoint
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.errors import Rejected
-from toolscript.evaluation.model_paraphrases import (
-    MAX_PARAPHRASE,
-    MOST_READ,
-    PER_TOOL,
-    ModelParaphrases,
-    usable,
-)
-from toolscript.model.items import Item, ItemKind
+from toolscript.core.errors import Rejected
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.llm.openai import OpenAITextModel
+from toolscript.eval.drafting import MAX_PARAPHRASE, MOST_READ, PER_TOOL, ModelParaphrases, usable
 
 TOOL = Item(
     "files__read_file",

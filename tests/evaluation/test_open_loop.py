@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from benchmarks.measurements import LoadFigures, by_minute, figures_of
+from benchmarks.open_loop import UNANSWERED, UNSENT, Answer, OpenLoop, Run, Schedule
 from tests.evaluation.virtual_time import FakeLine, in_virtual_time
-from toolscript.evaluation.load_figures import by_minute, figures_of
-from toolscript.evaluation.open_loop import UNANSWERED, UNSENT, Answer, OpenLoop, Run, Schedule
-from toolscript.model.measurements import LoadFigures
-from toolscript.model.progress import Progress
+from toolscript.core.values import Progress
 
 PATIENCE = 5.0
 

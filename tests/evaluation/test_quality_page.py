@@ -7,11 +7,9 @@ from itertools import pairwise
 import pytest
 
 from tests.evaluation.quality_reports import HOSTILE, report, with_ndcg
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.markdown import code, plain
-from toolscript.evaluation.quality_page import quality_page
-from toolscript.evaluation.quality_rows import rows_of
-from toolscript.model.judged import CurvePoint, EvalReport, Measure
+from toolscript.core.errors import InvalidRequest
+from toolscript.eval.dataset import CurvePoint, EvalReport, Measure
+from toolscript.eval.page import code, plain, quality_page, rows_of
 
 # A backslash takes the next character along, be it a bar or another backslash.
 CELL = re.compile(r"((?:\\.|[^|\\])*)\|")

@@ -9,10 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.evaluation.quality_reports import HOSTILE, measure, report, with_ndcg
-from toolscript.evaluation.quality_plot import FIGURES, PAINT, SHAPES, quality_plot
-from toolscript.evaluation.quality_rows import one_line
-from toolscript.evaluation.svg import MARGIN, WIDTH
-from toolscript.model.judged import EvalReport, Measure
+from toolscript.eval.dataset import EvalReport, Measure
+from toolscript.eval.page import one_line
+from toolscript.eval.plot import FIGURES, MARGIN, PAINT, SHAPES, WIDTH, quality_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)

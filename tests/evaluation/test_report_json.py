@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.engines import JUDGED, NamingEngine
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.judging import judge
-from toolscript.evaluation.report_json import (
+from toolscript.core.errors import InvalidRequest
+from toolscript.eval.dataset import EvalReport, EvalRequest, SystemReport
+from toolscript.eval.judging import judge
+from toolscript.eval.report import (
     change_to_json,
     compare,
     differences_of_setup,
+    earlier_report,
     report_from_json,
     report_to_json,
+    result_of,
 )
-from toolscript.evaluation.results import earlier_report, result_of
-from toolscript.model.judged import EvalReport, EvalRequest, SystemReport
 
 ASKED = EvalRequest(Path("set"))
 

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from tests.evaluation.engines import JUDGED, NamingEngine
-from toolscript.evaluation.judging import judge
-from toolscript.evaluation.report_json import compare
-from toolscript.evaluation.report_text import comparison_text, report_text
-from toolscript.model.judged import EvalReport
+from toolscript.eval.dataset import EvalReport
+from toolscript.eval.judging import judge
+from toolscript.eval.report import compare, comparison_text, report_text
 
 
 async def report(*, tells: bool = True, wrong: frozenset[str] = frozenset()) -> EvalReport:

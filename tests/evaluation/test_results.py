@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.results import recipe_of
-from toolscript.model.judged import EvalRequest
-from toolscript.search.ranking import DEFAULT_RECIPE
-from toolscript.search.ranking.recipe import recipe_to_json
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, recipe_to_json
+from toolscript.eval.dataset import EvalRequest
+from toolscript.eval.report import recipe_of
 
 OTHER = replace(DEFAULT_RECIPE, meaning=0.25, said=9.0)
 

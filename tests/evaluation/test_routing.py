@@ -10,14 +10,12 @@ import pytest
 from tests.evaluation.engines import ITEMS, JUDGED, NamingEngine, query
 from tests.evaluation.quality_reports import report
 from tests.evaluation.test_quality_page import page, tables
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.judging import judge
-from toolscript.evaluation.quality_plot import quality_plot
-from toolscript.evaluation.report_json import differences_of_setup, report_from_json, report_to_json
-from toolscript.evaluation.report_text import report_text
-from toolscript.evaluation.results import result_of
-from toolscript.model.judged import EvalReport, EvalRequest, Given, JudgedSet, Route
-from toolscript.model.queries import Strategy
+from toolscript.core.errors import InvalidRequest
+from toolscript.eval.dataset import EvalReport, EvalRequest, Given, JudgedSet, Route
+from toolscript.eval.judging import judge
+from toolscript.eval.plot import quality_plot
+from toolscript.eval.report import differences_of_setup, report_from_json, report_text, report_to_json, result_of
+from toolscript.tools.model.query import Strategy
 
 SKILLS_OF = {f"t{at}": ("even",) if at % 2 == 0 else ("odd", "late") for at in range(12)}
 FIGURES = {"routed": 0.95, "skills_used": 4.5, "catalog_searched": 0.3, "gold_lost": 0.02}

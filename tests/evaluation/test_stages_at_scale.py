@@ -2,10 +2,10 @@
 
 import pytest
 
+from benchmarks.at_scale import WARM_UP, measure_stages
 from tests.search.scenes import FailingEmbedder
 from tests.search.test_hierarchical import Routed
-from toolscript.errors import EmbedderUnavailable, SetupError
-from toolscript.evaluation.stages_at_scale import WARM_UP, measure_stages
+from toolscript.core.errors import EmbedderUnavailable, SetupError
 
 TEXTS = ["read a file"] * WARM_UP + ["read a file", "send a letter", "write a file"]
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.surfaces.mcp.gateway_double import ITEMS, GatewayDouble
-from toolscript.errors import InvalidRequest, SetupError
-from toolscript.evaluation.tokens import (
+from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.eval.tokens import (
     Spread,
     as_data,
     as_text,
@@ -17,10 +19,8 @@ from toolscript.evaluation.tokens import (
     measure_tokens,
     o200k_tokens,
 )
-from toolscript.model.items import JsonObject
-from toolscript.model.servers import CallResult
-from toolscript.surfaces.mcp.definitions import DEFINITIONS
-from toolscript.surfaces.mcp.meta_tools import MetaTools
+from toolscript.gateway.mcp.definitions import DEFINITIONS
+from toolscript.gateway.mcp.tools import MetaTools
 
 
 async def test_a_report_adds_up_letter_by_letter() -> None:

@@ -5,7 +5,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from toolscript.evaluation.open_loop import Answer
+from benchmarks.open_loop import Answer
 
 T = TypeVar("T")
 

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from toolscript.adapters import qdrant
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.evaluation.document_questions import BY_SIZE, MOST_SMALL, PLAIN, draws
-from toolscript.evaluation.documents_at_scale import Row
-from toolscript.evaluation.many_documents import TenantSize, sizes_of
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.progress import silent
-from toolscript.service.bench_documents import originals_for
-from toolscript.service.bench_documents_points import BenchDocuments, bench_documents_in
-from toolscript.service.bench_documents_tables import DocumentBench
-from toolscript.settings.service import Settings
+from benchmarks.at_scale import Row
+from benchmarks.documents import BenchDocuments, DocumentBench, bench_documents_in, originals_for
+from benchmarks.questions import BY_SIZE, MOST_SMALL, PLAIN, draws
+from benchmarks.synthetic import TenantSize, sizes_of
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.documents.model.points import DocumentCard
 
 TRIES = 6
 # In one process, with so few passages that what is above the engine counts most: 1.6 to 1.7 was measured.
@@ -40,7 +38,7 @@ async def ready(engines: Settings, model_folder: str) -> AsyncIterator[Ready]:
     sizes = sizes_of(TENANTS, PASSAGES, SEED)
     few = [size for size in sizes if size.passages <= MOST_SMALL][::-1][:ALONE]
     async with AsyncExitStack() as stack:
-        connected = await stack.enter_async_context(qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port))
+        connected = await stack.enter_async_context(open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port))
         embedder = LocalEmbedder(model_folder, threads=1)
         stack.callback(embedder.close)
         card = DocumentCard(embedder.model)

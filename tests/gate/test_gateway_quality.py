@@ -5,21 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.embedding_cache import CachedEmbedder
-from toolscript.adapters.judged_sets import read_judged_set
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.adapters.vector_store import RememberingEmbedder, VectorStore
-from toolscript.evaluation.baselines import baselines_of
-from toolscript.evaluation.judging import evenly_spread, judge
-from toolscript.gateway.evaluating import GatewayEngine, PreparedItems, gateway_search
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.judged import EvalReport, JudgedSet
-from toolscript.model.progress import silent
-from toolscript.model.queries import MAX_QUERY
-from toolscript.model.tool_ids import tool_id
-from toolscript.ports import Embedder
-from toolscript.search.local import LocalIndex, analyse
-from toolscript.search.ranking import DEFAULT_RECIPE
+from toolscript.core.embedding.cache import CachedEmbedder, RememberingEmbedder, VectorStore
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.items import tool_id
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE
+from toolscript.core.values import silent
+from toolscript.eval.baselines import baselines_of
+from toolscript.eval.dataset import EvalReport, JudgedSet, read_judged_set
+from toolscript.eval.gateway import GatewayEngine, PreparedItems, gateway_search
+from toolscript.eval.judging import evenly_spread, judge
+from toolscript.gateway.index import LocalIndex, analyse
+from toolscript.gateway.model import LocalQuery
 
 pytestmark = pytest.mark.requirement("TS-003")
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import Installation
 from tests.whole.commands import run_here
-from toolscript.model.knowledge import KnowledgeQuery
-from toolscript.service.knowledge import open_knowledge
-from toolscript.service.parts import connect_qdrant, open_embedder
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.model.query import KnowledgeQuery
+from toolscript.server.knowledge import open_knowledge
+from toolscript.server.stores import connect_qdrant, open_embedder
 
 pytestmark = pytest.mark.requirement("KN-001", "KN-005", "KN-006")
 

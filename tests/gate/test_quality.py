@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Installation
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.model.progress import silent
-from toolscript.model.queries import SearchType, ToolQuery
-from toolscript.search.tools import ToolSearch
-from toolscript.service.writing import open_writer
-from toolscript.sync.import_items import import_items
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
+from toolscript.tools.catalog.files import read_items
+from toolscript.tools.catalog.items import import_items
+from toolscript.tools.model.query import ToolQuery
+from toolscript.tools.search import ToolSearch
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "tools.jsonl"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import fresh_database, fresh_installation
 from tests.whole import catalog_files
 from tests.whole.commands import run, run_here
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 TRIES = 3
 MOST = 2.0

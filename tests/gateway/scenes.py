@@ -7,17 +7,18 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from toolscript.errors import EmbedderRejected, ToolscriptError
+from toolscript.core.errors import EmbedderRejected, ToolscriptError
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item
+from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
+from toolscript.core.retrieval.model import Matrix
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE
+from toolscript.core.values import Progress
+from toolscript.gateway.capabilities import default_capabilities
 from toolscript.gateway.indexing import Indexing
-from toolscript.gateway.local import LocalGateway
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item
-from toolscript.model.models import Matrix
-from toolscript.model.progress import Progress
-from toolscript.model.servers import Offer, ServerSpec, Transport
-from toolscript.search.local import LocalSearch, default_capabilities
-from toolscript.search.ranking import DEFAULT_RECIPE
+from toolscript.gateway.model import LocalQuery
+from toolscript.gateway.runtime import LocalGateway
+from toolscript.gateway.search import LocalSearch
 from toolscript.testing import HashEmbedder, MemoryToolServers
 from toolscript.testing.tool_servers import Answer, echo
 

@@ -9,9 +9,9 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from toolscript.adapters.http_clients.gateway import GatewayClient
-from toolscript.ports import Gateway
-from toolscript.surfaces.gateway_http import create_gateway_app
+from toolscript.gateway.client import GatewayClient
+from toolscript.gateway.http import create_gateway_app
+from toolscript.gateway.model import Gateway
 
 
 def open_app(gateway: Gateway, *, limit: int = 3, threshold: float = 0.0, token: str = "") -> Starlette:

@@ -11,12 +11,12 @@ import pytest
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.gateway.serving import open_app, serving
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.errors import InvalidRequest, NotFound, SetupError, Unavailable
-from toolscript.gateway.eval_drafts import make_draft
-from toolscript.model.drafts import WrittenDraft
-from toolscript.model.items import Item
-from toolscript.model.progress import silent
+from toolscript.core.errors import InvalidRequest, NotFound, SetupError, Unavailable
+from toolscript.core.items import Item
+from toolscript.core.values import silent
+from toolscript.eval.dataset import WrittenDraft
+from toolscript.eval.gateway import make_draft
+from toolscript.tools.catalog.files import read_items
 
 TOOLS = Path(__file__).parents[1] / "golden" / "tools.jsonl"
 

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 import pytest
 
 from tests.gateway.scenes import FILES, MAIL, tools
-from toolscript.errors import EmbedderUnavailable
-from toolscript.evaluation.baselines import baselines_of
-from toolscript.evaluation.judging import judge
-from toolscript.gateway.evaluating import GatewayEngine, PreparedItems, ablated_searches, gateway_search
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery, JudgedSet
-from toolscript.model.models import Vector
-from toolscript.ports import Embedder
-from toolscript.search.ranking import DEFAULT_RECIPE
-from toolscript.search.ranking.recipe import PARTS
+from toolscript.core.errors import EmbedderUnavailable
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS
+from toolscript.eval.baselines import baselines_of
+from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.gateway import GatewayEngine, PreparedItems, ablated_searches, gateway_search
+from toolscript.eval.judging import judge
+from toolscript.gateway.model import LocalQuery
 from toolscript.testing import HashEmbedder
 
 READ, WRITE = (item.key for item in FILES)

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.gateway.scenes import FILES, MAIL, World, open_world, tool, tools
-from toolscript.errors import EmbedderUnavailable, ModelNotFound, NotReady
+from toolscript.core.errors import EmbedderUnavailable, ModelNotFound, NotReady
+from toolscript.core.items import Item
+from toolscript.core.mcp_client.model import Offer
+from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway import indexing
+from toolscript.gateway.index import Analysed, analyse
 from toolscript.gateway.indexing import BATCH
-from toolscript.gateway.local import LocalGateway
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.items import Item
-from toolscript.model.queries import SearchType
-from toolscript.model.servers import Offer
-from toolscript.search.local import Analysed, analyse
+from toolscript.gateway.model import LocalQuery
+from toolscript.gateway.runtime import LocalGateway
 
 pytestmark = pytest.mark.requirement("TS-011")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.scenes import FILES, MAIL, open_world, spec, tool
-from toolscript.adapters.gateway_files import OfferFile
+from toolscript.gateway.store.offers import OfferFile
 
 pytestmark = pytest.mark.requirement("TS-007")
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.gateway.scenes import FILES, MAIL, World, details_of, open_world, tool
-from toolscript.errors import NotFound, ServerUnavailable
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.servers import ServerState, ServerStatus, Transport
+from toolscript.core.errors import NotFound, ServerUnavailable
+from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
+from toolscript.gateway.model import LocalQuery
 
 
 @pytest.fixture

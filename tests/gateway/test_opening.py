@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.errors import ConfigInvalid
-from toolscript.gateway.opening import _capabilities
-from toolscript.search.local import default_capabilities
-from toolscript.settings.gateway import GatewaySettings
+from toolscript.core.errors import ConfigInvalid
+from toolscript.gateway.capabilities import default_capabilities
+from toolscript.gateway.runtime import _capabilities
+from toolscript.gateway.settings import GatewaySettings
 
 pytestmark = pytest.mark.requirement("TS-004")
 

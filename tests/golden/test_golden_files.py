@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.model.items import Item
+from toolscript.core.items import Item
+from toolscript.tools.catalog.files import read_items
 
 FOLDER = Path(__file__).parent
 LEAST_OF_A_KIND = {

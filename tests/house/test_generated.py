@@ -15,9 +15,9 @@ from starlette.routing import Route
 from tests.gateway.serving import open_app, serving
 from tests.house.sources import ROOT
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.model.items import ItemKind
-from toolscript.model.results import Timings, ToolAnswer, ToolHit
-from toolscript.surfaces.http.search_answers import search_response
+from toolscript.core.items import ItemKind
+from toolscript.tools.http.search import search_response
+from toolscript.tools.model.answer import Timings, ToolAnswer, ToolHit
 
 SLOW_TO_IMPORT = {
     *("fastapi", "fastembed", "grpc", "numpy", "onnxruntime", "openai", "psycopg", "qdrant_client", "sqlalchemy"),

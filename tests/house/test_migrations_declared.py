@@ -2,8 +2,7 @@
 
 import re
 
-from toolscript.adapters.postgres.revisions import FOLDER, known_revisions
-from toolscript.adapters.postgres.schema import REVISION
+from toolscript.core.postgres.migrate import FOLDER, REVISION, known_revisions
 
 DECLARED = re.compile(r'^oldest_code = "\d{4}"$', re.MULTILINE)
 

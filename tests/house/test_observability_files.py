@@ -11,8 +11,8 @@ import yaml
 from tests.adapters.telemetry.shown_figures import shown
 from tests.house.sources import ROOT
 from tests.service.seen_app import put_two, watched
-from toolscript.adapters.telemetry.labels import OUTCOMES, PRODUCTS, STAGES
-from toolscript.surfaces.http.metrics import METRICS_PATH
+from toolscript.core.observability.routes import METRICS_PATH
+from toolscript.server.metrics import OUTCOMES, PRODUCTS, STAGES
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 

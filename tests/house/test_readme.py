@@ -13,9 +13,9 @@ from tests.conftest import Installation
 from tests.house.shell_pages import BLOCK, ROOT, code_of, contains, json_values, run
 from tests.kept_ports import kept_port
 from tests.npm_servers_installed import entry_point
-from toolscript.adapters.config_files import read_config
-from toolscript.adapters.config_files.connect import ENTRY
-from toolscript.surfaces.error_table import ERROR_TABLE
+from toolscript.core.errors import ERROR_TABLE
+from toolscript.gateway.config.connect import ENTRY
+from toolscript.gateway.config.read import read_config
 
 README = (ROOT / "README.md").read_text("utf-8")
 

@@ -15,29 +15,29 @@ import pytest
 from tests.contracts.document_scenes import ANN, document, key, must
 from tests.contracts.scenes import terms
 from tests.house.sources import PACKAGE, modules, name_of
-from toolscript.adapters import qdrant
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.payload import TENANT
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_points import IndexedDocument, PassageAsk, PassageId
-from toolscript.model.filters import NO_FILTERS, FieldCondition, Filters
-from toolscript.ports import TenantDocuments
+from toolscript.core.qdrant import wire
+from toolscript.core.retrieval.results import PassageId
+from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters
+from toolscript.documents.model.points import DocumentCard, IndexedDocument, PassageAsk
+from toolscript.documents.ports import TenantDocuments
+from toolscript.documents.qdrant.collection import QdrantDocuments
+from toolscript.documents.qdrant.layout import DocumentLayout
+from toolscript.documents.qdrant.tenant_points import TENANT, TenantPoints
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("DOC-004")
 
-DOCUMENTS = name_of(PACKAGE / "adapters" / "qdrant" / "documents")
+DOCUMENTS = name_of(PACKAGE / "documents" / "qdrant")
 SCOPED = f"{DOCUMENTS}/tenant_points.py"
 # Of the collection as a whole, and none of them answers with a point: indexes of fields, and how many there are.
 OF_NOBODY = {
     (f"{DOCUMENTS}/collection.py", "CreateFieldIndex"),
     (f"{DOCUMENTS}/collection.py", "Count"),
-    (f"{DOCUMENTS}/places.py", "Count"),
+    (f"{DOCUMENTS}/shards.py", "Count"),
 }
 WRITES = {"Upsert", "UpdateBatch"}
-# Benches, on collections of their own; the index of tools, which has no tenants.
-OTHERS = ("src/toolscript/service/bare_", "src/toolscript/service/bench_", "src/toolscript/adapters/qdrant/")
+# The index of tools, which has no tenants.
+OTHERS = ("src/toolscript/core/qdrant/",)
 
 
 class Recorder:
@@ -176,12 +176,12 @@ async def exercise(shelf: TenantDocuments) -> set[str]:
 
 
 async def test_every_request_that_is_sent_names_its_tenant_and_its_shards(
-    qdrant_documents: qdrant.QdrantDocuments,
+    qdrant_documents: QdrantDocuments,
 ) -> None:
     recorder = Recorder(qdrant_documents._qdrant.points)
     engine = replace(qdrant_documents._qdrant, points=recorder)
     card = DocumentCard(HashEmbedder().model)
-    index = qdrant.QdrantDocuments(engine, qdrant_documents.collection, card, qdrant.DocumentLayout(shards=4))
+    index = QdrantDocuments(engine, qdrant_documents.collection, card, DocumentLayout(shards=4))
     done = await exercise(index.of(ANN))
     await TenantPoints(engine, qdrant_documents.collection, ANN, 4).whole(wire.Filter(), 10)
     assert done == {name for name in vars(TenantDocuments) if not name.startswith("_")} - {"tenant"}
@@ -195,12 +195,12 @@ async def test_every_request_that_is_sent_names_its_tenant_and_its_shards(
     assert shared.pop().startswith("shared_")
 
 
-async def test_no_write_chooses_among_ids_by_a_filter(qdrant_documents: qdrant.QdrantDocuments) -> None:
+async def test_no_write_chooses_among_ids_by_a_filter(qdrant_documents: QdrantDocuments) -> None:
     """The engine keeps a record of every write, and of such a one it can never read it again."""
     recorder = Recorder(qdrant_documents._qdrant.points)
     engine = replace(qdrant_documents._qdrant, points=recorder)
     card = DocumentCard(HashEmbedder().model)
-    index = qdrant.QdrantDocuments(engine, qdrant_documents.collection, card, qdrant.DocumentLayout())
+    index = QdrantDocuments(engine, qdrant_documents.collection, card, DocumentLayout())
     await exercise(index.of(ANN))
     written = [str(request) for method, request in recorder.sent if method in {*WRITES, "Delete"}]
     assert written

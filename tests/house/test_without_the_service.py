@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.sources import ROOT
-from toolscript.cli.help_page import OWN
+from toolscript.cli.app import OWN
 
 # As a machine has it where `pip install toolscript` was all: these cannot be imported.
 BLOCKER = """

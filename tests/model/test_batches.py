@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolscript.model.batches import in_batches
+from toolscript.core.values import in_batches
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (6, [3, 3]), (7, [3, 3, 1])])

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from toolscript.model.skills import Skill
-from toolscript.model.words import terms_of_word, words_of
+from toolscript.core.retrieval.terms import terms_of_word, words_of
+from toolscript.core.taxonomy import Skill
 
 pytestmark = pytest.mark.requirement("SK-001")
 
-ROWS: list[dict[str, Any]] = json.loads((files("toolscript.model") / "default_taxonomy.json").read_text("utf-8"))
+ROWS: list[dict[str, Any]] = json.loads((files("toolscript.core") / "default_taxonomy.json").read_text("utf-8"))
 KEYWORDS = [keyword for row in ROWS for keyword in row["keywords"]]
 FIELDS = {"id", "name", "description", "parent_domain", "keywords", "examples", "is_active"}
 

@@ -4,8 +4,17 @@ import json
 
 import pytest
 
-from toolscript.model.document_json import document_to_json, entry_read, line_read, stored_to_json
-from toolscript.model.documents import Document, Passage, PutOutcome, PutResult, StoredDocument
+from toolscript.core.text import Passage
+from toolscript.documents.model.document import (
+    Document,
+    PutOutcome,
+    PutResult,
+    StoredDocument,
+    document_to_json,
+    entry_read,
+    line_read,
+    stored_to_json,
+)
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.filters import (
+from toolscript.core.errors import InvalidRequest
+from toolscript.documents.model.filters import (
     MOST_CONDITIONS,
     MOST_FIELD,
     MOST_VALUE,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolscript.model.filter_evaluation import passes
-from toolscript.model.filters import (
+from toolscript.core.items import JsonObject
+from toolscript.documents.model.filters import (
     MOST_FIELD,
     MOST_VALUES,
     NO_FILTERS,
@@ -18,8 +18,8 @@ from toolscript.model.filters import (
     comparable,
     filterable,
     moment,
+    passes,
 )
-from toolscript.model.items import JsonObject
 
 pytestmark = pytest.mark.requirement("DOC-002")
 

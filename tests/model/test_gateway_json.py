@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
-from toolscript.model.gateway_json import (
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
+from toolscript.core.text import readable
+from toolscript.gateway.json import (
     answer_from_json,
     answer_to_json,
     call_from_json,
@@ -20,10 +23,7 @@ from toolscript.model.gateway_json import (
     states_from_json,
     states_to_json,
 )
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.servers import CallResult, ServerState, ServerStatus, Transport
-from toolscript.model.text import readable
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
 
 pytestmark = pytest.mark.requirement("TS-008", "TS-010")
 

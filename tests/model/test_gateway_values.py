@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.errors import BlankQuery, InvalidRequest
-from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD, LocalQuery
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import MAX_LIMIT, MAX_QUERY
+from toolscript.core.errors import BlankQuery, InvalidRequest
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY
+from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD, LocalQuery
 
 pytestmark = pytest.mark.requirement("TS-002", "TS-008")
 

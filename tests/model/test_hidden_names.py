@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolscript.model.hidden_names import why_hidden
-from toolscript.model.item_json import item_from_json
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import why_hidden
 
 pytestmark = pytest.mark.requirement("TS-010")
 

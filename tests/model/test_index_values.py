@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.model.index import RAREST_SHARE, Candidates
+from toolscript.core.retrieval.model import RAREST_SHARE, Candidates
 
 TERM, ABSENT = 1, 2
 Points = st.integers(0, 10**7)

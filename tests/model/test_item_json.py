@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.item_json import MAX_DEPTH, MAX_NAME, MAX_TEXT, item_from_json, storable
-from toolscript.model.items import Item, ItemKind
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.item_json import MAX_DEPTH, MAX_NAME, MAX_TEXT, item_from_json, storable
+from toolscript.core.items import Item, ItemKind
 
 GOOD: dict[str, Any] = {"server": "fs", "name": "read_file"}
 JSON = st.recursive(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.model.item_text import (
+from toolscript.core.item_text import (
     DOCUMENT_FIELDS,
     FIELDS,
     K1,
@@ -24,8 +24,8 @@ from toolscript.model.item_text import (
     stems_of_words,
     unpack_stems,
 )
-from toolscript.model.items import Item, ItemKind, JsonObject
-from toolscript.model.words import terms_of_word
+from toolscript.core.items import Item, ItemKind, JsonObject
+from toolscript.core.retrieval.terms import terms_of_word
 
 SCHEMA: JsonObject = {
     "properties": {

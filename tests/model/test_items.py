@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.model.items import Item, ItemKind, StoreReport
+from toolscript.core.items import Item, ItemKind, StoreReport
 
 READ = Item("k", ItemKind.TOOL, "fs", "read", "Reads.", "Files", {"a": 1}, {"b": 2}, {"c": 3})
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolscript.errors import EmbedderRejected
-from toolscript.model.models import IndexCard, ModelCard, checked_vectors
+from toolscript.core.errors import EmbedderRejected
+from toolscript.core.retrieval.model import IndexCard, ModelCard, checked_vectors
 
 MODEL = ModelCard("m", "1", 2, "mean", "query: ", "passage: ")
 CARD = IndexCard(MODEL)

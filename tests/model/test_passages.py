@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.model.documents import whole_text
-from toolscript.model.passages import (
+from toolscript.core.chunking import (
     MOST_LETTERS,
     MOST_TITLE,
     SHORT_TAIL_SHARE,
@@ -18,7 +17,8 @@ from toolscript.model.passages import (
     passage_text,
     split_passages,
 )
-from toolscript.model.words import terms_of_word
+from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.documents.model.document import whole_text
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

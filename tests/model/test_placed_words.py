@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.model.words import placed_stems, placed_words, terms_of_word, words_of
+from toolscript.core.retrieval.terms import placed_stems, placed_words, terms_of_word, words_of
 
 TEXTS = st.text() | st.text(st.sampled_from("aB1_-./ éя東ไ\u0301\u0306½ﬁ０Ａｶ한\n"))
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from toolscript.errors import BlankQuery, InvalidRequest
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import SearchType, Strategy, ToolQuery, settled
+from toolscript.core.errors import BlankQuery, InvalidRequest
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.query import SearchType, settled
+from toolscript.tools.model.query import Strategy, ToolQuery
 
 
 @pytest.mark.requirement("BR-005", "BR-008")

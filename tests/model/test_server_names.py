@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.item_json import catalog_item_from_json
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.item_json import catalog_item_from_json
 
 pytestmark = pytest.mark.requirement("SK-010")
 

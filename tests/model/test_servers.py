@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolscript.model.servers import SAID, WROTE, ServerSpec, Transport, without_own_words
+from toolscript.core.mcp_client.model import SAID, WROTE, ServerSpec, Transport, without_own_words
 
 
 def spec(include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> ServerSpec:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.skill_json import (
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.model.skill_json import (
     MAX_DESCRIPTION,
     MAX_NAME,
     MAX_WORD,
@@ -20,7 +21,6 @@ from toolscript.model.skill_json import (
     skill_to_json,
     skills_from_text,
 )
-from toolscript.model.skills import Skill
 
 pytestmark = pytest.mark.requirement("SK-001")
 
@@ -156,5 +156,5 @@ def test_a_byte_order_mark_is_no_part_of_a_file() -> None:
 
 
 def test_the_taxonomy_that_ships_is_within_the_limits() -> None:
-    text = (files("toolscript.model") / "default_taxonomy.json").read_text("utf-8")
+    text = (files("toolscript.core") / "default_taxonomy.json").read_text("utf-8")
     assert len(skills_from_text(text)) == len(json.loads(text))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolscript.model.text_usage import TextUsage, cost
+from toolscript.core.llm.model import TextUsage, cost
 
 
 def test_usage_adds_up() -> None:

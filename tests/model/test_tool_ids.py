@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.text import readable
-from toolscript.model.tool_ids import is_wanted, split_tool_id, tool_id
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import is_wanted, split_tool_id, tool_id
+from toolscript.core.text import readable
 
 pytestmark = pytest.mark.requirement("TS-010")
 

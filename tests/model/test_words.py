@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.model.words import (
+from toolscript.core.retrieval.terms import (
     MAX_WORD,
     STEM_SHARE,
     STOP_WORDS,

@@ -4,19 +4,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.index import Ask, Candidates, Fields
-from toolscript.model.items import Item, ItemKind, Schemas
-from toolscript.model.models import IndexCard, Vector
-from toolscript.model.queries import ToolQuery
-from toolscript.model.results import ToolAnswer
-from toolscript.search.fallbacks import IsOverloaded, never_overloaded
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.search.tools import ToolSearch
-from toolscript.sync.item_vectors import embed_items
-from toolscript.sync.points import point_of
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, Schemas
+from toolscript.core.retrieval.deadline import IsOverloaded, never_overloaded
+from toolscript.core.retrieval.model import Ask, Candidates, Fields, IndexCard, Vector
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Recipe
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet
-from toolscript.testing.index import MemoryIndex
+from toolscript.testing.retrieval import MemoryIndex
+from toolscript.tools.indexing.points import point_of
+from toolscript.tools.model.answer import ToolAnswer
+from toolscript.tools.model.query import ToolQuery
+from toolscript.tools.search import ToolSearch
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.search.scenes import Scene, WatchedIndex
-from toolscript.errors import IndexUnavailable
-from toolscript.model.index import Fields
-from toolscript.model.queries import Strategy, ToolQuery
-from toolscript.model.results import Absence, AbsenceReason
+from toolscript.core.errors import IndexUnavailable
+from toolscript.core.retrieval.model import Fields
+from toolscript.tools.model.answer import Absence, AbsenceReason
+from toolscript.tools.model.query import Strategy, ToolQuery
 
 
 class _ReadsNamesAlone(WatchedIndex):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.search.scenes import SCHEMA, FailingCatalog, FailingEmbedder, FailingIndex, Scene, TraitlessIndex
-from toolscript.errors import (
+from toolscript.core.errors import (
     CatalogRejected,
     CatalogUnavailable,
     EmbedderRejected,
@@ -18,9 +18,10 @@ from toolscript.errors import (
     SetupError,
     ToolscriptError,
 )
-from toolscript.model.items import Schemas
-from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery
-from toolscript.search.deadline import Deadline
+from toolscript.core.items import Schemas
+from toolscript.core.retrieval.deadline import Deadline
+from toolscript.core.retrieval.query import SearchType
+from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 
 QUERY = ToolQuery("read a file", threshold=0.0, strategy=Strategy.DIRECT)
 SHORT = 0.05

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.search.scenes import FailingIndex, Scene, WatchedIndex
-from toolscript.errors import IndexUnavailable
-from toolscript.model.index import Ask, Point
-from toolscript.model.models import Vector
-from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery
-from toolscript.model.results import MatchedBy, ToolAnswer
-from toolscript.model.skills import skill_point_id
-from toolscript.search.skill_matching import MOST_SKILLS, covering
-from toolscript.search.tools import ToolSearch
+from toolscript.core.errors import IndexUnavailable
+from toolscript.core.retrieval.model import Ask, Point, Vector
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.taxonomy import skill_point_id
 from toolscript.testing import HashEmbedder
+from toolscript.tools.model.answer import MatchedBy, ToolAnswer
+from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
+from toolscript.tools.search import ToolSearch
+from toolscript.tools.skill_stage import MOST_SKILLS, covering
 
 
 @dataclass

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from tests.search.scenes import WatchedIndex
-from toolscript.model.index import Ask, Point
-from toolscript.search.point_memory import PointMemory, revisions_of
+from toolscript.core.retrieval.model import Ask, Point
 from toolscript.testing import HashEmbedder
+from toolscript.tools.payload_cache import PointMemory, revisions_of
 
 
 async def point(id_: int, name: str) -> Point:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from tests.search.ranking.scenes import Founds, arm, having, id_of, letters
-from toolscript.model.index import Candidate, Candidates
-from toolscript.search.ranking import Ranking, Recipe, Traits, rank, read_request
-from toolscript.search.ranking.first_look import first_look
-from toolscript.search.ranking.recipe import WORTH_OF_WORDS
-from toolscript.search.score_scale import (
+from toolscript.core.retrieval.model import Candidate, Candidates
+from toolscript.core.retrieval.request import read_request
+from toolscript.core.retrieval.rerank import Ranking, Traits, first_look, rank
+from toolscript.core.retrieval.weights import WORTH_OF_WORDS, Recipe
+from toolscript.tools.score_scale import (
     HALF_SURE_RARITIES,
     LEAST_SPREAD,
     WORDS_SPREAD,

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from toolscript.search.stages import Stages
+from toolscript.core.retrieval.timings import Stages
 
 
 def test_a_stage_took_what_passed_since_the_last_one_and_twice_is_both_times() -> None:

@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tests.search.scenes import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
-from toolscript.model.items import ItemKind, Schemas
-from toolscript.model.models import IndexCard
-from toolscript.model.queries import SearchType, Strategy, ToolQuery
-from toolscript.search.ranking import CANDIDATES_PER_ARM, Calibration, Recipe, read_request
-from toolscript.search.tools import NEAR_MISSES
+from toolscript.core.items import ItemKind, Schemas
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.request import read_request
+from toolscript.core.retrieval.rerank import CANDIDATES_PER_ARM
+from toolscript.core.retrieval.weights import Calibration, Recipe
+from toolscript.tools.model.query import Strategy, ToolQuery
+from toolscript.tools.search import NEAR_MISSES
 
 TWO_WISHES = "read the contents of a file and send a letter to somebody"
 ALL_ACTIVE = {item.name for item in ITEMS} - {"read_file_old"}

@@ -7,25 +7,24 @@ from typing import Any, cast
 import httpx2
 from fastapi import FastAPI
 
-from toolscript.adapters.postgres import Pool
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_queries import Rerank
-from toolscript.model.tenancy import Caller, Plan, Tenant
-from toolscript.ports import DocumentIndex, Embedder
-from toolscript.search.documents.search import DocumentSearch
-from toolscript.service.seeing import Seeing, open_seeing
-from toolscript.settings.service import Settings
-from toolscript.surfaces.http import create_app
-from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.document_parts import DocumentRoutes
-from toolscript.surfaces.http.health import Health, PartHealth
-from toolscript.surfaces.http.write_guard import AdminAccess
-from toolscript.sync.documents import DocumentDesk
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.health import Health, PartHealth
+from toolscript.core.postgres.pool import Pool
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.core.web.auth import AdminAccess, callers_of
+from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.model.query import Rerank
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
+from toolscript.server.app import create_app
+from toolscript.server.observability import Seeing, open_seeing
 from toolscript.testing import HashEmbedder, MemoryDocuments
-from toolscript.testing.callers import MemoryCallers
-from toolscript.testing.request_budget import MemoryRequestBudget
-from toolscript.testing.reranker import WordReranker
-from toolscript.testing.tenants import MemoryTenants
+from toolscript.testing.auth import MemoryCallers, MemoryRequestBudget
+from toolscript.testing.documents import MemoryTenants
+from toolscript.testing.retrieval import WordReranker
 
 TOKEN = "token-of-ann"
 FEW = "token-of-few"

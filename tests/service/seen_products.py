@@ -12,21 +12,21 @@ from tests.search.knowledge.scenes import Shelf, open_shelf
 from tests.search.scenes import Scene
 from tests.service.seen_app import settings_of
 from tests.surfaces.mcp_service.scenes import Plain
-from toolscript.adapters.telemetry.figures import Figures
-from toolscript.model.tenancy import Caller, Scope, Tenant
-from toolscript.ports import Index, LibraryReader
-from toolscript.search.knowledge.search import KnowledgeSearch
-from toolscript.search.tools import ToolSearch
-from toolscript.service.mcp import open_mcp
-from toolscript.service.seeing import Seeing, open_seeing
-from toolscript.surfaces.http import create_app
-from toolscript.surfaces.http.health import Health, PartHealth
-from toolscript.surfaces.http.knowledge import KnowledgeRoutes
-from toolscript.surfaces.http.visitors import visitors_of
-from toolscript.surfaces.http.write_guard import AdminAccess
-from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
+from toolscript.core.auth.model import Caller, Scope, Tenant
+from toolscript.core.health import Health, PartHealth
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.web.auth import AdminAccess, visitors_of
+from toolscript.knowledge.http.routes import KnowledgeRoutes
+from toolscript.knowledge.ports import LibraryReader
+from toolscript.knowledge.search import KnowledgeSearch
+from toolscript.server.app import create_app
+from toolscript.server.mcp import ServiceParts, open_mcp
+from toolscript.server.metrics import Figures
+from toolscript.server.observability import Seeing, open_seeing
 from toolscript.testing import MemoryIndexes, MemoryRequestBudget, MemoryTaxonomy
-from toolscript.testing.callers import MemoryCallers
+from toolscript.testing.auth import MemoryCallers
+from toolscript.tools.mcp.tools import CatalogParts
+from toolscript.tools.search import ToolSearch
 
 PUBLIC = frozenset({Scope.KNOWLEDGE_READ, Scope.TOOLS_READ})
 TOKEN = "token-of-ann"

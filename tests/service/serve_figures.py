@@ -9,10 +9,9 @@ from typing import Any, cast
 import uvicorn
 
 from tests.service.seen_app import settings_of, watched_app
-from toolscript.service.event_loop import run
-from toolscript.service.processes import bound, in_processes
-from toolscript.service.seeing import figures_folder, open_seeing
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.server.observability import figures_folder, open_seeing
+from toolscript.server.processes import bound, in_processes, run
 
 
 async def answer(settings: Settings, shared: socket.socket, folder: str, started: Callable[[], None]) -> None:

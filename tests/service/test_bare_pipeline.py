@@ -5,11 +5,11 @@ from typing import cast
 
 import pytest
 
+from benchmarks.baseline import BarePipeline
 from tests.search.scenes import WatchedCatalog, WatchedIndex
 from tests.search.test_hierarchical import Routed
-from toolscript.model.index import Ask
-from toolscript.model.queries import Strategy, ToolQuery
-from toolscript.service.bare_pipeline import BarePipeline
+from toolscript.core.retrieval.model import Ask
+from toolscript.tools.model.query import Strategy, ToolQuery
 
 TEXTS = ("read a file", "send a letter and then read the log", "zzz qqq", "?")
 TWO_WISHES = TEXTS[1]

@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from tests.whole.commands import WAIT_SECONDS, command, environment, run
-from toolscript.service.demo_contents import read_contents
+from toolscript.server.demo_contents import read_contents
 
 MOST_CPU_SECONDS = 5.0
 # A machine may be slower than the one that this was measured on, and others may have its caches.

@@ -4,21 +4,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from toolscript.errors import EmbedderUnavailable, SetupError
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.models import Vector
-from toolscript.model.tenancy import Tenant
-from toolscript.search.documents.search import DocumentSearch
-from toolscript.service.documents_over_http import DocumentsOverHttp, documents_over_http
-from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.document_parts import DocumentRoutes
-from toolscript.surfaces.http.health import Health
-from toolscript.sync.documents import DocumentDesk
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import EmbedderUnavailable, SetupError
+from toolscript.core.health import Health
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.web.auth import callers_of
+from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
+from toolscript.eval.documents import DocumentsOverHttp, documents_over_http
 from toolscript.testing import HashEmbedder
-from toolscript.testing.documents import MemoryDocuments
-from toolscript.testing.request_budget import MemoryRequestBudget
-from toolscript.testing.spans import MemorySpans
-from toolscript.testing.tenants import MemoryTenants
+from toolscript.testing.auth import MemoryRequestBudget
+from toolscript.testing.documents import MemoryDocuments, MemoryTenants
+from toolscript.testing.retrieval import MemorySpans
 
 HYBRID = {"search_type": "hybrid", "fusion": "zscore"}
 

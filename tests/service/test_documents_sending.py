@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.document_files import Found, FoundDocument, LeftOut
-from toolscript.adapters.http_clients.documents import PutAnswer
-from toolscript.adapters.sending_state import SendingFile, SendingState
-from toolscript.errors import InvalidRequest, SetupError, ToolscriptError, TooManyRequests, Unavailable
-from toolscript.model.document_sending import Place, SendingReport
-from toolscript.model.documents import Document, PutOutcome, PutResult
-from toolscript.model.progress import Progress
-from toolscript.service import documents_sending
-from toolscript.service.documents_sending import MOST_TRIES, Sending, Ways
+from toolscript.client import bulk_upload as documents_sending
+from toolscript.client.bulk_upload import MOST_TRIES, Sending, SendingFile, SendingState, Ways
+from toolscript.client.documents import PutAnswer
+from toolscript.core.errors import InvalidRequest, SetupError, ToolscriptError, TooManyRequests, Unavailable
+from toolscript.core.values import Progress
+from toolscript.documents.client.files import Found, FoundDocument, LeftOut
+from toolscript.documents.model.document import Document, PutOutcome, PutResult
+from toolscript.documents.model.upload import Place, SendingReport
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

@@ -5,19 +5,17 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from toolscript.adapters import qdrant
-from toolscript.errors import EmbedderUnavailable, SetupError
-from toolscript.evaluation.judging import judge
-from toolscript.evaluation.metrics import DEPTH
-from toolscript.model.item_text import embedded_views
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery, JudgedSet
-from toolscript.model.models import IndexCard, Vector
-from toolscript.ports import Embedder, Indexes
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.search.ranking.recipe import PARTS
-from toolscript.service.judged_engine import ServiceEngine, service_engine
-from toolscript.service.judged_points import Collections
+from toolscript.core.errors import EmbedderUnavailable, SetupError
+from toolscript.core.item_text import embedded_views
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.retrieval.model import IndexCard, Vector
+from toolscript.core.retrieval.ports import Embedder, Indexes
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS, Recipe
+from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.judging import judge
+from toolscript.eval.metrics import DEPTH
+from toolscript.eval.service import Collections, ServiceEngine, service_engine
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
 
 ITEMS = [
@@ -119,7 +117,7 @@ async def test_an_answer_without_a_part_ends_the_measurement() -> None:
             await engine.answer(READ)
 
 
-async def test_the_service_is_judged_on_the_real_engine(indexes: qdrant.QdrantIndexes) -> None:
+async def test_the_service_is_judged_on_the_real_engine(indexes: QdrantIndexes) -> None:
     queries = [JudgedQuery("1", READ, {"read": 1}), JudgedQuery("2", "send an electronic letter", {"mail": 1})]
     embedder = HashEmbedder()
     async with opened(indexes, embedder) as engine:

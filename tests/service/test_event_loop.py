@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolscript.service.event_loop import collect_seldom, run
+from toolscript.server.processes import collect_seldom, run
 
 
 @pytest.fixture

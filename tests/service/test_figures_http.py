@@ -8,10 +8,10 @@ import pytest
 
 from tests.adapters.telemetry.shown_figures import shown, value
 from tests.service.seen_app import ADMIN, FEW, client_of, put_two, settings_of, watched, watched_app
-from toolscript.errors import EmbedderUnavailable
-from toolscript.model.models import Matrix, ModelCard, Vector
-from toolscript.service.seeing import open_seeing
-from toolscript.surfaces.http.write_guard import AdminAccess
+from toolscript.core.errors import EmbedderUnavailable
+from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
+from toolscript.core.web.auth import AdminAccess
+from toolscript.server.observability import open_seeing
 from toolscript.testing import HashEmbedder
 
 pytestmark = [pytest.mark.requirement("DOC-007")]

@@ -10,25 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import drop_collections
-from toolscript.adapters import qdrant
-from toolscript.errors import SetupError
-from toolscript.evaluation.judging import judge
-from toolscript.model.index import Ask
-from toolscript.model.items import Item, ItemKind, StoredItem
-from toolscript.model.judged import Given, JudgedQuery, JudgedSet
-from toolscript.model.models import IndexCard
-from toolscript.model.queries import Strategy
-from toolscript.ports import Index
-from toolscript.search.ranking import DEFAULT_RECIPE
-from toolscript.service.judged_engine import Asking, ServiceEngine, service_engine
-from toolscript.service.judged_points import Collections
-from toolscript.service.judged_skills import JudgedSkills
-from toolscript.service.parts import item_layout, skill_layout
-from toolscript.service.skills import default_skills
-from toolscript.settings.service import Settings
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.errors import SetupError
+from toolscript.core.items import Item, ItemKind, StoredItem
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.retrieval.model import Ask, IndexCard
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE
+from toolscript.core.settings.service import Settings
+from toolscript.eval.dataset import Given, JudgedQuery, JudgedSet
+from toolscript.eval.judging import judge
+from toolscript.eval.service import Asking, Collections, JudgedSkills, ServiceEngine, service_engine
+from toolscript.server.skills import default_skills
+from toolscript.server.stores import item_layout, skill_layout
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
-from toolscript.testing.index import MemoryIndex
+from toolscript.testing.retrieval import MemoryIndex
+from toolscript.tools.model.query import Strategy
 
 ACTIONS = ("read", "write", "delete", "search", "list")
 SUBJECTS = {
@@ -68,10 +66,10 @@ def in_memory(strategy: Strategy) -> Collections:
 async def collections(engines: Settings) -> AsyncIterator[Collections]:
     """Both on the real engine, as the service lays them out."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         yield Collections(
-            qdrant.QdrantIndexes(connected, alias, item_layout(engines)),
-            qdrant.QdrantIndexes(connected, f"{alias}__skills", skill_layout(engines)),
+            QdrantIndexes(connected, alias, item_layout(engines)),
+            QdrantIndexes(connected, f"{alias}__skills", skill_layout(engines)),
         )
         await drop_collections(connected, alias)
 

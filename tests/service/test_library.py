@@ -7,10 +7,10 @@ from pydantic import SecretStr
 from pymongo import AsyncMongoClient
 
 from tests.contracts.library_scenes import MINUTE, RUN, a_source, drop_database, writer_url
-from toolscript.adapters.mongo import Document
-from toolscript.errors import SetupError
-from toolscript.service.library import open_both, open_reader
-from toolscript.settings.service import Settings
+from toolscript.core.errors import SetupError
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.mongo.connection import Document
+from toolscript.server.knowledge import open_both, open_reader
 
 pytestmark = pytest.mark.requirement("KN-004")
 

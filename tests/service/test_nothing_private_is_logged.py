@@ -11,14 +11,15 @@ from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.adapters.otlp_receiver import otlp_receiver
 from tests.service.seen_app import client_of, settings_of, watched_app
 from tests.surfaces.captured_logs import lines, logged
-from toolscript.adapters.embedding_cache import CachedEmbedder
-from toolscript.adapters.openai_embeddings import OpenAIEmbedder
-from toolscript.adapters.postgres import open_pool
-from toolscript.adapters.qdrant import QdrantDocuments
-from toolscript.adapters.telemetry.trace_context import trace_headers, trace_ids
-from toolscript.errors import IndexRejected
-from toolscript.ports import DocumentIndex, Embedder
-from toolscript.service.seeing import open_seeing
+from toolscript.core.embedding.cache import CachedEmbedder
+from toolscript.core.embedding.openai import OpenAIEmbedder
+from toolscript.core.errors import IndexRejected
+from toolscript.core.observability.tracing import trace_headers, trace_ids
+from toolscript.core.postgres.pool import open_pool
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.qdrant.collection import QdrantDocuments
+from toolscript.server.observability import open_seeing
 from toolscript.testing import HashEmbedder
 
 pytestmark = [pytest.mark.requirement("DOC-005")]

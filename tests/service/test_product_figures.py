@@ -8,7 +8,7 @@ import pytest
 from tests.adapters.telemetry.shown_figures import shown, value
 from tests.search.scenes import FailingCatalog, FailingEmbedder, FailingIndex, Scene
 from tests.service.seen_products import Served, served, some_products
-from toolscript.errors import CatalogUnavailable, EmbedderUnavailable, IndexUnavailable, LibraryUnavailable
+from toolscript.core.errors import CatalogUnavailable, EmbedderUnavailable, IndexUnavailable, LibraryUnavailable
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.adapters.telemetry.shown_figures import value
 from tests.service.seen_app import client_of, put_two, settings_of, watched, watched_app
-from toolscript.adapters.postgres import Pool, open_pool
-from toolscript.errors import SetupError
-from toolscript.service.seeing import open_seeing
+from toolscript.core.errors import SetupError
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.server.observability import open_seeing
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 

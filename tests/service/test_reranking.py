@@ -7,10 +7,10 @@ import pytest
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.adapters.tiny_cross_encoder import write_cross_encoder
 from tests.search.documents.judges import fair
-from toolscript.errors import ModelNotFound, Unavailable
-from toolscript.model.document_queries import Rerank
-from toolscript.service.reranking import open_rerankers
-from toolscript.settings.service import Settings
+from toolscript.core.errors import ModelNotFound, Unavailable
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.query import Rerank
+from toolscript.server.documents import open_rerankers
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

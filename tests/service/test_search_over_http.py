@@ -6,18 +6,10 @@ from contextlib import suppress
 
 import pytest
 
+from benchmarks.open_loop import Answer
+from benchmarks.search import LOST, REFUSED, HttpLine, body_of, message_length, read_answer, search_request
 from tests.kept_ports import kept_port
-from toolscript.evaluation.open_loop import Answer
-from toolscript.model.queries import Strategy
-from toolscript.service.search_over_http import (
-    LOST,
-    REFUSED,
-    HttpLine,
-    body_of,
-    message_length,
-    read_answer,
-    search_request,
-)
+from toolscript.tools.model.query import Strategy
 
 TIMES = (
     '"query_embedding_time_ms":12.5,"skill_search_time_ms":3.0,"tool_search_time_ms":9.0,"ranking_time_ms":2.0,'

@@ -5,12 +5,12 @@ import pytest
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.adapters.otlp_receiver import OtlpReceiver, Received, otlp_receiver
 from tests.service.seen_app import put_two, settings_of, watched
-from toolscript.adapters.openai_embeddings import OpenAIEmbedder
-from toolscript.adapters.telemetry.no_spans import NoSpans
-from toolscript.adapters.telemetry.trace_context import trace_headers
-from toolscript.model.models import ModelCard
-from toolscript.service.seeing import figures_folder, ids_for_logs, open_seeing
-from toolscript.surfaces.logs import no_trace
+from toolscript.core.embedding.openai import OpenAIEmbedder
+from toolscript.core.observability.tracing import trace_headers
+from toolscript.core.retrieval.model import ModelCard
+from toolscript.core.retrieval.timings import NoSpans
+from toolscript.core.web.logs import no_trace
+from toolscript.server.observability import figures_folder, ids_for_logs, open_seeing
 
 pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007")]
 

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from toolscript.errors import SetupError
-from toolscript.service.access import full_path
-from toolscript.service.socket_file import bound_file
+from toolscript.core.errors import SetupError
+from toolscript.server.access import full_path
+from toolscript.server.processes import bound_file
 
 pytestmark = pytest.mark.requirement("TR-004")
 

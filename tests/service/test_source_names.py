@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.ingest import IngestResult
-from toolscript.service.source_names import SourceNames
-from toolscript.sync.ingest_look import FoundFile
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.knowledge.ingest.file import FoundFile
+from toolscript.knowledge.model.ingest import IngestResult
+from toolscript.server.ingest import SourceNames
 
 
 @pytest.fixture

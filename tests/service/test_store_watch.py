@@ -7,15 +7,14 @@ import pytest
 
 from tests.adapters.telemetry.shown_figures import value
 from tests.conftest import Installation
-from toolscript.adapters.postgres.pool import connection
-from toolscript.adapters.telemetry.figures import Figures
-from toolscript.model.index import PointVersion
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import IndexCard
-from toolscript.service.parts import Stores, open_stores
-from toolscript.service.store_watch import StoreWatch
-from toolscript.service.writing import open_writer
-from toolscript.sync.generations import open_for_reading
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.postgres.pool import connection
+from toolscript.core.retrieval.model import IndexCard, PointVersion
+from toolscript.server.indexing import open_writer
+from toolscript.server.metrics import Figures
+from toolscript.server.observability import StoreWatch
+from toolscript.server.stores import Stores, open_stores
+from toolscript.tools.indexing.versions import open_for_reading
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 

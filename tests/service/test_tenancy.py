@@ -7,11 +7,11 @@ import pytest
 
 from tests.adapters.key_set_endpoint import KeySetEndpoint
 from tests.token_issuer import Issuer, ed_key
-from toolscript.adapters.postgres import Pool
-from toolscript.errors import ConfigInvalid, SetupError, Unavailable
-from toolscript.model.tenancy import Caller, Plan, Tenant
-from toolscript.service.tenancy import open_tenancy
-from toolscript.settings.service import Settings
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.errors import ConfigInvalid, SetupError, Unavailable
+from toolscript.core.postgres.pool import Pool
+from toolscript.core.settings.service import Settings
+from toolscript.server.access import open_tenancy
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-007")
 

@@ -4,10 +4,11 @@ import os
 
 import pytest
 
-from toolscript.errors import SetupError
-from toolscript.service.access import admin_access, answered_hosts, believed_headers
-from toolscript.settings.client import load_client_settings
-from toolscript.settings.service import Settings, load_settings
+from toolscript.client.settings import load_client_settings
+from toolscript.core.errors import SetupError
+from toolscript.core.settings.service import Settings
+from toolscript.server.access import admin_access, answered_hosts, believed_headers
+from toolscript.server.settings import load_settings
 
 pytestmark = pytest.mark.requirement("TR-004")
 

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from toolscript.errors import SetupError
-from toolscript.settings.client import load_client_settings
-from toolscript.settings.service import Settings
+from toolscript.client.settings import load_client_settings
+from toolscript.core.errors import SetupError
+from toolscript.core.settings.service import Settings
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.errors import SetupError
-from toolscript.settings.gateway import GatewaySettings, gateway_setting_fields, load_gateway_settings
+from toolscript.core.errors import SetupError
+from toolscript.gateway.settings import GatewaySettings, gateway_setting_fields, load_gateway_settings
 
 pytestmark = pytest.mark.requirement("TS-002")
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from toolscript.errors import SetupError
-from toolscript.settings.service import Settings, load_settings
+from toolscript.core.errors import SetupError
+from toolscript.core.settings.service import Settings
+from toolscript.server.settings import load_settings
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

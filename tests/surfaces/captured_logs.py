@@ -7,7 +7,7 @@ from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from typing import Any
 
-from toolscript.surfaces.logs import configure_logs, no_trace
+from toolscript.core.web.logs import configure_logs, no_trace
 
 
 @contextmanager

@@ -12,12 +12,12 @@ import pytest
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.faults import Relay, relay
 from tests.surfaces.items import ITEMS
-from toolscript.model.item_json import item_from_json
-from toolscript.model.progress import silent
-from toolscript.service.serving import open_app
-from toolscript.service.writing import open_writer
-from toolscript.settings.service import Settings
-from toolscript.sync.import_items import import_items
+from toolscript.core.item_json import item_from_json
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
+from toolscript.server.serve import open_app
+from toolscript.tools.catalog.items import import_items
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from schemathesis import Case, CheckContext, HookContext, Response
 from schemathesis.core.failures import AcceptedNegativeData, Failure
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from toolscript.sync.job_runner import UNEXPECTED
+from toolscript.tools.catalog.jobs import UNEXPECTED
 
 SOON = 60.0
 UNKNOWN_PARAMETER = "in query - violates `additionalProperties`"

@@ -30,8 +30,8 @@ from tests.surfaces.openapi_installation import (
     Furnished,
     furnished_service,
 )
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.settings.service import Settings
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.settings.service import Settings
 
 QUERIES = ("read a file", "schedule a meeting", "send_mail", "прогноз погоды", "天气预报")
 HOSTILE = (

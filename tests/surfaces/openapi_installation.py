@@ -17,10 +17,10 @@ from tests.surfaces.skills.scenes import described as described_skill
 from tests.surfaces.sources.scenes import catalog, described, serving, write_config
 from tests.token_issuer import an_issuer
 from tests.whole import commands
-from toolscript.model.library import Chunk, Source
-from toolscript.service.library_shelves import open_library_parts
-from toolscript.settings.service import Settings
-from toolscript.sync.library_indexes import prepare_indexes
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.ingest.indexes import prepare_indexes
+from toolscript.knowledge.model.library import Chunk, Source
+from toolscript.server.ingest import open_library_parts
 
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40

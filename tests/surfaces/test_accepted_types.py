@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolscript.surfaces.http.accepted_types import preferred
+from toolscript.core.web.paging import preferred
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Installation
 from tests.faults import Fault
 from tests.surfaces.conftest import Api
-from toolscript.service.serving import open_app
+from toolscript.server.serve import open_app
 
 
 def error_of(answer: object) -> dict[str, object]:

@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from tests.surfaces.captured_logs import lines, logged
-from toolscript.errors import IndexUnavailable
-from toolscript.surfaces.request_context import current_request_id
+from toolscript.core.errors import IndexUnavailable
+from toolscript.core.web.request_context import current_request_id
 
 pytestmark = [pytest.mark.requirement("DOC-005")]
 

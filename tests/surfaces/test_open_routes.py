@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.service.seen_app import settings_of, watched_app
-from toolscript.service.seeing import open_seeing
+from toolscript.server.observability import open_seeing
 
 pytestmark = pytest.mark.requirement("TR-004")
 

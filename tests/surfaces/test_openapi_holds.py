@@ -18,7 +18,7 @@ from tests.surfaces.openapi_installation import (
     Furnished,
     furnished_service,
 )
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("API-003")
 

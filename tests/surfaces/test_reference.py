@@ -8,10 +8,9 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from toolscript.surfaces.http import create_app
-from toolscript.surfaces.http.app import ApiAccess
-from toolscript.surfaces.http.health import Health
-from toolscript.surfaces.http.reference import reference_html
+from toolscript.core.health import Health
+from toolscript.server.app import ApiAccess, create_app
+from toolscript.server.reference import reference_html
 
 pytestmark = pytest.mark.requirement("API-003")
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.model.items import ItemKind, Schemas
-from toolscript.model.queries import Strategy
-from toolscript.model.results import (
+from toolscript.core.items import ItemKind, Schemas
+from toolscript.tools.http.search import search_response, skills_found
+from toolscript.tools.model.answer import (
     Absence,
     AbsenceReason,
     Explanation,
@@ -17,8 +17,8 @@ from toolscript.model.results import (
     ToolAnswer,
     ToolHit,
 )
-from toolscript.model.search_json import answer_from_json, skills_from_json
-from toolscript.surfaces.http.search_answers import search_response, skills_found
+from toolscript.tools.model.json import answer_from_json, skills_from_json
+from toolscript.tools.model.query import Strategy
 
 EXPLAINED = Explanation(3, {"words": 0.5, "meaning": -0.25}, 0.5, None, ("files",))
 NEAR = ToolHit(8, ItemKind.TOOL, "disk", "write", "Write\x1b[2J", 0.125, confidence=0.5)

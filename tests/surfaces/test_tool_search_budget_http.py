@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.conftest import Installation
-from toolscript.service.serving import open_app
+from toolscript.server.serve import open_app
 
 pytestmark = pytest.mark.requirement("API-004", "OP-006")
 SEARCHES = [("POST", ""), ("GET", "/tools?query=mail"), ("GET", "/skills?query=mail")]

@@ -7,7 +7,7 @@ from operator import eq
 import pytest
 
 from tests.surfaces.conftest import Api
-from toolscript.search.tools import NEAR_MISSES
+from toolscript.tools.search import NEAR_MISSES
 
 TIMINGS = {
     "query_embedding_time_ms",

@@ -9,11 +9,9 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
 
-from toolscript.model.tenancy import Caller, Plan, Scope, Stranger, Tenant
-from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.checked_routes import for_callers, for_visitors
-from toolscript.surfaces.http.errors import install_error_handlers
-from toolscript.surfaces.http.visitors import address_of, visitors_of
+from toolscript.core.auth.model import Caller, Plan, Scope, Stranger, Tenant
+from toolscript.core.web.auth import address_of, callers_of, for_callers, for_visitors, visitors_of
+from toolscript.core.web.errors import install_error_handlers
 from toolscript.testing import MemoryCallers, MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("KN-005")

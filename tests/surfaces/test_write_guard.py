@@ -8,8 +8,8 @@ import pytest
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscript.surfaces.http.errors import install_error_handlers
-from toolscript.surfaces.http.write_guard import AdminAccess, admins_only, writers_only
+from toolscript.core.web.auth import AdminAccess, admins_only, writers_only
+from toolscript.core.web.errors import install_error_handlers
 
 pytestmark = [
     pytest.mark.requirement("SK-010"),

@@ -7,22 +7,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from toolscript.errors import FileSkipped, ToolscriptError
-from toolscript.model.ingest import Block, BlockKind, KnownSource, Reading
-from toolscript.model.items import JsonObject
-from toolscript.model.models import IndexCard, Matrix, Vector
-from toolscript.model.text_usage import TextUsage
-from toolscript.sync.extracting import Extractor
-from toolscript.sync.ingest import FileIngest
-from toolscript.sync.ingest_look import FileLook, FoundFile
-from toolscript.sync.ingest_recipe import AS_THEY_SAY, Described
-from toolscript.sync.ingest_report import IngestReport
-from toolscript.sync.ingest_run import IngestRun, Telling
-from toolscript.sync.library_indexes import LibraryIndexes, prepare_indexes, require_live
-from toolscript.sync.library_marks import mark_read
-from toolscript.sync.library_reindex import LibraryReindex, Reindexed
-from toolscript.sync.source_removal import GoneSources, only_said, removing
-from toolscript.sync.source_writing import Shelves
+from toolscript.core.errors import FileSkipped, ToolscriptError
+from toolscript.core.items import JsonObject
+from toolscript.core.llm.model import TextUsage
+from toolscript.core.retrieval.model import IndexCard, Matrix, Vector
+from toolscript.knowledge.ingest.extraction import Extractor
+from toolscript.knowledge.ingest.file import FileIngest, FileLook, FoundFile
+from toolscript.knowledge.ingest.indexes import LibraryIndexes, mark_read, prepare_indexes, require_live
+from toolscript.knowledge.ingest.reindex import LibraryReindex, Reindexed
+from toolscript.knowledge.ingest.report import AS_THEY_SAY, Described, IngestReport, Telling
+from toolscript.knowledge.ingest.run import IngestRun
+from toolscript.knowledge.ingest.sources import GoneSources, Shelves, only_said, removing
+from toolscript.knowledge.model.ingest import Block, BlockKind, KnownSource, Reading
 from toolscript.testing import HashEmbedder, MemoryIndexes, MemoryLibrary
 
 LEASE = 60.0

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from toolscript.errors import Unavailable
-from toolscript.model.query_log import LoggedQuery
+from toolscript.core.errors import Unavailable
+from toolscript.documents.model.query import LoggedQuery
 
 SOON = 30.0
 

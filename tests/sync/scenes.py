@@ -5,21 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from toolscript.errors import EmbedderRejected, EmbedderUnavailable
-from toolscript.model.assignments import AssignedBy, Assignment, valid_assignments
-from toolscript.model.index import Ask
-from toolscript.model.item_text import embedded_text
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import IndexCard, Matrix
-from toolscript.model.progress import OnProgress, silent
-from toolscript.model.skills import Classification, Skill, SuggestedSkill, Unclassified
-from toolscript.ports import Classifier, Embedder, Index
-from toolscript.sync.doctor import Doctor
-from toolscript.sync.generations import IndexPair, Opened, open_for_writing
-from toolscript.sync.indexer import Indexer, Step
-from toolscript.sync.item_skills import ItemSkills
-from toolscript.sync.skill_points import SkillPoints
-from toolscript.sync.worker import Worker, WorkReport
+from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable
+from toolscript.core.item_text import embedded_text
+from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, valid_assignments
+from toolscript.core.retrieval.model import Ask, IndexCard, Matrix
+from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill, Unclassified
+from toolscript.core.values import OnProgress, silent
 from toolscript.testing import (
     HashEmbedder,
     MemoryAssignments,
@@ -30,6 +22,12 @@ from toolscript.testing import (
     MemorySuggestions,
     MemoryTaxonomy,
 )
+from toolscript.tools.indexing.doctor import Doctor
+from toolscript.tools.indexing.indexer import Indexer, ItemSkills, Step
+from toolscript.tools.indexing.points import SkillPoints
+from toolscript.tools.indexing.versions import IndexPair, Opened, open_for_writing
+from toolscript.tools.indexing.worker import Worker, WorkReport
+from toolscript.tools.ports import Classifier
 
 POISON = "poison"
 

@@ -4,10 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tests.sync.scenes import Scene, tool
-from toolscript.model.skills import Classification, Classified, SuggestedSkill
-from toolscript.ports import Embedder
-from toolscript.sync.nearest_skills import NearestSkills
-from toolscript.sync.skill_management import SkillManagement
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.taxonomy import Classification, Classified, SuggestedSkill
+from toolscript.tools.skills.management import NearestSkills, SkillManagement
 
 
 @dataclass

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolscript.model.ingest import Block, BlockKind
-from toolscript.model.library import Chunk
-from toolscript.model.passages import passage_terms
-from toolscript.sync.chunking import (
+from toolscript.core.chunking import passage_terms
+from toolscript.knowledge.ingest.chunking import (
     MOST_TOKENS,
     TARGET_TOKENS,
     chunk_terms,
@@ -15,6 +13,8 @@ from toolscript.sync.chunking import (
     cut_into_chunks,
     estimated_tokens,
 )
+from toolscript.knowledge.model.ingest import Block, BlockKind
+from toolscript.knowledge.model.library import Chunk
 
 pytestmark = pytest.mark.requirement("KN-005")
 

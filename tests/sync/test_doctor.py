@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from tests.sync.scenes import POISON, Scene, tool, tools
-from toolscript.model.index import Point, PointVersion
-from toolscript.model.progress import Progress
-from toolscript.model.skills import Skill, skill_point_id
-from toolscript.ports import Index
-from toolscript.sync import doctor as doctor_module
-from toolscript.sync.doctor import Doctor, Examination
+from toolscript.core.retrieval.model import Point, PointVersion
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.taxonomy import Skill, skill_point_id
+from toolscript.core.values import Progress
 from toolscript.testing import HashEmbedder
-from toolscript.testing.index import MemoryIndex
+from toolscript.testing.retrieval import MemoryIndex
+from toolscript.tools.indexing import doctor as doctor_module
+from toolscript.tools.indexing.doctor import Doctor, Examination
 
 pytestmark = pytest.mark.requirement("SK-009")
 

@@ -6,19 +6,18 @@ from itertools import count
 
 import pytest
 
-from toolscript.errors import Conflict, IndexReplaced
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_points import PassageId
-from toolscript.model.documents import Document, document_key
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.models import Matrix
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.ports import DocumentVersions
-from toolscript.sync import document_reindex
-from toolscript.sync.document_copying import DocumentCopy, Sample
-from toolscript.sync.document_reindex import DocumentReindex
-from toolscript.sync.documents import DocumentDesk, stored_document
-from toolscript.sync.pace import Pace
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.errors import Conflict, IndexReplaced
+from toolscript.core.retrieval.model import Matrix
+from toolscript.core.retrieval.results import PassageId
+from toolscript.documents import reindex as document_reindex
+from toolscript.documents.model.document import Document, document_key
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.ports import DocumentVersions
+from toolscript.documents.reindex import DocumentCopy, DocumentReindex, Sample
+from toolscript.documents.service import DocumentDesk, stored_document
+from toolscript.documents.throttle import Pace
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryDocumentVersions, MemoryTenants
 
 TENANTS = [Tenant(name) for name in ("ann", "bob", "cid")]

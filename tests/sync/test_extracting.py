@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.sync.ingest_scenes import FOLDER, FilesInMemory, Place, ScriptedText, says_it_warns, text_of
-from toolscript.errors import Rejected, SetupError, Unavailable
-from toolscript.model.ingest import IngestOutcome
-from toolscript.model.library import Chunk, Extraction, Source, extraction_id
-from toolscript.sync.extraction_prompts import MAX_CONTENT, MAX_TEXT, MAX_TITLE, MOST_PER_CHUNK, data_of
+from toolscript.core.errors import Rejected, SetupError, Unavailable
+from toolscript.knowledge.ingest.extraction import MAX_CONTENT, MAX_TEXT, MAX_TITLE, MOST_PER_CHUNK, data_of
+from toolscript.knowledge.model.ingest import IngestOutcome
+from toolscript.knowledge.model.library import Chunk, Extraction, Source, extraction_id
 
 BEES = f"{FOLDER}/bees.md"
 HIVE = "A hive needs a dry place, and bees need water near it."

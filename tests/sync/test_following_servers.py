@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.sync.test_server_items import PickyCatalog, specs, tool
-from toolscript.model.items import StoreReport
-from toolscript.sync.following_servers import FollowingServers
-from toolscript.sync.server_items import ServerReport, ServerSync
+from toolscript.core.items import StoreReport
 from toolscript.testing import MemoryToolServers
+from toolscript.tools.catalog.items import FollowingServers, ServerReport, ServerSync
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")
 

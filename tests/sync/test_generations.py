@@ -3,12 +3,18 @@
 import pytest
 
 from tests.sync.scenes import PickyEmbedder, Scene, tool, tools
-from toolscript.errors import ModelMismatch, SetupError
-from toolscript.model.dirty import Generation, GenerationState
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import Progress
-from toolscript.model.skills import Skill
-from toolscript.sync.generations import begin_reindex, drop_previous, open_for_reading, open_for_writing, switch_to
+from toolscript.core.errors import ModelMismatch, SetupError
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.taxonomy import Skill
+from toolscript.core.values import Progress
+from toolscript.tools.indexing.versions import (
+    begin_reindex,
+    drop_previous,
+    open_for_reading,
+    open_for_writing,
+    switch_to,
+)
+from toolscript.tools.model.catalog import Generation, GenerationState
 
 pytestmark = pytest.mark.requirement("SK-003")
 

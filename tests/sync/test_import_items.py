@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.sync.scenes import Scene, times_embedded, tool, tools
-from toolscript.errors import InvalidRequest
-from toolscript.model.items import Item, RefusedItem, StoreReport
-from toolscript.model.progress import Progress
-from toolscript.sync.import_items import BATCH, MOST_REFUSALS_SHOWN, import_items
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import Item, RefusedItem, StoreReport
+from toolscript.core.values import Progress
+from toolscript.tools.catalog.items import BATCH, MOST_REFUSALS_SHOWN, import_items
 
 pytestmark = pytest.mark.requirement("SK-009")
 

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.sync.scenes import POISON, Scene, times_embedded, tool, tools
-from toolscript.errors import EmbedderUnavailable
-from toolscript.model.dirty import Pending
-from toolscript.model.index import Point
-from toolscript.model.item_text import embedded_views
-from toolscript.sync.indexer import Step
-from toolscript.sync.points import point_of
+from toolscript.core.errors import EmbedderUnavailable
+from toolscript.core.item_text import embedded_views
+from toolscript.core.retrieval.model import Point
+from toolscript.tools.indexing.indexer import Step
+from toolscript.tools.indexing.points import point_of
+from toolscript.tools.model.catalog import Pending
 
 pytestmark = pytest.mark.requirement("SK-009")
 

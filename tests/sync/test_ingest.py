@@ -6,19 +6,12 @@ import time
 
 import pytest
 
-from tests.sync.ingest_scenes import (
-    FOLDER,
-    CountingEmbedder,
-    FilesInMemory,
-    Place,
-    ScriptedText,
-    text_of,
-)
-from toolscript.errors import EmbedderRejected, IndexUnavailable, ModelMismatch, SetupError
-from toolscript.model.ingest import IngestOutcome
-from toolscript.model.library import SourceStatus, source_id
-from toolscript.model.models import Matrix
-from toolscript.sync.ingest_recipe import Described
+from tests.sync.ingest_scenes import FOLDER, CountingEmbedder, FilesInMemory, Place, ScriptedText, text_of
+from toolscript.core.errors import EmbedderRejected, IndexUnavailable, ModelMismatch, SetupError
+from toolscript.core.retrieval.model import Matrix
+from toolscript.knowledge.ingest.report import Described
+from toolscript.knowledge.model.ingest import IngestOutcome
+from toolscript.knowledge.model.library import SourceStatus, source_id
 from toolscript.testing import MemoryLibrary
 
 BEES, STEEL = f"{FOLDER}/bees.md", f"{FOLDER}/steel.md"

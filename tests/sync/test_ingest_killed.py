@@ -16,7 +16,7 @@ from tests.sync.ingest_scenes import (
     ScriptedText,
     text_of,
 )
-from toolscript.model.library import point_of
+from toolscript.knowledge.model.library import point_of
 
 KEPT, CHANGED, GONE, NEW = (f"{FOLDER}/{name}.md" for name in ("kept", "changed", "gone", "new"))
 

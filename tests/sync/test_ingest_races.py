@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from tests.sync.ingest_scenes import FOLDER, FilesInMemory, Place, text_of
-from toolscript.model.ingest import IngestOutcome, Reading
-from toolscript.model.library import source_id
+from toolscript.knowledge.model.ingest import IngestOutcome, Reading
+from toolscript.knowledge.model.library import source_id
 
 BEES = f"{FOLDER}/bees.md"
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolscript.model.item_text import NAME_SHARE, SERVER_SHARE, embedded_views
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import Vector
-from toolscript.sync.item_vectors import ItemVectors, embed_items, vector_hash
+from toolscript.core.embedding.items import ItemVectors, embed_items, vector_hash
+from toolscript.core.item_text import NAME_SHARE, SERVER_SHARE, embedded_views
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.model import Vector
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("TS-007")

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from toolscript.errors import CatalogUnavailable, InvalidRequest, Unavailable
-from toolscript.model.items import JsonObject
-from toolscript.model.jobs import SILENT_SECONDS, JobState, SyncJob
-from toolscript.model.progress import OnProgress, Progress
-from toolscript.sync.job_runner import UNEXPECTED, JobRunner, Outcome, Work
-from toolscript.testing.jobs import MemorySyncJobs
+from toolscript.core.errors import CatalogUnavailable, InvalidRequest, Unavailable
+from toolscript.core.items import JsonObject
+from toolscript.core.values import OnProgress, Progress
+from toolscript.testing.catalog import MemorySyncJobs
+from toolscript.tools.catalog.jobs import UNEXPECTED, JobRunner, Outcome, Work
+from toolscript.tools.model.catalog import SILENT_SECONDS, JobState, SyncJob
 
 pytestmark = pytest.mark.requirement("SK-010")
 

@@ -5,10 +5,10 @@ from typing import cast
 import pytest
 
 from tests.sync.ingest_scenes import FOLDER, CountingEmbedder, FilesInMemory, Place, ScriptedText, text_of
-from toolscript.errors import ModelMismatch
-from toolscript.model.index import Point
-from toolscript.model.ingest import IngestOutcome, Reading
-from toolscript.testing.index import MemoryIndex
+from toolscript.core.errors import ModelMismatch
+from toolscript.core.retrieval.model import Point
+from toolscript.knowledge.model.ingest import IngestOutcome, Reading
+from toolscript.testing.retrieval import MemoryIndex
 
 BEES, STEEL = f"{FOLDER}/bees.md", f"{FOLDER}/steel.md"
 

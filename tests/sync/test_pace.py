@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from toolscript.errors import IndexUnavailable
-from toolscript.sync import pace as pacing
-from toolscript.sync.pace import LONGEST_REST_SECONDS, MOST_TIMES, PROBES, Pace
+from toolscript.core.errors import IndexUnavailable
+from toolscript.documents import throttle as pacing
+from toolscript.documents.throttle import LONGEST_REST_SECONDS, MOST_TIMES, PROBES, Pace
 
 
 @pytest.fixture(autouse=True)

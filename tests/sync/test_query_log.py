@@ -7,12 +7,13 @@ import time
 import pytest
 
 from tests.sync.query_log_scenes import SOON, Broken, Gated, Losses, Taking, search
-from toolscript.model.document_queries import DocumentQuery, Fusion
-from toolscript.model.document_results import DocumentAnswer, DocumentHit, Exactness, Total
-from toolscript.model.filters import FieldCondition, Filters
-from toolscript.model.query_log import LoggedQuery, Noted
-from toolscript.model.tenancy import Caller, Plan, Tenant
-from toolscript.sync.query_log import BATCH, QueuedQueryLog, noted
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.retrieval.query import Fusion
+from toolscript.core.retrieval.results import Exactness, Total
+from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
+from toolscript.documents.model.filters import FieldCondition, Filters
+from toolscript.documents.model.query import DocumentQuery, LoggedQuery, Noted
+from toolscript.documents.query_log import BATCH, QueuedQueryLog, noted
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 

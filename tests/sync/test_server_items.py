@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.errors import CatalogRejected, CatalogUnavailable, InvalidRequest
-from toolscript.model.items import Item, ItemKind, StoreReport
-from toolscript.model.progress import Progress
-from toolscript.model.servers import Offer, ServerSpec, Transport
-from toolscript.sync.server_items import ServerReport, ServerSync, own_source
+from toolscript.core.errors import CatalogRejected, CatalogUnavailable, InvalidRequest
+from toolscript.core.items import Item, ItemKind, StoreReport
+from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
+from toolscript.core.values import Progress
 from toolscript.testing import MemoryCatalog, MemoryDirtySet, MemoryToolServers
+from toolscript.tools.catalog.items import ServerReport, ServerSync, own_source
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")
 

@@ -3,12 +3,13 @@
 import pytest
 
 from tests.sync.scenes import Scene, tools
-from toolscript.errors import InvalidRequest
-from toolscript.model.progress import Progress
-from toolscript.model.skills import Skill
-from toolscript.sync import active_skills, skill_import
-from toolscript.sync.active_skills import all_skills
-from toolscript.sync.skill_import import import_skills, load_defaults, reclassify_all
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.taxonomy import Skill
+from toolscript.core.values import Progress
+from toolscript.tools.skills import importing as skill_import
+from toolscript.tools.skills import management as active_skills
+from toolscript.tools.skills.importing import import_skills, load_defaults, reclassify_all
+from toolscript.tools.skills.management import all_skills
 
 pytestmark = pytest.mark.requirement("SK-001")
 

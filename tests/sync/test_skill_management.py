@@ -6,10 +6,10 @@ from collections.abc import Collection
 import pytest
 
 from tests.sync.skill_scenes import Managed
-from toolscript.errors import Conflict, IndexUnavailable, InvalidRequest, ModelNotFound, NotFound
-from toolscript.model.skills import Skill, SuggestionState
-from toolscript.sync import skill_management
-from toolscript.sync.skill_management import Routing, SkillManagement
+from toolscript.core.errors import Conflict, IndexUnavailable, InvalidRequest, ModelNotFound, NotFound
+from toolscript.core.taxonomy import Skill, SuggestionState
+from toolscript.tools.skills import management as skill_management
+from toolscript.tools.skills.management import Routing, SkillManagement
 
 CRM = Skill("crm", "CRM", "Customers, leads and deals")
 
@@ -110,7 +110,7 @@ async def test_a_skill_is_embedded_once_and_again_only_when_it_changes() -> None
 
 
 async def test_skills_on_every_page_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolscript.sync.active_skills.PAGE", 2)
+    monkeypatch.setattr("toolscript.tools.skills.management.PAGE", 2)
     scene = Managed()
     for name in ("alpha", "beta", "gamma", "zeta"):
         await scene.taxonomy.add(Skill(name, name), "ann")

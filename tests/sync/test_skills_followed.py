@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.sync.scenes import KeywordClassifier, Scene, tool
-from toolscript.model.index import Ask, Fields
-from toolscript.model.skills import Skill
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.retrieval.model import Ask, Fields
+from toolscript.core.taxonomy import Skill
 
 MAIL = Skill("mail", "Mail", "Letters and post.", keywords=("letter",))
 MAPS = Skill("maps", "Maps", "Places on earth.", keywords=("place",))

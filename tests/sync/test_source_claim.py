@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from toolscript.errors import Conflict, LibraryUnavailable
-from toolscript.model.library import Source, SourceStatus, source_id
-from toolscript.sync.source_claim import claimed
+from toolscript.core.errors import Conflict, LibraryUnavailable
+from toolscript.knowledge.ingest.sources import claimed
+from toolscript.knowledge.model.library import Source, SourceStatus, source_id
 from toolscript.testing import MemoryLibrary
 
 PATH = "/shelf/bees.md"

@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from tests.sync.scenes import POISON, Scene, times_embedded, tool, tools
-from toolscript.errors import EmbedderUnavailable, SetupError
-from toolscript.model.dirty import FAILING_AFTER, GenerationState
-from toolscript.model.progress import Progress
-from toolscript.sync.worker import WorkReport
+from toolscript.core.errors import EmbedderUnavailable, SetupError
+from toolscript.core.values import Progress
+from toolscript.tools.indexing.worker import WorkReport
+from toolscript.tools.model.catalog import FAILING_AFTER, GenerationState
 
 pytestmark = pytest.mark.requirement("SK-009")
 

@@ -15,19 +15,18 @@ from dataclasses import dataclass, replace
 
 from tests.conftest import fresh_database, fresh_installation
 from tests.whole.fire.topics import TopicClassifier, item
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.model.index import Point, PointVersion
-from toolscript.model.items import Item
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import silent
-from toolscript.model.skills import Skill
-from toolscript.ports import Index
-from toolscript.service.classifying import Classifying
-from toolscript.service.parts import Stores, open_stores
-from toolscript.service.writing import Writer
-from toolscript.settings.service import Settings
-from toolscript.sync.generations import Opened, open_for_writing
+from toolscript.core.items import Item
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.retrieval.model import IndexCard, Point, PointVersion
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.settings.service import Settings
+from toolscript.core.taxonomy import Skill
+from toolscript.core.values import silent
+from toolscript.server.indexing import Writer
+from toolscript.server.skills import Classifying
+from toolscript.server.stores import Stores, open_stores
 from toolscript.testing import HashEmbedder
+from toolscript.tools.indexing.versions import Opened, open_for_writing
 
 SOURCE = "many"
 BATCH = 5_000

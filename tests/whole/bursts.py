@@ -25,16 +25,15 @@ from statistics import median, quantiles
 
 import httpx2
 
+from benchmarks.open_loop import Answer, OpenLoop, Run, Schedule
+from benchmarks.search import Child, HttpLine, read_answer, search_request
 from tests.conftest import fresh_database, fresh_installation
 from tests.kept_ports import kept_port
 from tests.whole import catalog_files
 from tests.whole.commands import environment, run_here, until_listening
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.evaluation.open_loop import Answer, OpenLoop, Run, Schedule
-from toolscript.model.queries import Strategy
-from toolscript.service.bench_processes import Child
-from toolscript.service.search_over_http import HttpLine, read_answer, search_request
-from toolscript.settings.service import Settings
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.settings.service import Settings
+from toolscript.tools.model.query import Strategy
 
 LINES, FEW_LINES = 256, 8
 TIMES_CAPACITY = 3.0

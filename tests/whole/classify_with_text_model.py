@@ -16,11 +16,11 @@ from collections import Counter
 from pathlib import Path
 
 from tests.sync.classify.scenes import asked, default_skills
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.model.assignments import valid_assignments
-from toolscript.model.items import Item, ItemKind
-from toolscript.sync.classify import FallbackClassifier, LlmClassifier, RulesClassifier
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.items import Item, ItemKind, valid_assignments
+from toolscript.core.llm.openai import OpenAITextModel
+from toolscript.tools.classify.llm import LlmClassifier
+from toolscript.tools.classify.rules import FallbackClassifier, RulesClassifier
 
 
 def items_of(path: Path, count: int) -> list[Item]:

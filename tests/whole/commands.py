@@ -15,13 +15,18 @@ from pathlib import Path
 from typing import IO
 from unittest.mock import patch
 
+from benchmarks.__main__ import app as benchmarks
 from tests.kept_ports import kept_port
-from toolscript.__main__ import main
+from toolscript.__main__ import app, start
 
 WAIT_SECONDS = 180.0
+BENCH = "bench"
 
 
 def command(*arguments: str) -> list[str]:
+    """`bench` stands for the benchmarks, which are a program of their own beside the package."""
+    if arguments[:1] == (BENCH,):
+        return [sys.executable, "-m", "benchmarks", *arguments[1:]]
     return [sys.executable, "-m", "toolscript", *arguments]
 
 
@@ -56,17 +61,18 @@ def run_in(
     whole_environment: Mapping[str, str], folder: Path, *arguments: str, code: int = 0, standard_input: str = ""
 ) -> subprocess.CompletedProcess[str]:
     output, errors, ended = StringIO(), StringIO(), 0
+    is_benchmark = arguments[:1] == (BENCH,)
     handlers = logging.getLogger().handlers[:]
     with (
         chdir(folder),
         patch.dict(os.environ, whole_environment, clear=True),
-        patch.object(sys, "argv", ["toolscript", *arguments]),
+        patch.object(sys, "argv", ["benchmarks", *arguments[1:]] if is_benchmark else ["toolscript", *arguments]),
         patch.object(sys, "stdin", StringIO(standard_input)),
         redirect_stdout(output),
         redirect_stderr(errors),
     ):
         try:
-            main()
+            start(benchmarks if is_benchmark else app)
         except SystemExit as end:
             ended = int(end.code or 0)
         finally:

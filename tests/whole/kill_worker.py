@@ -25,16 +25,16 @@ from tests.whole.commands import command, environment, run
 from tests.whole.kills.feeding import SOURCE, Feeding
 from tests.whole.kills.run import Kills, Seen
 from tests.whole.kills.worker import HASH, embedder_of
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.model.items import Item
-from toolscript.model.models import IndexCard
-from toolscript.service.parts import Stores, open_stores
-from toolscript.service.skills import load_default_skills
-from toolscript.settings.service import Settings
-from toolscript.sync.doctor import Doctor, Examination
-from toolscript.sync.generations import Opened, open_for_writing
-from toolscript.sync.indexer import Step
+from toolscript.core.items import Item
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.settings.service import Settings
+from toolscript.server.skills import load_default_skills
+from toolscript.server.stores import Stores, open_stores
+from toolscript.tools.catalog.files import read_items
+from toolscript.tools.indexing.doctor import Doctor, Examination
+from toolscript.tools.indexing.indexer import Step
+from toolscript.tools.indexing.versions import Opened, open_for_writing
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = 500

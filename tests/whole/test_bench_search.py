@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.whole import catalog_files
 from tests.whole.commands import WAIT_SECONDS, command, environment, run, run_here
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 USUAL = ("bench", "search", "--count", "40", "--json")
 

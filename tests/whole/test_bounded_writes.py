@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.whole.bounded_writes import Touched, run
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 
 @contextmanager

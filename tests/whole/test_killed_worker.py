@@ -9,9 +9,9 @@ from tests.whole import catalog_files
 from tests.whole.commands import run_here
 from tests.whole.kill_worker import Plan, examine, kill_and_compare, kill_at_random, kill_at_step
 from tests.whole.kills.worker import HASH
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.model.items import Item
-from toolscript.sync.indexer import Step
+from toolscript.core.items import Item
+from toolscript.tools.catalog.files import read_items
+from toolscript.tools.indexing.indexer import Step
 
 HEALTHY = {"missing": 0, "stale": 0, "extra": 0, "pending": 0}
 

@@ -5,11 +5,11 @@ import pytest
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.conftest import Installation
 from tests.sync.classify.models import honest
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.progress import silent
-from toolscript.model.skills import Skill
-from toolscript.service.writing import open_writer
-from toolscript.settings.service import Settings
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.settings.service import Settings
+from toolscript.core.taxonomy import Skill
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
 
 ITEMS = [
     Item("a", ItemKind.TOOL, "post", "send_mail", "Send an email message to somebody."),

@@ -14,8 +14,8 @@ from tests.conftest import Installation, drop_collections
 from tests.whole import catalog_files
 from tests.whole.commands import run_here
 from tests.whole.kill_worker import examine
-from toolscript.adapters import qdrant
-from toolscript.service.serving import open_app
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.server.serve import open_app
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -39,7 +39,7 @@ def lose(installation: Installation, alias: str) -> None:
 
 async def _lose(installation: Installation, alias: str) -> None:
     given = installation.settings
-    async with qdrant.connect(given.qdrant_url, given.qdrant_grpc_port) as connected:
+    async with open_qdrant(given.qdrant_url, given.qdrant_grpc_port) as connected:
         await drop_collections(connected, alias)
 
 
@@ -50,7 +50,7 @@ def empty(installation: Installation, points: int) -> None:
 
 async def _empty(installation: Installation, points: int) -> None:
     given = installation.settings
-    async with qdrant.connect(given.qdrant_url, given.qdrant_grpc_port) as connected:
+    async with open_qdrant(given.qdrant_url, given.qdrant_grpc_port) as connected:
         alias = given.qdrant_alias
         page = await connected.points.Scroll(wire.ScrollPoints(collection_name=alias, limit=points))
         going = wire.PointsSelector(points=wire.PointsIdsList(ids=[point.id for point in page.result]))

@@ -9,9 +9,9 @@ import pytest
 
 from tests.conftest import Installation
 from tests.whole.commands import run, run_here
-from toolscript.adapters import qdrant
-from toolscript.service.bench_documents_points import remove_documents
-from toolscript.settings.service import Settings
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.settings.service import Settings
+from toolscript.eval.documents import remove_documents
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PASSAGES = 1_000
@@ -31,7 +31,7 @@ def collections(engines: Settings, prefix: str) -> Sequence[str]:
     from qdrant_client import grpc as wire
 
     async def listed() -> list[str]:
-        async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
             found = await connected.collections.List(wire.ListCollectionsRequest())
         return [one.name for one in found.collections]
 
@@ -40,7 +40,7 @@ def collections(engines: Settings, prefix: str) -> Sequence[str]:
 
 def remove(engines: Settings, name: str) -> None:
     async def removed() -> None:
-        async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+        async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
             await remove_documents(connected, name)
 
     asyncio.run(removed())

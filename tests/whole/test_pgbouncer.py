@@ -10,7 +10,7 @@ from tests.conftest import fresh_database, fresh_installation
 from tests.pgbouncer import pgbouncer
 from tests.whole import catalog_files
 from tests.whole.commands import run_here, serving
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 CLIENTS, ANSWERS = 8, 400
 

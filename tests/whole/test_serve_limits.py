@@ -11,7 +11,7 @@ from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.kept_ports import kept_port
 from tests.whole.commands import run, run_here
 from tests.whole.served import received, served
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 HALF_HEADERS = b"POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"
 HALF_BODY = HALF_HEADERS + b"Type: application/json\r\nContent-Length: 100\r\n\r\n" + b'{"query": '

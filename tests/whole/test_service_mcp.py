@@ -22,7 +22,7 @@ from tests.whole.commands import run_here, serving
 from tests.whole.ingest.holdings import forget, named_library
 from tests.whole.tenants.embedding import endpoint
 from tests.whole.tenants.service import DIMENSIONS
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("KN-001", "KN-005")
 

@@ -15,13 +15,14 @@ from tests.adapters.telemetry.shown_figures import value
 from tests.conftest import Installation
 from tests.kept_ports import kept_port
 from tests.whole.commands import command, environment, run_here
-from toolscript.adapters import postgres
-from toolscript.adapters.telemetry.counted_dirty_set import CountedDirtySet
-from toolscript.adapters.telemetry.worker_figures import WorkerFigures
-from toolscript.errors import CatalogUnavailable
-from toolscript.model.dirty import Claim
-from toolscript.model.items import Item, ItemKind
+from toolscript.core.errors import CatalogUnavailable
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.postgres.pool import Pool
+from toolscript.server.worker_metrics import CountedDirtySet, WorkerFigures
 from toolscript.testing import MemoryDirtySet
+from toolscript.tools.model.catalog import Claim
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
@@ -78,11 +79,11 @@ def test_a_worker_shows_what_it_has_indexed_and_what_waits(installation: Install
     assert b"toolscript_worker" not in handed_on.content
 
 
-async def test_items_that_fail_and_claims_that_fail_are_counted(pool: postgres.Pool) -> None:
+async def test_items_that_fail_and_claims_that_fail_are_counted(pool: Pool) -> None:
     figures = WorkerFigures()
-    dirty = CountedDirtySet(postgres.PostgresDirtySet(pool), figures)
+    dirty = CountedDirtySet(PostgresDirtySet(pool), figures)
     item = Item("1", ItemKind.TOOL, "fs", "read_file", "Read a file")
-    await postgres.PostgresCatalog(pool).store("file", [item])
+    await PostgresCatalog(pool).store("file", [item])
     await dirty.postpone(1, await dirty.claim(1, 10, 60.0), "refused")
     figures.stores.backlog(await dirty.pending(1))
     shown = figures.page()

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from psycopg_pool import AsyncConnectionPool
 
-from toolscript.service.serving import serve
+from toolscript.server.serve import serve
 
 _pools: list[AsyncConnectionPool[Any]] = []
 _init = AsyncConnectionPool.__init__

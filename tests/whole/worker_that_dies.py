@@ -5,10 +5,10 @@ import os
 import signal
 import sys
 
-from toolscript.model.progress import silent
-from toolscript.service.writing import open_writer
-from toolscript.settings.service import Settings
-from toolscript.sync.indexer import Step
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
+from toolscript.tools.indexing.indexer import Step
 
 
 async def main(step: Step, times: int) -> None:

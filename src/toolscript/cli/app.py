@@ -3,44 +3,63 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from toolscript import __version__
-from toolscript.cli.bench import bench_commands
-from toolscript.cli.changes import change_commands
 from toolscript.cli.documents import document_commands
-from toolscript.cli.evaluate import evaluate_commands
-from toolscript.cli.evaluate_documents import add_documents
-from toolscript.cli.evaluate_fit import add_fit
-from toolscript.cli.evaluate_make import add_make
-from toolscript.cli.evaluate_page import add_page
-from toolscript.cli.gateway_config import config_commands
-from toolscript.cli.gateway_find import find_commands
-from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, flags
-from toolscript.cli.gateway_serve import serve_commands
+from toolscript.cli.evaluate import add_documents, add_fit, add_make, add_page, evaluate_commands
+from toolscript.cli.gateway import config_commands, serve_commands, trust_command
 from toolscript.cli.gateway_tables import show_findings
-from toolscript.cli.gateway_trust import trust_command
-from toolscript.cli.help_page import TwoProducts
+from toolscript.cli.indexes import add_migrate, add_reindex
 from toolscript.cli.ingest import add_ingest
 from toolscript.cli.library import library_commands
-from toolscript.cli.migrate import add_migrate
-from toolscript.cli.output import json_text, progress, say, show
-from toolscript.cli.reindex import add_reindex
+from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, flags
+from toolscript.cli.output import json_text, progress, say, show, table
+from toolscript.cli.search import find_commands
 from toolscript.cli.skills import skill_commands
-from toolscript.cli.sources import source_commands
+from toolscript.cli.sources import change_commands, source_commands
 from toolscript.cli.sync import add_sync
-from toolscript.cli.tables import table
 from toolscript.cli.tenants import tenant_commands
 from toolscript.cli.tools import tool_commands
-from toolscript.errors import InvalidRequest, SetupError, ToolscriptError
-from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
+from toolscript.core.errors import ERROR_TABLE, InvalidRequest, SetupError, ToolscriptError, envelope_of
+from toolscript.core.version import __version__
 
 if TYPE_CHECKING:
-    from toolscript.model.index_status import IndexStatus
-    from toolscript.sync.doctor import Examination
-    from toolscript.sync.worker import WorkReport
+    from toolscript.core.values import IndexStatus
+    from toolscript.tools.indexing.doctor import Examination
+    from toolscript.tools.indexing.worker import WorkReport
+
+
+OWN = (
+    "search",
+    "list-servers",
+    "list-tools",
+    "get-types",
+    "call",
+    "trust",
+    "mcp",
+    "gateway",
+    "config",
+    "doctor",
+    "eval",
+)
+OWN_HEADING = "Your own tools"
+SERVICE_HEADING = "The service (pip install 'toolscript[service]')"
+WHOLE = 200
+
+
+class TwoProducts(TyperGroup):
+    """Commands under two headings, each with the whole of its first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        named = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        shown = {name: one.get_short_help_str(WHOLE) for name, one in named.items() if one and not one.hidden}
+        service = [name for name in shown if name not in OWN]
+        for heading, names in ((OWN_HEADING, OWN), (SERVICE_HEADING, service)):
+            with formatter.section(heading):
+                formatter.write_dl([(name, shown[name]) for name in names if name in shown])
 
 
 def build_cli() -> typer.Typer:
@@ -72,7 +91,6 @@ def build_cli() -> typer.Typer:
     app.add_typer(tool_commands(), name="tools")
     app.add_typer(document_commands(), name="documents")
     app.add_typer(tenant_commands(), name="tenants")
-    app.add_typer(bench_commands(), name="bench")
     evaluating = evaluate_commands()
     add_make(evaluating)
     add_fit(evaluating)
@@ -128,7 +146,7 @@ def _write_commands(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Embed and index what changed in the catalog. Any number of workers can run at once."""
-        from toolscript.service import writing
+        from toolscript.server import indexing as writing
 
         if not drain:
             writing.work()
@@ -167,11 +185,11 @@ def _read_commands(app: typer.Typer) -> None:
         if demo and socket:
             raise InvalidRequest("--demo listens on a port alone", hint="leave --socket out")
         if demo:
-            from toolscript.service.demo import serve_demo
+            from toolscript.server.demo import serve_demo
 
             serve_demo(host=host, port=port, tell=typer.echo)
             return
-        from toolscript.service import serving
+        from toolscript.server import serve as serving
 
         serving.serve(host=host, port=port, socket_file=socket)
 
@@ -202,8 +220,7 @@ def _doctor(app: typer.Typer) -> None:
 
 
 def _examine_service(*, repair: bool, as_json: bool) -> bool:
-    from toolscript.service.index_overview import list_indexes
-    from toolscript.service.writing import doctor
+    from toolscript.server.indexing import doctor, list_indexes
 
     with progress() as on_progress:
         report = doctor(repair=repair, on_progress=on_progress)
@@ -212,7 +229,7 @@ def _examine_service(*, repair: bool, as_json: bool) -> bool:
 
 
 def _examine_gateway(given: Mapping[str, object], *, as_json: bool) -> bool:
-    from toolscript.gateway.examination import examine
+    from toolscript.gateway.doctor import examine
 
     with progress() as on_progress:
         findings = examine(flags=given, on_progress=on_progress)

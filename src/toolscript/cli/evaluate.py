@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import progress, show
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.judged import EvalRequest, EvalResult
-from toolscript.model.queries import Strategy
+from toolscript.cli.options import AsJson, ConfigFile, DataDir, flags
+from toolscript.cli.output import progress, say, show
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.eval.dataset import EvalRequest, EvalResult, WrittenDraft, WrittenPage
+from toolscript.tools.model.query import Strategy
 
 
 class EngineName(StrEnum):
@@ -100,9 +101,9 @@ def _judged(request: EvalRequest, engine: EngineName) -> EvalResult:
     if engine is EngineName.GATEWAY and request.strategy is not Strategy.DIRECT:
         raise InvalidRequest("a gateway always searches all of its tools", hint="add --engine service")
     if engine is EngineName.SERVICE:
-        from toolscript.service.evaluating import evaluate
+        from toolscript.eval.service import evaluate
     else:
-        from toolscript.gateway.evaluating import evaluate
+        from toolscript.eval.gateway import evaluate
     with progress() as on_progress:
         return evaluate(request, on_progress=on_progress)
 
@@ -126,3 +127,154 @@ def write_report(path: Path, data: Mapping[str, object]) -> None:
         raise InvalidRequest(
             f"cannot write {path}: {error.strerror}", hint="give a file in a folder that is there"
         ) from None
+
+
+DatasetOfEvaluateDocuments = Annotated[
+    Path,
+    typer.Option(help="Folder with docs.jsonl or tools.jsonl, queries.jsonl and perhaps qrels.tsv."),
+]
+
+
+def add_documents(app: typer.Typer) -> None:
+    @app.command()
+    def documents(
+        dataset: DatasetOfEvaluateDocuments,
+        distractors: Distractors = None,
+        compare: Compare = None,
+        count: Count = None,
+        model: Model = None,
+        out: Out = None,
+        seed: Seed = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Put a judged set as one tenant's documents over the HTTP API, and ask in every way to search.
+
+        Semantic, keyword, hybrid by ranks, hybrid by scores, and our own ranking, in a collection that is removed.
+        """
+        request = EvalRequest(
+            dataset,
+            distractors=distractors,
+            model=model,
+            count=count,
+            seed=seed,
+            before=None if compare is None else read_report(compare),
+        )
+        from toolscript.eval.documents import evaluate_documents
+
+        with progress() as on_progress:
+            result = evaluate_documents(request, on_progress=on_progress)
+        show(result.data, result.text, as_json=as_json)
+        if out is not None:
+            write_report(out, result.data)
+
+
+Datasets = Annotated[list[str], typer.Argument(help="Folders of judged sets; FOLDER:DISTRACTORS mixes more in.")]
+CountOfEvaluateFit = Annotated[int | None, typer.Option(min=1, help="So many queries of each set, evenly spread.")]
+OutOfEvaluateFit = Annotated[Path | None, typer.Option(help="Write the recipe to this file, for `eval --recipe`.")]
+HeldOut = Annotated[
+    Path | None, typer.Option(help="Also write, for each set, the recipe fitted without it into this folder.")
+]
+
+
+def add_fit(app: typer.Typer) -> None:
+    @app.command()
+    def fit(
+        datasets: Datasets,
+        count: CountOfEvaluateFit = 150,
+        model: Model = None,
+        held_out: HeldOut = None,
+        out: OutOfEvaluateFit = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Fit the weights of the ranking and its confidence, and try each set with weights fitted without it."""
+        from toolscript.eval.gateway import fit_recipe
+
+        with progress() as on_progress:
+            fitted = fit_recipe(datasets, model=model, count=count, held_out=held_out, on_progress=on_progress)
+        if out is not None:
+            out.write_text(json.dumps(fitted.data, indent=2) + "\n", "utf-8")
+        show(dict(fitted.data), fitted.text, as_json=as_json)
+
+
+Folder = Annotated[Path, typer.Argument(help="Where tools.jsonl and queries.jsonl are written.")]
+PerKind = Annotated[int, typer.Option(min=1, max=1000, help="At most so many queries of each kind.")]
+SeedOfEvaluateMake = Annotated[int, typer.Option(help="The same seed drafts the same queries.")]
+TextModel = Annotated[
+    str | None, typer.Option(help="A language model that words queries too (TOOLSCRIPT_TEXT_MODEL).")
+]
+TextUrl = Annotated[str | None, typer.Option(help="Its endpoint, OpenAI's protocol (TOOLSCRIPT_TEXT_URL).")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a draft that is there, edited or not.")]
+Tools = Annotated[
+    Path | None, typer.Option(help="A catalog of JSON lines instead of one's own servers.", show_default=False)
+]
+
+
+def add_make(app: typer.Typer) -> None:
+    @app.command()
+    def make(
+        folder: Folder,
+        per_kind: PerKind = 20,
+        seed: SeedOfEvaluateMake = 1,
+        text_model: TextModel = None,
+        text_url: TextUrl = None,
+        tools: Tools = None,
+        force: Force = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Draft queries and which tools answer them, from one's own servers, to be corrected by hand."""
+        given = {**flags(config=config, data_dir=data_dir), "text_model": text_model, "text_url": text_url}
+        from toolscript.eval.gateway import make_draft
+
+        with progress() as on_progress:
+            written = make_draft(
+                folder,
+                tools=tools,
+                flags=given,
+                per_kind=per_kind,
+                seed=seed,
+                force=force,
+                on_progress=on_progress,
+            )
+        show({**asdict(written), "queries": sum(written.counts.values())}, _summary(written), as_json=as_json)
+        say(_next_step(written))
+
+
+def _summary(written: WrittenDraft) -> str:
+    lines = [f"{written.tools:,} tools and {sum(written.counts.values()):,} queries are in {written.folder}"]
+    lines += [f"  {kind:18} {count:5,}" for kind, count in written.counts.items()]
+    if written.refused_lines:
+        lines.append(f"{written.refused_lines:,} lines of the catalog are no tools and were left out")
+    return "\n".join(lines)
+
+
+def _next_step(written: WrittenDraft) -> str:
+    return (
+        "It is a draft: edit queries.jsonl, above all what is unanswerable and which tools will do as well."
+        f"\nhint: then run `toolscript eval --dataset {written.folder}`"
+    )
+
+
+Reports = Annotated[list[Path], typer.Argument(help="Reports (--out) of any sets and engines, in this order.")]
+OutOfEvaluatePage = Annotated[
+    Path, typer.Option(help="The page, in Markdown; its plot is written beside it, as SVG.")
+]
+
+
+def add_page(app: typer.Typer) -> None:
+    @app.command()
+    def page(reports: Reports, out: OutOfEvaluatePage = Path("docs/quality.md"), as_json: AsJson = False) -> None:
+        """Write the reports of several sets and both engines as one page with a plot."""
+        from toolscript.eval.gateway import make_page
+
+        written = make_page(reports, out=out)
+        show(asdict(written), _summary_of_evaluate_page(written), as_json=as_json)
+
+
+def _summary_of_evaluate_page(written: WrittenPage) -> str:
+    return f"{_of(written.reports, 'report')} on {_of(written.sets, 'set')}: {written.page} and {written.plot}"
+
+
+def _of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,4 +1,4 @@
-"""trust: a project's config file starts nothing before somebody has looked at it."""
+"""gateway start|status|stop, mcp: a gateway that stays."""
 
 import shlex
 import sys
@@ -8,15 +8,95 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import colour_wanted, say, show
-from toolscript.cli.tables import printable, table
-from toolscript.errors import InvalidRequest
+from toolscript.cli.gateway_tables import show_servers
+from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Port, flags
+from toolscript.cli.output import colour_wanted, printable, say, show, table
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.mcp_client.model import ServerStatus
+from toolscript.gateway.json import health_to_json
 
 if TYPE_CHECKING:
-    from toolscript.gateway.trusting import TrustQuestion
+    from toolscript.gateway.model import GatewayHealth
+    from toolscript.gateway.trust import TrustQuestion
+
 
 NOTHING_FOUND = 1
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
+Preview = Annotated[bool, typer.Option("--preview", help="Only show what would be written.")]
+
+
+def config_commands() -> typer.Typer:
+    group = typer.Typer(help="Config files: ours and those of other clients.", no_args_is_help=True)
+    _import(group)
+    _connect(group)
+    return group
+
+
+def _import(group: typer.Typer) -> None:
+    @group.command("import")
+    def import_(
+        clients: Annotated[
+            list[str] | None,
+            typer.Argument(help="claude-desktop, claude-code, cursor, vscode, codex; none: all that are found."),
+        ] = None,
+        to: Annotated[Path | None, typer.Option(help="File to write (default: ~/.toolscript.json).")] = None,
+        project: Annotated[
+            bool, typer.Option("--project", help="Also those of this folder's project; look at them first.")
+        ] = False,
+        preview: Preview = False,
+        yes: Yes = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Take over the servers of Claude, Cursor, VS Code and Codex. Shows them first; secrets stay hidden."""
+        from toolscript.gateway.trust import plan_import, write_import
+
+        plan, rows, problems = plan_import(clients=clients or (), target=to, project=project)
+        for problem in problems:
+            say(f"warning: {problem}")
+        data: dict[str, object] = {"target": str(plan.target), "servers": [row._asdict() for row in rows]}
+        if not rows:
+            show({**data, "written": []}, "no other client's servers were found", as_json=as_json)
+            raise typer.Exit(NOTHING_FOUND)
+        if not as_json:
+            head = ["Server", "From", "Started by", "What happens"]
+            sys.stdout.write(table(head, [list(row) for row in rows], colour=colour_wanted()) + "\n")
+        agreed = bool(plan.added) and not preview and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
+        written = write_import(plan) if agreed else ()
+        text = f"{len(written)} servers written to {plan.target}" if written else "nothing written"
+        show({**data, "written": list(written)}, text, as_json=as_json)
+
+
+def _connect(group: typer.Typer) -> None:
+    @group.command()
+    def connect(
+        client: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
+        undo: Annotated[bool, typer.Option("--undo", help="Take our entry out again.")] = False,
+        http: Annotated[
+            bool, typer.Option("--http", help="Write the address and the token of the gateway that runs.")
+        ] = False,
+        preview: Preview = False,
+        yes: Yes = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Write `toolscript mcp` into a client's config, with a backup beside it."""
+        from toolscript.gateway import trust as configs
+
+        plan = configs.connect(client, undo=undo, write=False, http=http)
+        write = not preview and _agrees(f"{plan}; go on?", yes)
+        if write:
+            plan = configs.connect(client, undo=undo, write=True, http=http)
+        data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
+        done = f"done (restart the client): {plan}" if plan.change != "same" else str(plan)
+        show(data, done if write else f"nothing written, this would be: {plan}", as_json=as_json)
+
+
+def _agrees(question: str, yes: bool) -> bool:
+    """Nobody is asked in a pipe: there, only `--yes` writes."""
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return yes
+    return typer.confirm(question, err=True)
+
+
 NONE_HERE = "no config file of a project is here; your own needs no trust"
 
 
@@ -38,7 +118,7 @@ def trust_command(app: typer.Typer) -> None:
         if forget:
             _forget(file, as_json=as_json)
             return
-        from toolscript.gateway.trusting import decide_trust, trust_question
+        from toolscript.gateway.trust import decide_trust, trust_question
 
         question = trust_question(flags={}, file=file)
         if question is None:
@@ -55,7 +135,7 @@ def offer_trust(flags: Mapping[str, object]) -> None:
     """In a terminal, once for each content of a file. Elsewhere the answer names what was left out."""
     if not _is_terminal():
         return
-    from toolscript.gateway.trusting import decide_trust, trust_question
+    from toolscript.gateway.trust import decide_trust, trust_question
 
     question = trust_question(flags=flags)
     if question is None or not question.starts or question.standing not in ("unknown", "changed"):
@@ -68,7 +148,7 @@ def offer_trust(flags: Mapping[str, object]) -> None:
 
 def say_untrusted(flags: Mapping[str, object]) -> None:
     """Where an answer has no room for it."""
-    from toolscript.gateway.trusting import trust_question
+    from toolscript.gateway.trust import trust_question
 
     question = trust_question(flags=flags)
     if question is not None and question.starts and question.standing != "trusted":
@@ -96,7 +176,7 @@ def _is_terminal() -> bool:
 
 
 def _forget(file: Path | None, *, as_json: bool) -> None:
-    from toolscript.gateway.trusting import forget_trust
+    from toolscript.gateway.trust import forget_trust
 
     found = forget_trust(flags={}, file=file)
     if found is None:
@@ -108,9 +188,103 @@ def _forget(file: Path | None, *, as_json: bool) -> None:
 
 
 def _show_list(*, as_json: bool) -> None:
-    from toolscript.gateway.trusting import list_trusted
+    from toolscript.gateway.trust import list_trusted
 
     records = list_trusted()
     rows = [["trusted" if one.trusted else "refused", one.path] for one in records]
     text = table(["", "File"], rows, colour=colour_wanted()) if rows else "no project's config file is trusted"
     show({"files": [{"file": one.path, "trusted": one.trusted} for one in records]}, text, as_json=as_json)
+
+
+NOT_RUNNING = 1
+MOST_NAMED = 5
+
+
+def serve_commands(app: typer.Typer) -> None:
+    app.add_typer(_gateway(), name="gateway")
+
+    @app.command()
+    def mcp(config: ConfigFile = None, data_dir: DataDir = None, model: Model = None) -> None:
+        """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
+        from toolscript.gateway.serve import serve_stdio
+
+        serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model))
+
+
+def _gateway() -> typer.Typer:
+    group = typer.Typer(help="A gateway that stays: HTTP and MCP on this machine.", no_args_is_help=True)
+
+    @group.command()
+    def start(
+        port: Port = None,
+        background: Annotated[bool, typer.Option("--background", "-b", help="Come back once it serves.")] = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        model: Model = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Start the gateway, on loopback only. Ctrl-C or `toolscript gateway stop` ends it."""
+
+        def on_ready(url: str) -> None:
+            show({"url": url, "mcp": f"{url}/mcp"}, f"gateway at {url}, MCP at {url}/mcp", as_json=as_json)
+            # It stays: whoever reads this from a file or a pipe would wait for its end.
+            sys.stdout.flush()
+
+        from toolscript.gateway import daemon as lifecycle
+
+        given = flags(config=config, data_dir=data_dir, model=model, port=port)
+        offer_trust(given)
+        lifecycle.start(flags=given, on_ready=on_ready, background=background)
+
+    @group.command()
+    def status(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """Show whether a gateway runs for these config files, and how it is doing. Exit code 1: none runs."""
+        from toolscript.gateway import daemon as lifecycle
+
+        running, health = lifecycle.status(flags=flags(config=config, data_dir=data_dir))
+        if health is None:
+            show({"running": False}, "no gateway is running for these config files", as_json=as_json)
+            raise typer.Exit(NOT_RUNNING)
+        data = {"running": True, "url": running and running.url, **health_to_json(health)}
+        show(data, _status_line(health), as_json=as_json)
+        if not as_json:
+            show_servers(health.servers)
+
+    @group.command()
+    def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """Stop the gateway of these config files, and the servers it started."""
+        from toolscript.gateway import daemon as lifecycle
+
+        stopped = lifecycle.stop(flags=flags(config=config, data_dir=data_dir))
+        show({"stopped": stopped.pid}, f"stopped the gateway at {stopped.url}", as_json=as_json)
+
+    _env(group)
+    return group
+
+
+def _status_line(health: "GatewayHealth") -> str:
+    ready = sum(one.status is ServerStatus.READY for one in health.servers)
+    down = [one.name for one in health.servers if one.status is ServerStatus.FAILED]
+    state = "running" if health.ready else "starting"
+    by = f"by meaning and words ({health.model})" if health.semantic else "by words alone"
+    why = f": {health.note}" if health.note and not health.semantic else ""
+    lost = f", down: {', '.join(down[:MOST_NAMED])}{', ...' if len(down) > MOST_NAMED else ''}" if down else ""
+    of = f"{ready} of {len(health.servers)} servers"
+    return f"{state}: {health.items} items of {of}{lost}; searched {by}{why}"
+
+
+def _env(group: typer.Typer) -> None:
+    @group.command()
+    def env(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+        """Print address and token of the running gateway, for a shell to read. Exit code 1: none runs."""
+        from toolscript.gateway.daemon import find
+
+        running = find(flags=flags(config=config, data_dir=data_dir))
+        if running is None:
+            say("no gateway is running for these config files\nhint: `toolscript gateway start` starts one")
+            raise typer.Exit(NOT_RUNNING)
+        lines = [
+            f"export TOOLSCRIPT_GATEWAY_URL={running.url}",
+            f"export TOOLSCRIPT_GATEWAY_TOKEN={shlex.quote(running.token)}",
+        ]
+        show({"url": running.url, "token": running.token}, "\n".join(lines), as_json=as_json)

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from toolscript.cli.output import colour_wanted, json_text, say
-from toolscript.cli.tables import harmless, printable, table
-from toolscript.model.gateway import LocalAnswer, LocalHit
-from toolscript.model.items import Item, ItemKind, JsonObject
-from toolscript.model.servers import CallResult, ServerState
-from toolscript.model.tool_ids import tool_id
+from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table
+from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
+from toolscript.core.mcp_client.model import CallResult, ServerState
+from toolscript.gateway.model import LocalAnswer, LocalHit
 
 if TYPE_CHECKING:
-    from toolscript.gateway.examination import Finding
+    from toolscript.gateway.doctor import Finding
 
 MOST_DESCRIBED = 80
 MOST_WORDS = 8

@@ -1,20 +1,71 @@
 """`toolscript ingest`: files into the library that is searched by `search_knowledge`."""
 
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.ingest_text import closing_text, json_line, say_kept, say_skipped, told
-from toolscript.cli.output import progress, say, show
-from toolscript.errors import InvalidRequest
-from toolscript.model.ingest import IngestOutcome, IngestResult
-from toolscript.model.ingest_order import IngestOrder
-from toolscript.model.progress import silent
+from toolscript.cli.options import AsJson
+from toolscript.cli.output import json_text, printable, progress, say, show
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.values import silent
+from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
 
 if TYPE_CHECKING:
-    from toolscript.sync.ingest_report import IngestReport
+    from toolscript.knowledge.ingest.report import IngestReport
+
+
+MOST_SAID = 20
+
+
+def told(result: IngestResult) -> str:
+    what = f"{printable(result.path)}: {result.outcome}"
+    if result.problem:
+        return f"{what}: {printable(result.problem)}"
+    return f"{what}, {_many(result.chunks, 'chunk')}" if result.chunks else what
+
+
+def json_line(result: IngestResult) -> str:
+    given = {"path": result.path, "outcome": result.outcome.value}
+    if result.problem:
+        return json_text({**given, "problem": result.problem})
+    return json_text({**given, "chunks": result.chunks, "extractions": result.extractions})
+
+
+def say_skipped(report: "IngestReport") -> None:
+    for one in report.skipped[:MOST_SAID]:
+        say(f"skipped {printable(one.path)}: {printable(one.problem)}")
+    unsaid = report.outcomes[IngestOutcome.SKIPPED] - len(report.skipped[:MOST_SAID])
+    if unsaid:
+        say(f"and {unsaid:,} more; --json names them all")
+
+
+def say_kept(report: "IngestReport") -> None:
+    for folder, count in report.kept.items():
+        say(f"{printable(folder)} is empty, maybe because its disk is away: nothing of it was removed")
+        remove = f"toolscript library remove {printable(quote(folder))}"
+        say(f"hint: `{remove}` removes the {_many(count, 'file')} that the library has of it")
+
+
+def closing_text(report: "IngestReport", *, dry: bool = False) -> str:
+    counts = ", ".join(f"{report.outcomes[outcome]:,} {outcome}" for outcome in IngestOutcome)
+    if dry:
+        return f"would be: {counts}; {_many(report.chunks, 'chunk')} in them"
+    chunks, extractions = _many(report.chunks, "chunk"), _many(report.extractions, "extraction")
+    lines = [f"files: {counts}", f"written: {chunks}, {extractions}"]
+    if usage := report.text_usage:
+        spent = f"{usage.prompt_tokens:,} tokens asked, {usage.completion_tokens:,} answered"
+        lines.append(f"language model: {_many(usage.calls, 'call')}, {usage.failed:,} failed, {spent}")
+    if report.unextracted:
+        why = f": {printable(report.problem)}" if report.problem else ""
+        lines.append(f"{_many(report.unextracted, 'chunk')} left for another run to extract from{why}")
+    return "\n".join(lines)
+
+
+def _many(count: int, name: str) -> str:
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+
 
 SOME_SKIPPED = 2
 
@@ -125,7 +176,7 @@ def add_ingest(app: typer.Typer) -> None:
 
 
 def _ingest(order: IngestOrder, *, as_json: bool) -> None:
-    from toolscript.service.ingesting import ingest
+    from toolscript.server.ingest import ingest
 
     def on_result(result: IngestResult) -> None:
         if as_json and result.outcome is IngestOutcome.SKIPPED:
@@ -147,7 +198,7 @@ def _ingest(order: IngestOrder, *, as_json: bool) -> None:
 
 def _watch(order: IngestOrder, *, as_json: bool) -> None:
     """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
-    from toolscript.service.ingesting import watch_ingest
+    from toolscript.server.ingest import watch_ingest
 
     def on_result(result: IngestResult) -> None:
         if result.outcome is not IngestOutcome.UNCHANGED:
@@ -165,7 +216,7 @@ def _watch(order: IngestOrder, *, as_json: bool) -> None:
 
 
 def _reindex(*, drop_previous: bool, as_json: bool) -> None:
-    from toolscript.service.library_reindexing import reindex_library
+    from toolscript.server.library import reindex_library
 
     with progress() as on_progress:
         done = reindex_library(drop_previous=drop_previous, on_progress=on_progress)

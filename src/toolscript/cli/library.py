@@ -5,17 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.confirming import confirm
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import colour_wanted, progress, say, show
-from toolscript.cli.skills_options import Limit
+from toolscript.cli.options import AsJson
+from toolscript.cli.options import LimitOfSkillsOptions as Limit
+from toolscript.cli.output import colour_wanted, confirm, printable, progress, say, show, table
 from toolscript.cli.sources import Yes
-from toolscript.cli.tables import printable, table
-from toolscript.model.ingest import IngestOutcome, IngestResult
-from toolscript.model.knowledge_json import source_json
+from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult
+from toolscript.knowledge.model.json import source_json
 
 if TYPE_CHECKING:
-    from toolscript.model.library import Source
+    from toolscript.knowledge.model.library import Source
 
 MOST_SAID = 20
 SOME_LEFT = 2
@@ -45,7 +43,7 @@ def _list(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List the files of the library in order of path."""
-        from toolscript.service.library_contents import list_library
+        from toolscript.server.library import list_library
 
         found = list_library(folder=folder, after=after, limit=limit + 1)
         shown, more = found[:limit], len(found) > limit
@@ -66,7 +64,7 @@ def _remove(group: typer.Typer) -> None:
         Needs TOOLSCRIPT_MONGO_WRITER_URL: whoever serves can only read. Stopped at any time, the same command goes
         on. A file that is still there comes back when its folder is ingested again. Exit code 2: some were left.
         """
-        from toolscript.service.library_contents import find_in_library, remove_from_library
+        from toolscript.server.library import find_in_library, remove_from_library
 
         places = find_in_library(paths)
         there = [place for place in places if place.sources]

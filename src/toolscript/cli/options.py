@@ -1,11 +1,46 @@
-"""Options of the commands that ask a service. What is not given is left to the service, whose default is in []."""
+"""Options that the gateway's commands share. Each beats its environment variable, which beats the default."""
 
-from typing import Annotated
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import MAX_LIMIT, MAX_SKILLS, Preset, SearchType, Strategy
+from toolscript.cli.output import say
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import LARGEST_ID, ItemKind
+from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
+from toolscript.tools.model.query import MAX_SKILLS, Preset, Strategy
+
+if TYPE_CHECKING:
+    from toolscript.tools.skills.management import Routing
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="Config file to use instead of ~/.toolscript.json and the project's."),
+]
+DataDir = Annotated[Path | None, typer.Option(help="Folder for models and caches (TOOLSCRIPT_DATA_DIR).")]
+Model = Annotated[str | None, typer.Option(help="Embedding model: a name or a folder (TOOLSCRIPT_SEARCH_MODEL).")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Ask the servers again instead of remembering.")]
+Port = Annotated[
+    int | None,
+    typer.Option(help="Port to listen on, 0 for a free one (TOOLSCRIPT_GATEWAY_PORT).", min=0, max=65535),
+]
+
+
+def flags(
+    *, config: Path | None = None, data_dir: Path | None = None, model: str | None = None, port: int | None = None
+) -> dict[str, object]:
+    """As settings have them; what was not given is None."""
+    return {
+        "config": None if config is None else str(config),
+        "data_dir": None if data_dir is None else str(data_dir),
+        "search_model": model,
+        "gateway_port": port,
+    }
+
 
 Query = Annotated[str, typer.Argument(help="What the tool should do, in plain words.")]
 HowRouted = Annotated[
@@ -37,3 +72,56 @@ Token = Annotated[
     str | None, typer.Option(help="Token, where the catalog is not public; better in TOOLSCRIPT_TOKEN, unseen.")
 ]
 Timeout = Annotated[float, typer.Option(min=0.1, max=600, help="Seconds to wait for the service.")]
+
+WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
+
+SkillId = Annotated[str, typer.Argument(metavar="ID", help="Id of a skill.")]
+ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", min=1, max=LARGEST_ID, help="Number of an item.")]
+SuggestionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a suggestion.")]
+By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Who decides; recorded. Default: who is logged in.")
+]
+LimitOfSkillsOptions = Annotated[int, typer.Option(min=1, max=200, help="Most of them.")]
+Name = Annotated[str | None, typer.Option(help="What it is called.")]
+Description = Annotated[str | None, typer.Option(help="What it covers.")]
+Keywords = Annotated[
+    list[str] | None,
+    typer.Option("--keyword", help="A word that tells that an item belongs here; repeatable, '' for none."),
+]
+Examples = Annotated[
+    list[str] | None,
+    typer.Option("--example", help="Name of an item that belongs here; repeatable, '' for none."),
+]
+Domain = Annotated[str | None, typer.Option(help="Group of skills it is in, named like an id; '' for none.")]
+
+
+def person(by: str | None) -> str:
+    if by is not None:
+        return by
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise InvalidRequest("nobody is logged in by a name", hint="say who decides with --by NAME") from None
+
+
+def fields_given(
+    name: str | None,
+    description: str | None,
+    keywords: list[str] | None,
+    examples: list[str] | None,
+    domain: str | None,
+) -> dict[str, object]:
+    """What was given, as the JSON of a skill has it."""
+    given = {
+        "name": name,
+        "description": description,
+        "keywords": None if keywords is None else [word for word in keywords if word],
+        "examples": None if examples is None else [word for word in examples if word],
+    }
+    found: dict[str, object] = {field: value for field, value in given.items() if value is not None}
+    return found if domain is None else {**found, "parent_domain": domain or None}
+
+
+def say_if_pending(routing: "Routing") -> None:
+    if routing == "pending":
+        say(f"searches are not routed by this yet\n{WORKER_HINT}")

@@ -4,17 +4,64 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolscript.cli.tables import harmless, is_harmless
-from toolscript.model.progress import OnProgress, Progress
+import typer
+
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.values import OnProgress, Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
+
+
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool) -> str:
+    """The last column is as wide as it likes."""
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(width(cell) for cell in column) for column in zip(head, *shown, strict=True)]
+    lines = [_line(row, widths) for row in [list(head), *shown]]
+    if colour:
+        lines[0] = f"{BOLD}{lines[0]}{PLAIN}"
+    return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    """One line without what moves a cursor, changes a colour or turns the direction of writing."""
+    return " ".join(harmless(text).split())
+
+
+def harmless(text: str) -> str:
+    """The same lines, each as it is but for that."""
+    return "".join(char if char == "\n" or is_harmless(char) else " " for char in text)
+
+
+def is_harmless(char: str) -> bool:
+    return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def width(text: str) -> int:
+    """Columns of a terminal: two for a wide letter, none for a mark on the letter before it."""
+    return sum(_columns(char) for char in text)
+
+
+def _columns(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [cell + " " * (room - width(cell)) for cell, room in zip(row, widths, strict=True)]
+    return "  ".join([*cells[:-1], row[-1]]).rstrip()
+
 
 # Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
 SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
@@ -55,7 +102,7 @@ class _Warnings(logging.Handler):
     """What the parts of the program warn of, a line each. How servers are doing is told by the commands."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not record.name.startswith("toolscript.adapters.mcp_servers"):
+        if not record.name.startswith("toolscript.core.mcp_client"):
             facts = [str(vars(record)[name]) for name in ("server", "file", "reason") if name in vars(record)]
             say(f"{record.levelname.lower()}: {': '.join([record.getMessage(), *facts])}")
 
@@ -150,7 +197,7 @@ class _Lines:
         self._said_at = now
         task.pause = min(2 * task.pause, LONGEST_PAUSE_SECONDS)
         task.share, task.was_finished = _share(at), _share(at) >= 1
-        say(_line(at, task.pace.per_second(at.done)))
+        say(_line_of_output(at, task.pace.per_second(at.done)))
 
     def _is_due(self, task: _LineTask, at: Progress, silent_seconds: float) -> bool:
         if _share(at) >= 1 and not task.was_finished:
@@ -163,7 +210,7 @@ def _share(at: Progress) -> float:
     return 0.0 if not at.total else at.done / at.total
 
 
-def _line(at: Progress, rate: float) -> str:
+def _line_of_output(at: Progress, rate: float) -> str:
     if at.total is None:
         return f"{at.task}: {at.done:,}"
     # More than was expected may come, such as files that were added meanwhile.
@@ -181,3 +228,12 @@ def rate_text(rate: float) -> str:
         if rate * seconds >= 1:
             return f"{rate * seconds:,.0f}{unit}"
     return f"{rate * 3600:,.0f}/h"
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """`yes` answers for whoever cannot be asked, such as a script."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidRequest(f"{question} Nobody can be asked: this is no terminal.", hint="add --yes to do it")
+    typer.confirm(question, abort=True, err=True)

@@ -2,35 +2,57 @@
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from toolscript.cli.gateway_options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
-from toolscript.cli.gateway_tables import (
-    say_if_a_guess,
-    show_answer,
-    show_call,
-    show_items,
-    show_servers,
-)
-from toolscript.cli.gateway_trust import offer_trust, say_untrusted
-from toolscript.cli.many_queries import queries_of
+from toolscript.cli.gateway import offer_trust, say_untrusted
+from toolscript.cli.gateway_tables import say_if_a_guess, show_answer, show_call, show_items, show_servers
+from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
 from toolscript.cli.output import json_text, progress, say
-from toolscript.errors import InvalidRequest
-from toolscript.model.gateway import LocalAnswer, LocalQuery
-from toolscript.model.gateway_json import answer_to_json, call_to_json, item_to_json, states_to_json
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import SearchType
-from toolscript.model.servers import ServerStatus
-from toolscript.model.tool_ids import split_tool_id, tool_id
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import ItemKind, split_tool_id, tool_id
+from toolscript.core.mcp_client.model import ServerStatus
+from toolscript.core.retrieval.query import SearchType
+from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json
+from toolscript.gateway.model import LocalAnswer, LocalQuery
 
 if TYPE_CHECKING:
-    from toolscript.gateway.asking import Need
-    from toolscript.ports import Gateway
+    from toolscript.gateway.model import Gateway, Need
+
+
+def queries_of(lines: Iterable[str], usual: LocalQuery) -> Iterator[LocalQuery]:
+    """Blank lines are skipped. A line of JSON may also have `limit`, `threshold` and `search_type`."""
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text:
+            yield _query(text, number, usual)
+
+
+def _query(text: str, number: int, usual: LocalQuery) -> LocalQuery:
+    try:
+        return _from_json(json.loads(text), usual) if text.startswith("{") else replace(usual, text=text)
+    except (ValueError, TypeError, OverflowError, RecursionError, InvalidRequest) as error:
+        raise InvalidRequest(
+            f"line {number} is no query: {error}", hint='write a line of text, or {"query": "read a file"}'
+        ) from None
+
+
+def _from_json(data: dict[str, Any], usual: LocalQuery) -> LocalQuery:
+    if not isinstance(data.get("query"), str):
+        raise TypeError("it has no text under `query`")
+    return replace(
+        usual,
+        text=data["query"],
+        limit=int(data.get("limit", usual.limit)),
+        threshold=float(data.get("threshold", usual.threshold)),
+        search_type=SearchType(data["search_type"]) if "search_type" in data else usual.search_type,
+    )
+
 
 T = TypeVar("T")
 
@@ -83,7 +105,8 @@ def _search(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Find the right tool for a request in plain words. Exit code 1: nothing found."""
-        from toolscript.gateway.asking import Need, usual_query
+        from toolscript.gateway.model import Need
+        from toolscript.gateway.session import usual_query
 
         given = flags(config=config, data_dir=data_dir, model=model)
         usual = usual_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
@@ -101,7 +124,7 @@ def _search(app: typer.Typer) -> None:
 
 
 def _ask(action: "Callable[[Gateway], Awaitable[T]]", given: Mapping[str, object], need: "Need") -> T:
-    from toolscript.gateway.asking import ask
+    from toolscript.gateway.session import ask
 
     offer_trust(given)
     with progress() as on_progress:
@@ -136,7 +159,7 @@ def _show(answer: LocalAnswer, types: str, how: Output, *, explain: bool) -> Non
 
 
 def _show_types(answer: LocalAnswer, module: str) -> None:
-    from toolscript.surfaces.typescript import client_usage, types_document
+    from toolscript.gateway.typescript.markdown import client_usage, types_document
 
     items = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
     rows = [(tool_id(hit.item.server, hit.item.name), hit.confidence, hit.reason) for hit in answer.hits]
@@ -147,7 +170,7 @@ def _lists(app: typer.Typer) -> None:
     @app.command("list-servers")
     def list_servers(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Show every server, how it is doing, and why it failed. Exit code 1: none is ready."""
-        from toolscript.gateway.asking import Need
+        from toolscript.gateway.model import Need
 
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.servers()
@@ -167,7 +190,7 @@ def _lists(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List what the servers offer: tools, prompts and resources. Exit code 1: nothing."""
-        from toolscript.gateway.asking import Need
+        from toolscript.gateway.model import Need
 
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.items((server,) if server else ())
@@ -197,7 +220,7 @@ def _types(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Print a TypeScript module that calls these tools through the gateway."""
-        from toolscript.gateway.asking import Need
+        from toolscript.gateway.model import Need
 
         wanted = tuple(part for name in names or () for part in name.split(",") if part)
 
@@ -223,7 +246,7 @@ def _call(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Call a tool and print what it answers. Exit code 1: the tool says it failed."""
-        from toolscript.gateway.asking import Need
+        from toolscript.gateway.model import Need
 
         given = _arguments(arguments)
         server, _ = split_tool_id(tool)

@@ -1,5 +1,6 @@
-"""`toolscript skills`: what people decide about skills and their items."""
+"""`toolscript skills`: which there are, who is in which, and who decided what."""
 
+import sys
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -7,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import progress, say, show
-from toolscript.cli.skills_options import (
+from toolscript.cli.options import (
     WORKER_HINT,
+    AsJson,
     By,
     Description,
     Domain,
@@ -23,12 +23,23 @@ from toolscript.cli.skills_options import (
     person,
     say_if_pending,
 )
-from toolscript.cli.skills_text import assigned_text
-from toolscript.errors import InvalidRequest
-from toolscript.model.skill_json import assigned_to_json, entry_to_json, skill_from_json
+from toolscript.cli.options import LimitOfSkillsOptions as Limit
+from toolscript.cli.output import progress, say, show
+from toolscript.cli.skills_text import assigned_text, audit_table, skill_card, skills_table
+from toolscript.cli.suggestions import suggestion_commands
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import LARGEST_ID
+from toolscript.core.taxonomy import Member, SkillEntry
+from toolscript.tools.model.skill_json import (
+    assigned_to_json,
+    audit_to_json,
+    entry_to_json,
+    member_to_json,
+    skill_from_json,
+)
 
 if TYPE_CHECKING:
-    from toolscript.sync.skill_management import Written
+    from toolscript.tools.skills.management import SkillManagement, Written
 
 
 class Source(StrEnum):
@@ -59,7 +70,7 @@ def _edit(group: typer.Typer) -> None:
         """Add a skill."""
         given = fields_given(name, description, keyword, example, domain)
         skill = skill_from_json({"id": skill_id, **given})
-        from toolscript.service.skills import open_skills
+        from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
             _show(ask(lambda skills: skills.add(skill, person(by))), "added", as_json=as_json)
@@ -81,7 +92,7 @@ def _edit(group: typer.Typer) -> None:
             raise InvalidRequest(
                 "there is nothing to change", hint="`toolscript skills edit --help` shows what can be"
             )
-        from toolscript.service.skills import open_skills
+        from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
             _show(ask(lambda skills: skills.edit(skill_id, changes, person(by))), "changed", as_json=as_json)
@@ -91,7 +102,7 @@ def _switch(group: typer.Typer) -> None:
     @group.command()
     def deactivate(skill_id: SkillId, by: By = None, as_json: AsJson = False) -> None:
         """Take a skill out of routing at once; its items keep it, and nothing is lost."""
-        from toolscript.service.skills import open_skills
+        from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
             written = ask(lambda skills: skills.set_active(skill_id, False, person(by)))
@@ -100,7 +111,7 @@ def _switch(group: typer.Typer) -> None:
     @group.command()
     def activate(skill_id: SkillId, by: By = None, as_json: AsJson = False) -> None:
         """Route searches by a skill again."""
-        from toolscript.service.skills import open_skills
+        from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
             written = ask(lambda skills: skills.set_active(skill_id, True, person(by)))
@@ -116,7 +127,7 @@ def _import(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Add the skills of a file, and change those that differ. What did not change costs nothing."""
-        from toolscript.service.skills import import_skills
+        from toolscript.server.skills import import_skills
 
         with progress() as on_progress:
             done, routing = import_skills(file, replace=replace, by=person(by), on_progress=on_progress)
@@ -144,7 +155,7 @@ def _assign(group: typer.Typer) -> None:
         """Say which skills an item is in. No classifier changes it."""
         if none is bool(skills):
             raise InvalidRequest("which skills is it in?", hint="name them, or say --none")
-        from toolscript.service.skills import open_skills
+        from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
             given = ask(lambda managed: managed.assignments.set_by_hand(item_id, skills or [], person(by)))
@@ -154,7 +165,7 @@ def _assign(group: typer.Typer) -> None:
     @group.command()
     def release(item_id: ItemId, by: By = None, as_json: AsJson = False) -> None:
         """Give an item back to the classifier; its skills stay until that has looked at it."""
-        from toolscript.service.skills import open_skills
+        from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
             ask(lambda managed: managed.assignments.release(item_id, person(by)))
@@ -174,7 +185,7 @@ def _again(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Have items classified anew, but for those a person decided about."""
-        from toolscript.service import skills
+        from toolscript.server import skills
 
         with progress() as on_progress:
             count = skills.reclassify(
@@ -190,7 +201,7 @@ def _again(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Add up every skill's items again, exactly, and mend the sums that differ."""
-        from toolscript.service.skills import rebuild_skills
+        from toolscript.server.skills import rebuild_skills
 
         with progress() as on_progress:
             done = rebuild_skills(skills or (), on_progress=on_progress)
@@ -207,3 +218,104 @@ def _show(written: "Written", what: str, *, as_json: bool) -> None:
     data = {**entry_to_json(written.entry), "routing": str(written.routing)}
     show(data, f"{written.entry.skill.id} {what}", as_json=as_json)
     say_if_pending(written.routing)
+
+
+PAGE = 200
+
+
+def skill_commands() -> typer.Typer:
+    group = typer.Typer(
+        help="Skills: categories by which tool search is routed.", no_args_is_help=True, rich_markup_mode=None
+    )
+    _read(group)
+    _history(group)
+    write_commands(group)
+    suggestion_commands(group)
+    return group
+
+
+def _read(group: typer.Typer) -> None:
+    @group.command("list")
+    def list_(
+        all_: Annotated[bool, typer.Option("--all", help="Inactive ones too.")] = False, as_json: AsJson = False
+    ) -> None:
+        """List the skills."""
+        from toolscript.server.skills import open_skills
+
+        with open_skills() as ask:
+            entries = ask(lambda skills: _all(skills, active_only=not all_))
+        shown = {"skills": [entry_to_json(entry) for entry in entries], "next": None}
+        show(shown, skills_table(entries) if entries else "there is no skill", as_json=as_json)
+        if not entries:
+            say("hint: `toolscript skills import FILE` loads a taxonomy")
+
+    @group.command("show")
+    def show_(
+        skill_id: SkillId,
+        tools: Annotated[int, typer.Option(min=0, max=PAGE, help="Show so many of its items.")] = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Show one skill, and items that are in it."""
+
+        async def found(skills: "SkillManagement") -> tuple[SkillEntry, list[Member]]:
+            entry = await skills.taxonomy.find(skill_id)
+            return entry, list(await skills.taxonomy.members(skill_id, 0, tools)) if tools else []
+
+        from toolscript.server.skills import open_skills
+
+        with open_skills() as ask:
+            entry, members = ask(found)
+        data = entry_to_json(entry)
+        if tools:
+            data["tools"] = [member_to_json(member) for member in members]
+        show(data, skill_card(entry, members), as_json=as_json)
+
+    @group.command()
+    def of(item_id: ItemId, as_json: AsJson = False) -> None:
+        """Show which skills an item is in."""
+        from toolscript.server.skills import open_skills
+
+        with open_skills() as ask:
+            found = ask(lambda skills: skills.assignments.of(item_id))
+        show(assigned_to_json(item_id, found), assigned_text(item_id, found), as_json=as_json)
+
+
+def _history(group: typer.Typer) -> None:
+    @group.command()
+    def audit(
+        before: Annotated[
+            int | None, typer.Option(min=1, max=LARGEST_ID, help="Only what is older than this number.")
+        ] = None,
+        limit: Limit = 50,
+        as_json: AsJson = False,
+    ) -> None:
+        """Show what people decided, latest first."""
+        from toolscript.server.skills import open_skills
+
+        with open_skills() as ask:
+            found = ask(lambda skills: skills.taxonomy.audit(before, limit + 1))
+        more = len(found) > limit
+        entries = [audit_to_json(number, entry) for number, entry in found[:limit]]
+        text = audit_table(found[:limit]) if entries else "nobody has decided anything"
+        show({"entries": entries, "next": entries[-1]["id"] if more else None}, text, as_json=as_json)
+        if more and not as_json:
+            say(f"hint: `toolscript skills audit --before {entries[-1]['id']}` shows what is older")
+
+    @group.command()
+    def export(
+        file: Annotated[Path | None, typer.Argument(help="File to write; none: standard output.")] = None,
+    ) -> None:
+        """Write all skills as JSON that `skills import` takes."""
+        from toolscript.server.skills import export_skills
+
+        count, text = export_skills(file)
+        # It is data: in a file or a pipe it has to be what was stored.
+        sys.stdout.write(text)
+        say(f"{count:,} skills written" + (f" to {file}" if file else ""))
+
+
+async def _all(skills: "SkillManagement", *, active_only: bool) -> list[SkillEntry]:
+    # Imported here: help must not wait for what reads skills.
+    from toolscript.tools.skills.management import all_skills
+
+    return [entry async for entry in all_skills(skills.taxonomy, active_only=active_only)]

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolscript.cli.output import colour_wanted
-from toolscript.cli.tables import printable, table
-from toolscript.model.assignments import Assignment
-from toolscript.model.skill_evidence import Evidence
-from toolscript.model.skills import AuditEntry, Member, Skill, SkillEntry, Suggestion
-from toolscript.model.tool_ids import tool_id
+from toolscript.cli.output import colour_wanted, printable, table
+from toolscript.core.items import Assignment, tool_id
+from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry, Suggestion
+from toolscript.tools.model.skills import Evidence
 
 MOST_DESCRIBED = 80
 

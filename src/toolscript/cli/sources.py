@@ -1,11 +1,97 @@
-"""What differs between two definitions, line by line. Whoever decides by it must see all of it."""
+"""`toolscript sources`: where the tools of the catalog come from, and how a whole source leaves."""
 
 import json
+import sys
 import unicodedata
 from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import takewhile
 from textwrap import TextWrapper
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolscript.cli.options import WORKER_HINT, AsJson, By, person
+from toolscript.cli.options import LimitOfSkillsOptions as Limit
+from toolscript.cli.output import colour_wanted, confirm, json_text, printable, progress, say, show, table
+from toolscript.core.items import LARGEST_ID, tool_id
+from toolscript.tools.model.catalog import (
+    ChangeState,
+    ItemChange,
+    ItemSource,
+    change_to_json,
+    details_to_json,
+    source_to_json,
+)
+
+if TYPE_CHECKING:
+    from toolscript.tools.model.catalog import ChangeDetails
+
+
+Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source, as `sources list` has it.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def source_commands() -> typer.Typer:
+    group = typer.Typer(
+        help="Sources of the catalog's tools: files, callers of the API, MCP servers. List and remove them.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    _list(group)
+    _remove(group)
+    return group
+
+
+def _list(group: typer.Typer) -> None:
+    @group.command("list")
+    def list_(
+        after: Annotated[str, typer.Option(metavar="SOURCE", help="Begin after this one.")] = "",
+        limit: Limit = 50,
+        as_json: AsJson = False,
+    ) -> None:
+        """List sources in order of name: how many tools each has, and when it was last synced."""
+        from toolscript.server.sync import list_item_sources
+
+        found = list_item_sources(after=after, limit=limit + 1)
+        shown, more = found[:limit], len(found) > limit
+        data = {
+            "results": [source_to_json(one) for one in shown],
+            "next_cursor": shown[-1].name if more else None,
+        }
+        show(data, _table(shown), as_json=as_json)
+        if more:
+            say(f"hint: --after {printable(shown[-1].name)} shows more")
+
+
+def _remove(group: typer.Typer) -> None:
+    @group.command()
+    def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+        """Remove a source with all of its tools. Stopped at any time, the same command goes on.
+
+        What people decided about the tools is kept for a while, and holds again if the source comes back.
+        """
+        from toolscript.server.sync import find_item_source, remove_item_source
+
+        known = find_item_source(name)
+        if known is None:
+            show({"source": name, "removed": 0}, f"there is no source {printable(name)}", as_json=as_json)
+            say("hint: `toolscript sources list` shows those there are")
+            return
+        confirm(f"Remove source {printable(name)} with its {known.items:,} tools?", yes=yes)
+        with progress() as on_progress:
+            removed = remove_item_source(name, on_progress)
+        text = f"{removed:,} tools of source {printable(name)} removed"
+        show({"source": name, "removed": removed}, text, as_json=as_json)
+        say(WORKER_HINT)
+
+
+def _table(sources: Sequence[ItemSource]) -> str:
+    if not sources:
+        return "there are no sources"
+    rows = [[one.name, f"{one.items:,}", f"{one.synced_at.astimezone():%Y-%m-%d %H:%M}"] for one in sources]
+    return table(["Source", "Tools", "Last sync"], rows, colour=colour_wanted())
+
 
 WIDTH = 100
 AROUND = 3
@@ -82,3 +168,106 @@ def _without_matching(was: Sequence[str], now: Sequence[str]) -> list[str]:
 
 def _in_common(first: Sequence[str], second: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+
+
+ChangeId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a change.")]
+
+
+def change_commands() -> typer.Typer:
+    group = typer.Typer(
+        help="Definitions that changed after they were seen. TOOLSCRIPT_HOLD_CHANGES has them wait for a person.",
+        no_args_is_help=True,
+    )
+    _look(group)
+    _decide(group)
+    return group
+
+
+def _look(group: typer.Typer) -> None:
+    @group.command("list")
+    def list_(
+        state: Annotated[ChangeState | None, typer.Option(help="Only those in this state.")] = None,
+        before: Annotated[
+            int | None, typer.Option(metavar="ID", min=1, max=LARGEST_ID, help="Only those before this one.")
+        ] = None,
+        limit: Limit = 50,
+        as_json: AsJson = False,
+    ) -> None:
+        """List changes, the latest first."""
+        from toolscript.server.sync import list_changes
+
+        found = list_changes(before=before, limit=limit + 1, state=state)
+        shown, more = found[:limit], len(found) > limit
+        if as_json:
+            data = {"changes": [change_to_json(one) for one in shown], "next": shown[-1].id if more else None}
+            sys.stdout.write(json_text(data) + "\n")
+            return
+        _show_table(shown)
+        if more:
+            say(f"hint: --before {shown[-1].id} shows older ones")
+
+    @group.command("show")
+    def show_(change_id: ChangeId, as_json: AsJson = False) -> None:
+        """Show what changed, field by field. Characters that are not seen are written out as \\u codes."""
+        from toolscript.server.sync import find_change
+
+        details = find_change(change_id)
+        show(details_to_json(details), "\n".join(_compared(details)), as_json=as_json)
+        if details.change.state is ChangeState.HELD and not as_json:
+            say(f"hint: `toolscript changes approve {change_id}` or `toolscript changes reject {change_id}`")
+
+
+def _decide(group: typer.Typer) -> None:
+    @group.command()
+    def approve(change_id: ChangeId, by: By = None, as_json: AsJson = False) -> None:
+        """Let a held definition come into force."""
+        from toolscript.server.sync import decide_change
+
+        _decided(decide_change(change_id, approve=True, by=person(by)), as_json=as_json)
+
+    @group.command()
+    def reject(change_id: ChangeId, by: By = None, as_json: AsJson = False) -> None:
+        """Keep the definition in force, and do not ask about the held one again."""
+        from toolscript.server.sync import decide_change
+
+        _decided(decide_change(change_id, approve=False, by=person(by)), as_json=as_json)
+
+
+def _decided(change: ItemChange, *, as_json: bool) -> None:
+    text = f"change {change.id} of {_name(change)} is {change.state}"
+    show(change_to_json(change), text, as_json=as_json)
+
+
+def _show_table(changes: Sequence[ItemChange]) -> None:
+    if not changes:
+        say("there are no such changes")
+        return
+    rows = [
+        [
+            str(one.id),
+            one.state,
+            f"{one.seen_at.astimezone():%Y-%m-%d %H:%M}",
+            _name(one),
+            ", ".join(one.changed_fields),
+            one.reviewed_by or "",
+        ]
+        for one in changes
+    ]
+    head = ["Id", "State", "Seen", "Item", "Changed", "Reviewed by"]
+    sys.stdout.write(table(head, rows, colour=colour_wanted()) + "\n")
+
+
+def _compared(details: "ChangeDetails") -> list[str]:
+    change = details.change
+    reviewed = f" by {printable(change.reviewed_by)}" if change.reviewed_by else ""
+    lines = [
+        f"change {change.id} of {_name(change)}, from {printable(change.source)}",
+        f"{change.state}{reviewed}, seen {change.seen_at.astimezone():%Y-%m-%d %H:%M}",
+    ]
+    for field in change.changed_fields:
+        lines += ["", *field_diff(field, details.old.get(field), details.new.get(field))]
+    return lines
+
+
+def _name(change: ItemChange) -> str:
+    return printable(tool_id(change.server, change.name))

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.gateway_options import AsJson, ConfigFile
-from toolscript.cli.output import colour_wanted, json_text, progress, say, show
-from toolscript.cli.tables import printable, table
-from toolscript.errors import InvalidRequest
-from toolscript.model.items import StoreReport
+from toolscript.cli.options import AsJson, ConfigFile
+from toolscript.cli.output import colour_wanted, json_text, printable, progress, say, show, table
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import StoreReport
 
 if TYPE_CHECKING:
-    from toolscript.sync.import_items import ImportReport
-    from toolscript.sync.server_items import ServerReport
+    from toolscript.tools.catalog.items import ImportReport, ServerReport
 
 WAIT_SECONDS = 30.0
 HELD_HINT = "hint: `toolscript changes list --state held` shows what waits for a decision"
@@ -74,7 +72,7 @@ class _Chosen:
 
 
 def _sync_servers(chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> None:
-    from toolscript.service.syncing import sync_servers
+    from toolscript.server.sync import sync_servers
 
     with progress() as on_progress:
         reports = sync_servers(
@@ -89,7 +87,7 @@ def _sync_servers(chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> Non
 
 def _watch(chosen: _Chosen, *, as_json: bool) -> None:
     """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
-    from toolscript.service.syncing import watch_servers
+    from toolscript.server.sync import watch_servers
 
     def tell(report: "ServerReport") -> None:
         text = f"failed: {report.failed}" if report.taken is None else _counts(report.taken)
@@ -109,7 +107,7 @@ def _refuse(**given: object) -> None:
 
 
 def _sync_file(file: Path, source: str, *, prune: bool, as_json: bool) -> None:
-    from toolscript.service.syncing import sync_file
+    from toolscript.server.sync import sync_file
 
     with progress() as on_progress:
         report = sync_file(file, source=source, prune=prune, on_progress=on_progress)

@@ -5,11 +5,10 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import colour_wanted, progress, say, show
-from toolscript.cli.tables import printable, table
-from toolscript.errors import InvalidRequest
-from toolscript.model.tenancy import Scope
+from toolscript.cli.options import AsJson
+from toolscript.cli.output import colour_wanted, printable, progress, say, show, table
+from toolscript.core.auth.model import Scope
+from toolscript.core.errors import InvalidRequest
 
 MOST_LISTED = 1_000
 MOST_SAID = 20
@@ -40,7 +39,7 @@ def _list(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Who has put documents: how many, where they lie, since when. In the order of their names."""
-        from toolscript.service.tenants import list_tenants
+        from toolscript.server.tenants import list_tenants
 
         rows = list_tenants(after=after, limit=limit)
         following = str(rows[-1]["tenant"]) if len(rows) == limit else ""
@@ -63,7 +62,7 @@ def _move(group: typer.Typer) -> None:
 
         Needs a cluster of Qdrant, and TOOLSCRIPT_DOCUMENT_SHARDS.
         """
-        from toolscript.service.tenants import move_tenant
+        from toolscript.server.tenants import move_tenant
 
         with progress() as on_progress:
             moved = move_tenant(tenant, anew=anew, on_progress=on_progress)
@@ -87,7 +86,7 @@ def _export(group: typer.Typer) -> None:
             raise InvalidRequest(
                 "--json and an export to stdout exclude each other", hint="name a file with --out"
             )
-        from toolscript.service.tenants import export_tenant
+        from toolscript.server.tenants import export_tenant
 
         with progress() as on_progress:
             written = export_tenant(tenant, out=out, on_progress=on_progress)
@@ -110,7 +109,7 @@ def _erase(group: typer.Typer) -> None:
         """Delete all documents of a tenant, the searches noted of it, and its name. Cannot be undone."""
         if not yes:
             typer.confirm(f"Delete everything of tenant {tenant}, for good?", abort=True, err=True)
-        from toolscript.service.tenants import erase_tenant
+        from toolscript.server.tenants import erase_tenant
 
         with progress() as on_progress:
             erased = erase_tenant(tenant, on_progress)
@@ -124,7 +123,7 @@ def _tokens(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Make a key to sign tokens with, and the key set that TOOLSCRIPT_JWT_KEYS names."""
-        from toolscript.service.tenants import make_tenant_keys
+        from toolscript.server.tenants import make_tenant_keys
 
         made = make_tenant_keys(folder)
         lines = [
@@ -148,7 +147,7 @@ def _tokens(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Sign a token for a tenant: to try things with, or where nobody else issues tokens."""
-        from toolscript.service.tenants import tenant_token
+        from toolscript.server.tenants import tenant_token
 
         signed = tenant_token(
             tenant, key=key, issuer=issuer, plan=plan, subject=subject, scopes=scope or (), hours=hours

@@ -1,20 +1,69 @@
-"""`toolscript tools list`, `show` and `remove`: what the catalog holds, one by one."""
+"""`toolscript tools`: asks a running service for tools, or for its skill stage alone."""
 
 import json
-from collections.abc import Sequence
-from typing import Annotated
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.confirming import confirm
-from toolscript.cli.gateway_options import AsJson
-from toolscript.cli.output import colour_wanted, say, show
-from toolscript.cli.skills_options import WORKER_HINT, Limit
+from toolscript.cli import options as option
+from toolscript.cli.options import WORKER_HINT, AsJson
+from toolscript.cli.options import LimitOfSkillsOptions as Limit
+from toolscript.cli.output import colour_wanted, confirm, json_text, printable, say, show, table
 from toolscript.cli.sources import Yes
-from toolscript.cli.tables import printable, table
-from toolscript.model.catalog_contents import CatalogItem, ItemFilter, item_to_json, listed_to_json
-from toolscript.model.items import LARGEST_ID, ItemKind
-from toolscript.model.tool_ids import tool_id
+from toolscript.cli.tools_text import (
+    degraded_lines,
+    doubt_lines,
+    explained_text,
+    hits_table,
+    nothing_found_lines,
+    routing_text,
+    schemas_text,
+    skills_table,
+    standing_lines,
+    timings_text,
+)
+from toolscript.core.items import LARGEST_ID, ItemKind, tool_id
+from toolscript.tools.model.answer import Absence, AbsenceReason
+from toolscript.tools.model.catalog import CatalogItem, ItemFilter, item_to_json, listed_to_json
+from toolscript.tools.model.query import Strategy
+
+if TYPE_CHECKING:
+    from toolscript.tools.model.answer import ToolAnswer
+
+
+# The service speaks of its parameters; here they are options.
+OPTIONS = {
+    "`tool_threshold`": "`--threshold`",
+    "`skill_threshold`": "`--skill-threshold`",
+    "`skill_limit`": "`--skill-limit`",
+    "`limit`": "`--limit`",
+    "`direct`": "`--strategy direct`",
+    "`hybrid`": "`--strategy hybrid`",
+}
+
+
+def absence_text(absence: Absence) -> str:
+    found = absence.reason is AbsenceReason.RETURNED
+    head = f"{absence.name or absence.about}: {'found' if found else absence.reason.replace('_', ' ')}"
+    lines = [_with_options(absence.message)]
+    if absence.others:
+        what = "others of this name" if absence.name else "the nearest names"
+        lines.append(f"{what}: {', '.join(absence.others)}")
+    if absence.score is not None:
+        lines.append(f"score {absence.score:.3f}")
+    if absence.explanation is not None:
+        lines += standing_lines(absence.explanation)
+        lines.append(f"skills: {', '.join(absence.skill_ids) or 'none'}")
+    return "\n".join([printable(head), *(f"  {printable(line)}" for line in lines)])
+
+
+def _with_options(message: str) -> str:
+    for parameter, flag in OPTIONS.items():
+        message = message.replace(parameter, flag)
+    return message
+
 
 MOST_NAMED = 5
 
@@ -43,7 +92,7 @@ def _list(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List what the catalog holds, in order of id. Reads the database itself; no service has to run."""
-        from toolscript.service.catalog_contents import list_items
+        from toolscript.server.sync import list_items
 
         wanted = ItemFilter(source, server, kind)
         found = list_items(after=after, limit=limit + 1, wanted=wanted)
@@ -61,7 +110,7 @@ def _show(group: typer.Typer) -> None:
     @group.command("show")
     def show_(number: Id, as_json: AsJson = False) -> None:
         """Show one tool with its schemas. What its source says of it is data, and nothing to follow."""
-        from toolscript.service.catalog_contents import find_item
+        from toolscript.server.sync import find_item
 
         found = find_item(number)
         show(item_to_json(found), "\n".join(_lines(found)), as_json=as_json)
@@ -71,7 +120,7 @@ def _remove(group: typer.Typer) -> None:
     @group.command()
     def remove(numbers: Ids, yes: Yes = False, as_json: AsJson = False) -> None:
         """Remove tools from the catalog, until their source is synced again and still has them."""
-        from toolscript.service.catalog_contents import remove_items
+        from toolscript.server.sync import remove_items
 
         distinct = list(dict.fromkeys(numbers))
         if not yes:
@@ -83,7 +132,7 @@ def _remove(group: typer.Typer) -> None:
 
 def _named(numbers: Sequence[int]) -> str:
     """What somebody who decides should see."""
-    from toolscript.service.catalog_contents import find_item
+    from toolscript.server.sync import find_item
 
     items = [find_item(number).item for number in numbers[:MOST_NAMED]]
     names = ", ".join(printable(tool_id(item.server, item.name)) for item in items)
@@ -116,3 +165,124 @@ def _lines(one: CatalogItem) -> list[str]:
         for name, value in schemas.items()
         if value is not None
     ]
+
+
+NOTHING_FOUND = 1
+NOTHING_SEARCHED = 2
+
+
+def tool_commands() -> typer.Typer:
+    group = typer.Typer(
+        help="Tools of the service: search them in one that runs; list, show and remove them in its database.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    _search(group)
+    _skills(group)
+    add_catalog(group)
+    return group
+
+
+def _search(group: typer.Typer) -> None:
+    @group.command()
+    def search(
+        query: option.Query,
+        strategy: option.HowRouted = None,
+        preset: option.Strictness = None,
+        limit: option.Limit = None,
+        kind: option.Kind = None,
+        threshold: option.Threshold = None,
+        skill_limit: option.SkillLimit = None,
+        skill_threshold: option.SkillThreshold = None,
+        search_type: option.Arms = None,
+        schemas: option.WithSchemas = False,
+        explain: option.Explain = False,
+        why_not: option.WhyNot = None,
+        url: option.Url = None,
+        token: option.Token = None,
+        timeout: option.Timeout = 30.0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Find tools by their skills, meaning and words. Exit code 1: nothing found."""
+        from toolscript.client.http import find_tools
+
+        asked = _given(
+            query=query,
+            strategy=strategy,
+            preset=preset,
+            limit=limit,
+            item_type=kind,
+            tool_threshold=threshold,
+            skill_limit=skill_limit,
+            skill_threshold=skill_threshold,
+            search_type=search_type,
+            include_schemas=schemas,
+            explain=explain,
+            why_not=why_not,
+        )
+        answer, data = find_tools(asked, url=url, token=token, seconds=timeout)
+        _print_json(data) if as_json else _show_of_tools(answer, asked)
+        if not answer.hits:
+            raise typer.Exit(NOTHING_SEARCHED if answer.search_type_used == "none" else NOTHING_FOUND)
+
+
+def _skills(group: typer.Typer) -> None:
+    @group.command()
+    def skills(
+        query: option.Query,
+        limit: option.SkillsShown = None,
+        threshold: option.LeastSkillScore = None,
+        search_type: option.Arms = None,
+        url: option.Url = None,
+        token: option.Token = None,
+        timeout: option.Timeout = 30.0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Run the skill stage alone: at most `limit` skills, by vector first. Exit code 1: none matches."""
+        from toolscript.client.http import find_skills
+
+        asked = _given(query=query, limit=limit, threshold=threshold, search_type=search_type)
+        answer, data = find_skills(asked, url=url, token=token, seconds=timeout)
+        if as_json:
+            _print_json(data)
+        elif answer.skills:
+            sys.stdout.write(skills_table(answer.skills) + "\n")
+        else:
+            say("no skill matches: a search for tools would look at all items")
+        for line in degraded_lines(answer.degraded):
+            say(line)
+        if not answer.skills:
+            raise typer.Exit(NOTHING_FOUND)
+
+
+def _show_of_tools(answer: "ToolAnswer", asked: Mapping[str, object]) -> None:
+    """What was found goes to stdout; how, and how far it can be believed, to stderr."""
+    explain = bool(asked.get("explain"))
+    say(routing_text(answer, wanted=asked.get("strategy", Strategy.HIERARCHICAL)))
+    for line in degraded_lines(answer.degraded):
+        say(line)
+    if answer.hits:
+        _show_hits(answer, explain=explain, schemas=bool(asked.get("include_schemas")))
+    for line in doubt_lines(answer) if answer.hits else nothing_found_lines(answer):
+        say(line)
+    if explain:
+        say(timings_text(answer.timings))
+    if answer.absence is not None:
+        sys.stdout.write(("\n" if answer.hits else "") + absence_text(answer.absence) + "\n")
+
+
+def _show_hits(answer: "ToolAnswer", *, explain: bool, schemas: bool) -> None:
+    sys.stdout.write(hits_table(answer.hits) + "\n")
+    for hit in answer.hits if explain else ():
+        sys.stdout.write(f"\n{explained_text(hit, answer.skills)}\n")
+    for hit in answer.hits if schemas else ():
+        sys.stdout.write(f"\n{schemas_text(hit)}\n")
+
+
+def _given(**options: object) -> dict[str, object]:
+    """What was not said is left to the service."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _print_json(data: object) -> None:
+    sys.stdout.write(json_text(data) + "\n")

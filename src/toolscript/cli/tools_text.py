@@ -3,12 +3,10 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from toolscript.cli.output import colour_wanted
-from toolscript.cli.tables import harmless, printable, table
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import Strategy
-from toolscript.model.results import Explanation, MatchedBy, MatchedSkill, Timings, ToolAnswer, ToolHit
-from toolscript.model.tool_ids import tool_id
+from toolscript.cli.output import colour_wanted, harmless, printable, table
+from toolscript.core.items import ItemKind, tool_id
+from toolscript.tools.model.answer import Explanation, MatchedBy, MatchedSkill, Timings, ToolAnswer, ToolHit
+from toolscript.tools.model.query import Strategy
 
 MOST_DESCRIBED = 80
 MOST_NAMED = 8

@@ -1,18 +1,113 @@
-"""Sends documents in requests of a few hundred, one after the other, and goes on after whatever goes wrong."""
+"""Asks a service that runs elsewhere for documents, and sends it some. Kept light, as all that asks over HTTP."""
 
+import hashlib
 import json
+import os
 import random
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from toolscript.adapters.document_files import Found, FoundDocument
-from toolscript.adapters.http_clients.documents import PutAnswer
-from toolscript.adapters.sending_state import SendingState
-from toolscript.errors import ToolscriptError, TooManyRequests, Unavailable
-from toolscript.model.document_json import document_to_json
-from toolscript.model.document_sending import Place, SendingReport
-from toolscript.model.progress import OnProgress, Progress
+from toolscript.client.documents import DocumentsClient, PutAnswer
+from toolscript.client.settings import ClientSettings, load_client_settings
+from toolscript.core.errors import InvalidRequest, SetupError, ToolscriptError, TooManyRequests, Unavailable
+from toolscript.core.values import OnProgress, Progress
+from toolscript.documents.client.files import DocumentFiles, Found, FoundDocument, names_of
+from toolscript.documents.model.document import PutOutcome, document_to_json
+from toolscript.documents.model.upload import Place, SendingReport
+from toolscript.gateway.settings import load_gateway_settings
+
+FORMAT = "toolscript documents put 1"
+
+
+@dataclass(frozen=True)
+class SendingState:
+    """Everything up to `place` was acknowledged; None at the beginning."""
+
+    began_at: float = field(default_factory=time.time)
+    place: Place | None = None
+    report: SendingReport = field(default_factory=SendingReport)
+
+
+class SendingFile:
+    """`run` is what is sent and to whom: a state of another run is none of this one."""
+
+    def __init__(self, path: Path, run: Sequence[str]) -> None:
+        self._path = path
+        self._run = list(run)
+
+    def load(self) -> SendingState:
+        """Refuses what is not certainly ours: it would be overwritten."""
+        try:
+            data = json.loads(self._path.read_text("utf-8"))
+        except FileNotFoundError:
+            return SendingState()
+        except OSError as error:
+            raise SetupError(f"cannot read {self._path}: {error.strerror}") from None
+        except (ValueError, RecursionError):
+            raise self._foreign("holds no state of sending documents") from None
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise self._foreign("holds no state of sending documents")
+        if data.get("run") != self._run:
+            raise self._foreign("is the state of other documents, or of another service")
+        try:
+            return _state(data)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise self._foreign("holds no state of sending documents") from None
+
+    def save(self, state: SendingState) -> None:
+        report = state.report
+        data = {
+            "format": FORMAT,
+            "run": self._run,
+            "began_at": state.began_at,
+            "place": None if state.place is None else asdict(state.place),
+            "outcomes": report.outcomes,
+            "skipped": report.skipped,
+            "named": report.named,
+        }
+        try:
+            _write_whole(self._path, data)
+        except OSError as error:
+            raise SetupError(
+                f"cannot write {self._path}: {error.strerror}", hint="--resume names another file"
+            ) from error
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def _foreign(self, problem: str) -> InvalidRequest:
+        return InvalidRequest(f"{self._path} {problem}", hint="--resume names another file; or remove this one")
+
+
+def _state(data: Any) -> SendingState:
+    outcomes = Counter({PutOutcome(name): int(count) for name, count in data["outcomes"].items()})
+    named = [(str(where), str(reason)) for where, reason in data["named"]]
+    report = SendingReport(outcomes, int(data["skipped"]), named)
+    report.sent_before = report.done
+    at = data["place"]
+    steps = tuple(str(step) for step in at["steps"])
+    place = Place(int(at["path"]), steps, int(at["offset"]), int(at["line"]))
+    return SendingState(float(data["began_at"]), place, report)
+
+
+def _write_whole(path: Path, data: object) -> None:
+    """As it was or as it is now, whoever dies meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
 
 MOST_IN_REQUEST = 200
 MOST_REQUEST_BYTES = 1024 * 1024
@@ -114,3 +209,72 @@ PASSING = (Unavailable, TooManyRequests)
 
 def _line(found: FoundDocument) -> bytes:
     return json.dumps(document_to_json(found.document), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# In place of a file's name: one of the installation's own.
+DEFAULT_STATE = "default"
+MOST_REMOVED_AT_ONCE = 1_000
+
+
+def find_documents(
+    asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
+) -> dict[str, Any]:
+    """What is asked and answered has the names of the API."""
+    return _client(_settings(url, token), seconds).search(asked)
+
+
+def show_document(document_id: str, *, url: str | None, token: str | None, seconds: float) -> dict[str, Any]:
+    return _client(_settings(url, token), seconds).document(document_id)
+
+
+def remove_documents(
+    ids: Sequence[str], *, url: str | None, token: str | None, seconds: float
+) -> dict[str, list[str]]:
+    client = _client(_settings(url, token), seconds)
+    whole: dict[str, list[str]] = {"deleted": [], "missing": []}
+    for at in range(0, len(ids), MOST_REMOVED_AT_ONCE):
+        answer = client.remove(ids[at : at + MOST_REMOVED_AT_ONCE])
+        for name, found in whole.items():
+            found += [str(one) for one in answer.get(name, [])]
+    return whole
+
+
+def put_documents(
+    paths: Sequence[str],
+    *,
+    url: str | None,
+    token: str | None,
+    seconds: float,
+    resume: str | None,
+    on_progress: OnProgress,
+    on_wait: OnWait,
+) -> SendingReport:
+    """With `resume` it goes on where an earlier one was ended, and remembers how far it has come."""
+    settings = _settings(url, token)
+    client = _client(settings, seconds)
+    file = None if resume is None else _state_file(resume, [client.place, *names_of(paths)])
+    state = SendingState() if file is None else file.load()
+    files = DocumentFiles(paths, state.place, state.began_at)
+    ways = Ways(client.put, _forget if file is None else file.save, on_progress, on_wait)
+    report = Sending(ways, state, files.count()).send(files.read())
+    if file is not None:
+        file.remove()
+    return report
+
+
+def _forget(_: SendingState) -> None: ...
+
+
+def _state_file(resume: str, run: Sequence[str]) -> SendingFile:
+    if resume != DEFAULT_STATE:
+        return SendingFile(Path(resume), run)
+    name = hashlib.sha256("\0".join(run).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return SendingFile(load_gateway_settings().data_folder / "sending" / f"{name}.json", run)
+
+
+def _settings(url: str | None, token: str | None) -> ClientSettings:
+    return load_client_settings({"service_url": url, "token": token})
+
+
+def _client(settings: ClientSettings, seconds: float) -> DocumentsClient:
+    return DocumentsClient(settings.address, token=settings.token, seconds=seconds)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from toolscript.adapters.http_clients.exchange import Answer, address_of, granted, not_one
-from toolscript.adapters.http_clients.service import SERVICE
-from toolscript.errors import ToolscriptError, Unavailable
-from toolscript.model.documents import PutOutcome, PutResult
-from toolscript.model.text import readable
+from toolscript.client.http import SERVICE
+from toolscript.core.errors import ToolscriptError, Unavailable
+from toolscript.core.http_client import Answer, address_of, granted, not_one
+from toolscript.core.text import readable
+from toolscript.documents.model.document import PutOutcome, PutResult
 
 SEARCH, DOCUMENTS = "/search", "/documents"
 LINES = "application/x-ndjson"

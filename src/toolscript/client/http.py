@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from toolscript.adapters.http_clients.exchange import Answer, Peer, address_of, granted, not_one
-from toolscript.model.results import SkillAnswer, ToolAnswer
-from toolscript.model.search_json import answer_from_json, skills_from_json
-from toolscript.model.text import readable
+from toolscript.client.settings import load_client_settings
+from toolscript.core.http_client import Answer, Peer, address_of, granted, not_one
+from toolscript.core.text import readable
+from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
+from toolscript.tools.model.json import answer_from_json, skills_from_json
 
 T = TypeVar("T")
 
@@ -51,3 +52,21 @@ class ServiceClient:
 def _readable(asked: Mapping[str, object]) -> dict[str, object]:
     """A command line can hold what no text can."""
     return {name: readable(value) if isinstance(value, str) else value for name, value in asked.items()}
+
+
+def find_tools(
+    asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
+) -> tuple[ToolAnswer, Any]:
+    """The answer, and the JSON it came as."""
+    return _client(url, token, seconds).search(asked)
+
+
+def find_skills(
+    asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
+) -> tuple[SkillAnswer, Any]:
+    return _client(url, token, seconds).skills(asked)
+
+
+def _client(url: str | None, token: str | None, seconds: float) -> ServiceClient:
+    settings = load_client_settings({"service_url": url, "token": token})
+    return ServiceClient(settings.address, token=settings.token, seconds=seconds)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from toolscript.errors import SetupError
+from toolscript.core.errors import SetupError
 
 ANYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - where a server listens, not where we do
 

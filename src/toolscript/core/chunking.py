@@ -4,9 +4,9 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from toolscript.model.documents import Passage
-from toolscript.model.item_text import K1, Field, stem_terms_of_fields
-from toolscript.model.words import UNSPACED, terms_of_word, without_stop_words, words_of
+from toolscript.core.item_text import K1, Field, stem_terms_of_fields
+from toolscript.core.retrieval.terms import UNSPACED, terms_of_word, without_stop_words, words_of
+from toolscript.core.text import Passage
 
 # All of it is part of the index fingerprint: raise it whenever a text is cut, embedded or indexed differently.
 PASSAGES_VERSION = 1

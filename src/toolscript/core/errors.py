@@ -33,6 +33,7 @@ ToolscriptError
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 
 class ToolscriptError(Exception):
@@ -131,3 +132,57 @@ class LibraryRejected(Rejected): ...
 
 
 class ServerRejected(Rejected): ...
+
+
+@dataclass(frozen=True)
+class Row:
+    code: str
+    http_status: int
+    exit_code: int = 2
+
+
+_INTERNAL = Row("INTERNAL_ERROR", 500)
+_UNAVAILABLE = Row("UNAVAILABLE", 503)
+
+ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
+    ToolscriptError: _INTERNAL,
+    InvalidRequest: Row("VALIDATION_ERROR", 422),
+    BlankQuery: Row("VALIDATION_ERROR", 400),
+    NotFound: Row("NOT_FOUND", 404),
+    Conflict: Row("VALIDATION_ERROR", 409),
+    Unauthorized: Row("UNAUTHORIZED", 401),
+    Forbidden: Row("FORBIDDEN", 403),
+    PlanExceeded: Row("FORBIDDEN", 403),
+    FileSkipped: Row("VALIDATION_ERROR", 422),
+    TooManyRequests: Row("RATE_LIMITED", 429),
+    SetupError: _UNAVAILABLE,
+    ConfigInvalid: _UNAVAILABLE,
+    ModelMismatch: _UNAVAILABLE,
+    ModelNotFound: _UNAVAILABLE,
+    ModelUnknown: _UNAVAILABLE,
+    Unavailable: _UNAVAILABLE,
+    EmbedderUnavailable: _UNAVAILABLE,
+    IndexUnavailable: _UNAVAILABLE,
+    IndexReplaced: _UNAVAILABLE,
+    CatalogUnavailable: _UNAVAILABLE,
+    LibraryUnavailable: _UNAVAILABLE,
+    ServerUnavailable: _UNAVAILABLE,
+    Overloaded: _UNAVAILABLE,
+    NotReady: _UNAVAILABLE,
+    Rejected: _INTERNAL,
+    EmbedderRejected: _INTERNAL,
+    IndexRejected: _INTERNAL,
+    CatalogRejected: _INTERNAL,
+    LibraryRejected: _INTERNAL,
+    ServerRejected: Row("UNAVAILABLE", 502),
+}
+
+
+def envelope(code: str, message: str, details: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The one shape of an error, on every surface."""
+    return {"error": {"code": code, "message": message, "details": dict(details or {})}}
+
+
+def envelope_of(error: ToolscriptError) -> dict[str, object]:
+    details = {**error.details, "hint": error.hint} if error.hint else error.details
+    return envelope(ERROR_TABLE[type(error)].code, error.message, details)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
-from toolscript.errors import SetupError
+from toolscript.core.errors import SetupError
 
 QUIET_MS, PATIENCE_MS, LOOK_MS = 200, 2_000, 200
 # So many that looking at everything is quicker than looking at each.

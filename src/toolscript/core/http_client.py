@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolscript.errors import (
+from toolscript.core.errors import (
     Forbidden,
     InvalidRequest,
     NotFound,

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.items import Item, ItemKind, JsonObject
-from toolscript.model.server_names import why_misleading
-from toolscript.model.text import readable
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import Item, ItemKind, JsonObject, why_misleading
+from toolscript.core.text import readable
 
 MAX_NAME = 512
 MAX_TEXT = 100_000

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolscript.model.items import Item, JsonObject
-from toolscript.model.words import split_identifier, terms_of_word, without_stop_words, words_of
+from toolscript.core.items import Item, JsonObject
+from toolscript.core.retrieval.terms import split_identifier, terms_of_word, without_stop_words, words_of
 
 # Both are part of the index fingerprint: raise it whenever the text or a weight below changes.
 ITEM_TEXT_VERSION = 2

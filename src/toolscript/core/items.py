@@ -1,13 +1,59 @@
-"""An item is a tool, a prompt or a resource of an MCP server: one path in, one path out."""
+"""Items of MCP servers: tools, prompts and resources, their names and the skills they are in."""
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from toolscript.model.assignments import Assignment
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.text import has_unseen, readable
+
+SKILL_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
+LEAST_CONFIDENCE = 0.5
+MOST_ASSIGNMENTS = 3
+MOST_BY_HAND = 10
+MAX_REASON = 300
+
+
+class AssignedBy(StrEnum):
+    LLM = "llm"
+    RULES = "rules"
+    HUMAN = "human"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An item is in a skill, as sure as this, because somebody said so."""
+
+    skill_id: str
+    confidence: float
+    source: AssignedBy
+    reason: str = ""
+
+    @property
+    def weight(self) -> int:
+        """The confidence in ten-thousandths: whole numbers can be added up and taken away without a rest."""
+        return round(self.confidence * 10_000)
+
+
+def valid_assignments(given: Sequence[Assignment], known: frozenset[str]) -> tuple[Assignment, ...]:
+    """What a classifier may say: known skills, each once, sure enough, the best few, best first."""
+    best: dict[str, Assignment] = {}
+    for one in given:
+        kept = best.get(one.skill_id)
+        if one.skill_id in known and (kept is None or kept.confidence < one.confidence):
+            best[one.skill_id] = one
+    sure = [_tidy(one) for one in best.values() if LEAST_CONFIDENCE <= one.confidence <= 1.0]
+    return tuple(sorted(sure, key=lambda one: (-one.confidence, one.skill_id))[:MOST_ASSIGNMENTS])
+
+
+def _tidy(one: Assignment) -> Assignment:
+    return replace(one, confidence=round(one.confidence, 4), reason=one.reason[:MAX_REASON])
+
 
 JsonObject = Mapping[str, object]
 
@@ -113,3 +159,98 @@ class RefusedItem:
 
     where: str
     reason: str
+
+
+SEPARATOR = "__"
+CLIENT_PREFIX = "mcp__toolscript__"
+
+
+def tool_id(server: str, name: str) -> str:
+    return f"{server}{SEPARATOR}{name}"
+
+
+def split_tool_id(text: str) -> tuple[str, str]:
+    """Server and tool. The prefix a client puts before the names of our own endpoint is taken off."""
+    server, separator, name = readable(text).removeprefix(CLIENT_PREFIX).partition(SEPARATOR)
+    if not (server and separator and name):
+        raise InvalidRequest(
+            f"{text[:200]!r} is not the name of a tool",
+            hint="write server__tool, as a search names it",
+        )
+    return server, name
+
+
+def is_wanted(server: str, name: str, wanted: Collection[str]) -> bool:
+    """Whether a filter of servers and `server__tool` names lets a tool through; an empty one lets all."""
+    return not wanted or server in wanted or tool_id(server, name) in wanted
+
+
+# Their letters look like Latin ones. A name in one of them alone is a name like any other.
+LOOK_ALIKE_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH LATIN", "MATHEMATICAL")
+INVISIBLE = frozenset({"Cf", "Co", "Cs"})
+
+
+def why_misleading(name: str) -> str:
+    """Empty for a name that is fine."""
+    if "__" in name or name.endswith("_"):
+        return "must not have `__` in it or `_` at its end: a tool is called server__tool"
+    hidden = [char for char in name if unicodedata.category(char) in INVISIBLE]
+    if hidden:
+        return f"has a character that nobody sees: U+{ord(hidden[0]):04X}"
+    return mixed_scripts(name)
+
+
+def mixed_scripts(name: str) -> str:
+    """Which of its letters looks like a Latin one among Latin ones; empty: none does."""
+    letters = [char for char in name if char.isalpha()]
+    if not any(char.isascii() for char in letters):
+        return ""
+    for char in letters:
+        if not char.isascii() and unicodedata.name(char, "").startswith(LOOK_ALIKE_SCRIPTS):
+            described = unicodedata.name(char).lower()
+            return f"mixes Latin letters with one that looks like them: {char!r}, {described} (U+{ord(char):04X})"
+    return ""
+
+
+_SENT_BACK = ("const", "enum", "required")
+_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired")
+
+
+def why_hidden(item: Item) -> str:
+    """Empty for an item that can be shown and called as it is."""
+    if has_unseen(item.name) or any(char in item.name for char in "\r\n\t"):
+        return f"its name has a character that nobody sees: {ascii(item.name)[:80]}"
+    if why := mixed_scripts(item.name):
+        return f"its name {why}"
+    hidden = next((one for one in _sent_back(item.input_schema) if has_unseen(one)), None)
+    return "" if hidden is None else f"its arguments have a character that nobody sees: {ascii(hidden)[:80]}"
+
+
+def _sent_back(schema: object) -> Iterator[str]:
+    """Names of arguments, and values that an argument may have."""
+    if isinstance(schema, list | tuple):
+        for inner in schema:
+            yield from _sent_back(inner)
+    if not isinstance(schema, Mapping):
+        return
+    for key, inner in schema.items():
+        if key in _SENT_BACK:
+            yield from _texts(inner)
+        elif key in _NAMES and isinstance(inner, Mapping):
+            # What is called like a keyword here is an argument's name.
+            yield from map(str, inner)
+            yield from _sent_back([*inner.values()])
+        else:
+            yield from _sent_back(inner)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _texts(inner)

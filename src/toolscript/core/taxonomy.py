@@ -7,12 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from toolscript.model.assignments import Assignment
-from toolscript.model.items import Item, ItemKind
+from toolscript.core.items import Assignment, Item, ItemKind
 
 if TYPE_CHECKING:
     # Skills are shown by commands that need no vectors, nor the library behind them.
-    from toolscript.model.models import Vector
+    from toolscript.core.retrieval.model import Vector
 
 
 # As much as of an item: what embeds the one embeds the other.

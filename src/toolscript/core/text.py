@@ -1,64 +1,74 @@
-"""A document as a tenant puts it, and what is kept of it."""
+"""Text from outside, made safe to store, to send, and to be read by people and models."""
 
-import hashlib
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.items import JsonObject
-from toolscript.model.tenancy import Tenant
+# A NUL or a lone surrogate is legal in JSON and in no database: made visible instead of refused.
+_UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
-MOST_ID = 512
-MOST_TEXT = 1_000_000
-MOST_METADATA_BYTES = 16 * 1024
-MOST_METADATA_DEPTH = 8
+# What is not seen, or turns the direction of what is: control characters but for tab and line feed, format and
+# private-use characters, fillers, variation selectors and tags, each of which has carried hidden words.
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2"
+    "\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164"
+    "\\ud800-\\udfff\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff"
+    "\\U000110bd\\U000110cd\\U00013430-\\U0001345f\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a"
+    "\\U000e0000-\\U0010ffff]+"
+)
+_JOINERS = ("\u200c", "\u200d")
+_PICTURE_STYLES = ("\ufe0e", "\ufe0f")
+# In languages and emoji that need them, one of these stands between two characters of its own kind.
+_TAKES_STYLE = "0123456789#*"
+_SPELT_OUT = 4
+DEEPEST = 200
 
-# What a document is known by among all of its engine: 12 bytes of tenant and id together, as 24 letters.
-DocumentKey = str
+
+def readable(text: str) -> str:
+    return text.translate(_UNSTORABLE) if not text.isascii() or "\0" in text else text
 
 
-def document_key(tenant: Tenant, document_id: str) -> DocumentKey:
-    """The tenant is part of it: a key of one tenant is none of any other."""
-    name = f"{tenant.name}\0{document_id}".encode()
-    return hashlib.blake2b(name, digest_size=12).hexdigest()
+def visible(text: str) -> str:
+    """The same text with what nobody would see written out: `[U+202E]`, or how many where there are many."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSEEN.sub(lambda found: _written_out(found, text), text)
 
 
-@dataclass(frozen=True)
-class Document:
-    """`title` is that of the metadata, if it has one: it counts more than the text."""
+def has_unseen(text: str) -> bool:
+    """Line ends of any kind are seen."""
+    return visible(text) != text.replace("\r\n", "\n").replace("\r", "\n")
 
-    id: str
-    text: str
-    metadata: JsonObject
 
-    def __post_init__(self) -> None:
-        _require(0 < len(self.id) <= MOST_ID and self.id.strip() == self.id, "id", f"must be 1 to {MOST_ID} long")
-        _require(self.id.isprintable(), "id", "must be printable")
-        _require(len(self.text) <= MOST_TEXT, "text", f"is longer than {MOST_TEXT} characters")
-        for name, text in (("text", self.text), *(("metadata", one) for one in _strings(self.metadata))):
-            _require("\0" not in text and _is_unicode(text), name, "has a character that is none")
-        _require(len(self.canonical_metadata) <= MOST_METADATA_BYTES, "metadata", "is larger than 16 KiB")
-        _require(bool(self.text.strip() or self.title), "text", "is blank")
+def visible_json(value: object, depth: int = 0) -> object:
+    """The same in every text of a JSON value, names of fields included. What is nested without end is cut off."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping | list | tuple) and depth == DEEPEST:
+        return "[nested deeper than this]"
+    if isinstance(value, Mapping):
+        return {visible(str(key)): visible_json(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [visible_json(inner, depth + 1) for inner in value]
+    return value
 
-    @property
-    def title(self) -> str:
-        title = self.metadata.get("title")
-        return title.strip() if isinstance(title, str) else ""
 
-    @cached_property
-    def canonical_metadata(self) -> bytes:
-        return json.dumps(
-            self.metadata, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-        ).encode()
+def _written_out(found: re.Match[str], text: str) -> str:
+    unseen = found[0]
+    if len(unseen) == 1 and _belongs(
+        unseen, text[max(0, found.start() - 1) : found.start()], text[found.end() : found.end() + 1]
+    ):
+        return unseen
+    if len(unseen) > _SPELT_OUT:
+        return f"[{len(unseen)} invisible characters]"
+    return "".join(f"[U+{ord(one):04X}]" for one in unseen)
 
-    @cached_property
-    def content_hash(self) -> str:
-        """Changes exactly when something that is stored, searched or handed out changes."""
-        return hashlib.sha256(self.text.encode() + b"\0" + self.canonical_metadata).hexdigest()[:32]
+
+def _belongs(unseen: str, before: str, after: str) -> bool:
+    if unseen in _JOINERS:
+        return not before.isascii() and not after.isascii() and not (before + after).isspace()
+    return unseen in _PICTURE_STYLES and bool(before) and (not before.isascii() or before in _TAKES_STYLE)
 
 
 @dataclass(frozen=True)
@@ -69,85 +79,3 @@ class Passage:
     start: int
     end: int
     text: str
-
-
-@dataclass(frozen=True)
-class DocumentHeader:
-    """What is kept of a document beside its passages. One that is not `complete` is still being written."""
-
-    key: DocumentKey
-    id: str
-    metadata: JsonObject
-    content_hash: str
-    passages: int
-    version: int
-    complete: bool = True
-
-
-@dataclass(frozen=True)
-class StoredDocument:
-    """A document as it can be had back."""
-
-    id: str
-    text: str
-    metadata: JsonObject
-    passages: tuple[Passage, ...] = ()
-
-
-class PutOutcome(StrEnum):
-    CREATED = "created"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True)
-class PutResult:
-    """What became of one document, or why it was refused."""
-
-    id: str
-    outcome: PutOutcome
-    passages: int = 0
-    problem: str = ""
-
-
-def whole_text(passages: Sequence[Passage]) -> str:
-    """The text that passages were cut from; where two overlap it is taken once."""
-    parts, at = [], 0
-    for passage in sorted(passages, key=lambda one: one.start):
-        parts.append(passage.text[max(0, at - passage.start) :])
-        at = max(at, passage.end)
-    return "".join(parts)
-
-
-def as_put(header: DocumentHeader, passages: Sequence[Passage]) -> Document | None:
-    """The document, if these are the passages of just the text that its header is of."""
-    try:
-        document = Document(header.id, whole_text(passages), header.metadata)
-    except InvalidRequest:
-        return None
-    return document if document.content_hash == header.content_hash else None
-
-
-def _strings(value: object, depth: int = 0) -> Iterator[str]:
-    _require(depth <= MOST_METADATA_DEPTH, "metadata", f"is nested deeper than {MOST_METADATA_DEPTH}")
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield str(key)
-            yield from _strings(inner, depth + 1)
-    elif isinstance(value, Sequence):
-        for inner in value:
-            yield from _strings(inner, depth + 1)
-    else:
-        _require(not isinstance(value, float) or math.isfinite(value), "metadata", "has a number that is none")
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _require(holds: bool, field: str, problem: str) -> None:
-    if not holds:
-        raise InvalidRequest(f"{field} {problem}", details={"field": field})

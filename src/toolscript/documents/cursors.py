@@ -14,12 +14,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.document_results import Exactness, Total
-from toolscript.model.documents import DocumentKey
-from toolscript.model.tenancy import Tenant
-from toolscript.search.documents.fusion import Ranked
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.retrieval.fusion import Ranked
+from toolscript.core.retrieval.results import DocumentKey, Exactness, Total
+from toolscript.documents.model.query import DocumentQuery
 
 VALID_SECONDS = 24 * 3600
 _HEAD = struct.Struct(">BIBQ8s")

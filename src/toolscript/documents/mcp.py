@@ -2,20 +2,12 @@
 
 from pydantic import ValidationError
 
-from toolscript.errors import Unauthorized
-from toolscript.model.document_queries import MAX_DOCUMENT_QUERY, DocumentQuery
-from toolscript.model.filters import MOST_CONDITIONS, MOST_FIELD, NO_FILTERS, Filters, Op
-from toolscript.model.items import JsonObject
-from toolscript.model.queries import SearchType
-from toolscript.model.servers import CallResult
-from toolscript.model.tenancy import Scope, Visitor
-from toolscript.surfaces.http.document_answers import whole_answer
-from toolscript.surfaces.http.document_models import DocumentFilters, DocumentFound, DocumentSearchResponse
-from toolscript.surfaces.http.document_parts import DocumentRoutes
-from toolscript.surfaces.http.document_search import ask
-from toolscript.surfaces.mcp.answers import compact_json, result
-from toolscript.surfaces.mcp.argument_reading import one_of, require_known, text, whole, wrong
-from toolscript.surfaces.mcp.schema_parts import (
+from toolscript.core.auth.model import Scope, Visitor
+from toolscript.core.errors import Unauthorized
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp.answers import compact_json, result
+from toolscript.core.mcp.arguments import one_of, require_known, text, whole, wrong
+from toolscript.core.mcp.schemas import (
     ANY_OBJECT,
     INTEGER,
     NUMBER,
@@ -26,7 +18,14 @@ from toolscript.surfaces.mcp.schema_parts import (
     object_of,
     whole_number,
 )
-from toolscript.surfaces.mcp_service.parts import ServiceTool
+from toolscript.core.mcp.tools import ServiceTool
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.retrieval.query import SearchType
+from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.documents.http.routes import ask
+from toolscript.documents.model.filters import MOST_CONDITIONS, MOST_FIELD, NO_FILTERS, Filters, Op
+from toolscript.documents.model.query import MAX_DOCUMENT_QUERY, DocumentQuery
+from toolscript.documents.schemas import DocumentFilters, DocumentFound, DocumentSearchResponse, whole_answer
 
 SEARCH_DOCUMENTS = "search_documents"
 DEFAULT_LIMIT = 5

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from toolscript.errors import PlanExceeded
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.items import JsonObject
-from toolscript.model.tenancy import Plan
+from toolscript.core.auth.model import Plan
+from toolscript.core.errors import PlanExceeded
+from toolscript.core.items import JsonObject
+from toolscript.documents.model.query import DocumentQuery
 
 
 def require_within(plan: Plan, query: DocumentQuery) -> None:

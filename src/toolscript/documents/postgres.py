@@ -4,14 +4,19 @@ A writer marks a document before it writes and again afterwards: a change is kno
 Where there is one version only, there is nothing to record: the statement finds no other version.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from typing import cast
 
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.errors import Conflict, NotFound
-from toolscript.model.document_versions import DocumentChange, DocumentVersion, FillPosition, VersionState
-from toolscript.model.documents import DocumentKey
-from toolscript.model.tenancy import Tenant
+import psycopg
+
+from toolscript.core.auth.model import KnownTenant, Tenant
+from toolscript.core.errors import Conflict, NotFound, ToolscriptError
+from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.core.retrieval.results import DocumentKey
+from toolscript.documents.model.points import DocumentChange, DocumentVersion, FillPosition, VersionState
+from toolscript.documents.model.query import LoggedQuery
 
 # A writer that has not ended after so long was killed.
 WRITE_SECONDS = 60
@@ -192,3 +197,124 @@ def _require_only(known: Collection[DocumentVersion], live: str, building: str) 
 def _change(row: tuple[object, ...]) -> DocumentChange:
     target, source, tenant, key, revision = row
     return DocumentChange(str(target), str(source), Tenant(str(tenant)), str(key), cast("int", revision))
+
+
+_COPY = """
+COPY documents.queries (at, query_id, tenant, plan, search_type, fusion, filters, top_k, hits, total, took_ms,
+                        degraded, reranked_by, text, found) FROM STDIN
+"""
+
+_FORGET_of_query_log = """
+DELETE FROM documents.queries WHERE id = ANY(ARRAY(
+    SELECT id FROM documents.queries WHERE at < now() - make_interval(days => %s) ORDER BY at LIMIT %s
+    FOR UPDATE SKIP LOCKED
+))
+"""
+
+KEPT_DAYS = 30
+# For each that comes, so many old ones go: whatever has gathered is gone some day, and no statement is long.
+FORGOTTEN_FOR_EACH = 2
+
+
+class PostgresQueryLog:
+    """A batch is one statement: all of it or nothing. Whose answer got lost may be in there twice."""
+
+    def __init__(self, pool: Pool, keep_days: int = KEPT_DAYS) -> None:
+        self._pool = pool
+        self._keep_days = keep_days
+
+    async def write(self, queries: Sequence[LoggedQuery]) -> None:
+        async with connection(self._pool) as conn, conn.cursor() as cursor, cursor.copy(_COPY) as copy:
+            for query in queries:
+                await copy.write_row(_row(query))
+        # Those that came are there already: if this fails, it is done by the next.
+        with suppress(ToolscriptError):
+            await self._forget(FORGOTTEN_FOR_EACH * len(queries))
+
+    async def _forget(self, most: int) -> None:
+        async with connection(self._pool) as conn:
+            await conn.execute(_FORGET_of_query_log, (self._keep_days, most))
+
+
+def _row(query: LoggedQuery) -> tuple[object, ...]:
+    return (
+        query.at,
+        query.query_id,
+        query.tenant,
+        query.plan,
+        query.search_type,
+        query.fusion,
+        query.filters,
+        query.top_k,
+        query.hits,
+        query.total,
+        query.took_ms,
+        list(query.degraded),
+        query.reranked_by,
+        query.text,
+        list(query.found),
+    )
+
+
+BATCH = 5_000
+
+_SEEN = "INSERT INTO documents.tenants (name) VALUES (%s) ON CONFLICT DO NOTHING"
+_PAGE = """
+SELECT name, since FROM documents.tenants WHERE name COLLATE "C" > %s ORDER BY name COLLATE "C" LIMIT %s
+"""
+_FORGET_QUERIES = """
+DELETE FROM documents.queries WHERE id IN (SELECT id FROM documents.queries WHERE tenant = %s ORDER BY id LIMIT %s)
+"""
+_FORGET_REQUESTS = "DELETE FROM documents.requests WHERE tenant = %s"
+_FORGET_NAME = "DELETE FROM documents.tenants WHERE name = %s"
+
+
+class PostgresTenants:
+    def __init__(self, pool: Pool, batch: int = BATCH) -> None:
+        self._pool = pool
+        self._batch = batch
+
+    async def seen(self, tenant: Tenant) -> None:
+        """Asked of the table every time: somebody else may have forgotten the tenant since."""
+        async with connection(self._pool) as conn:
+            await conn.execute(_SEEN, (tenant.name,))
+
+    async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_PAGE, (after, limit))).fetchall()
+        return [KnownTenant(Tenant(str(name)), _iso(since)) for name, since in rows]
+
+    async def forget(self, tenant: Tenant) -> None:
+        """The name goes last: killed on the way, the tenant is still listed, and can be forgotten again."""
+        async with connection(self._pool) as conn:
+            while (await conn.execute(_FORGET_QUERIES, (tenant.name, self._batch))).rowcount == self._batch:
+                pass
+            await conn.execute(_FORGET_REQUESTS, (tenant.name,))
+            await conn.execute(_FORGET_NAME, (tenant.name,))
+
+
+def _iso(since: object) -> str:
+    return cast("datetime", since).astimezone(UTC).isoformat()
+
+
+_TAKE = "SELECT pg_try_advisory_xact_lock(hashtextextended('toolscript tenant ' || %s, 0))"
+# Moving takes as long as it takes. What is set here ends with the transaction.
+_MAY_BE_IDLE = "SET LOCAL idle_in_transaction_session_timeout = 0"
+
+
+@asynccontextmanager
+async def alone_with(pool: Pool, tenant: Tenant) -> AsyncIterator[None]:
+    async with connection(pool) as conn:
+        await conn.execute("BEGIN")
+        await conn.execute(_MAY_BE_IDLE)
+        taken = await (await conn.execute(_TAKE, (tenant.name,))).fetchone()
+        if taken != (True,):
+            raise Conflict(
+                f"somebody else moves or erases tenant {tenant} at the moment", hint="wait until that has ended"
+            )
+        try:
+            yield
+        finally:
+            # A connection that was lost meanwhile has given it back already.
+            with suppress(psycopg.Error):
+                await conn.rollback()

@@ -1,8 +1,4 @@
-"""A language model that reads the best few passages side by side, and says how well each answers the query.
-
-Query and passages are data: lines of JSON inside a fence. Whatever they say, an answer has the form of the schema,
-and of it only numbers between 0 and 100 for passages that were shown are taken.
-"""
+"""The best once more, by somebody who reads query and passage together."""
 
 import asyncio
 import json
@@ -10,10 +6,60 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from toolscript.errors import Rejected, Unavailable
-from toolscript.model.answer_schemas import object_with
-from toolscript.model.items import JsonObject
-from toolscript.ports import TextModel
+from toolscript.core.errors import InvalidRequest, Rejected, Unavailable
+from toolscript.core.items import JsonObject
+from toolscript.core.llm.model import TextModel, object_with
+from toolscript.core.retrieval.deadline import Attempt, Part
+from toolscript.core.retrieval.fusion import Ranked
+from toolscript.core.retrieval.ports import Reranker
+from toolscript.core.retrieval.results import PassageId
+from toolscript.documents.model.query import DocumentQuery, Rerank
+from toolscript.documents.ports import TenantDocuments
+
+MOST_LOOKED_AT = {Rerank.CROSS_ENCODER: 30, Rerank.LLM: 10}
+
+
+class Reranking:
+    def __init__(self, rerankers: Mapping[Rerank, Reranker]) -> None:
+        self._rerankers = rerankers
+
+    def require(self, query: DocumentQuery) -> None:
+        if query.rerank is not Rerank.OFF and query.rerank not in self._rerankers:
+            raise InvalidRequest(
+                f"rerank {query.rerank.value} is not set up here",
+                hint="set TOOLSCRIPT_RERANK_MODEL for cross_encoder, TOOLSCRIPT_TEXT_URL for llm",
+                details={"field": "rerank"},
+            )
+
+    async def reranked(
+        self, attempt: Attempt, documents: TenantDocuments, query: DocumentQuery, order: Sequence[Ranked]
+    ) -> tuple[Sequence[Ranked], str]:
+        """The order, and who made it; as it was where whoever is to look does not answer."""
+        if not order:
+            return order, ""
+        reranker, most = self._rerankers[query.rerank], MOST_LOOKED_AT[query.rerank]
+        work = _looked_at(reranker, documents, query.text, order[:most])
+        looked_at = await attempt.or_else(Part.RERANK, work, None)
+        if looked_at is None:
+            return order, ""
+        return [*looked_at, *_behind(looked_at, order[len(looked_at) :])], reranker.name
+
+
+async def _looked_at(
+    reranker: Reranker, documents: TenantDocuments, text: str, best: Sequence[Ranked]
+) -> list[Ranked]:
+    passages = await documents.passages([PassageId(one.key, one.passage) for one in best])
+    texts = [passages[id_].text if (id_ := PassageId(one.key, one.passage)) in passages else "" for one in best]
+    scores = await reranker.scores(text, texts)
+    scored = [one._replace(score=score) for one, score in zip(best, scores, strict=True)]
+    return sorted(scored, key=lambda one: -one.score)
+
+
+def _behind(looked_at: Sequence[Ranked], rest: Sequence[Ranked]) -> list[Ranked]:
+    """Whom nobody looked at stays behind, and so does their score."""
+    most = looked_at[-1].score
+    return [one._replace(score=one.score * most) for one in rest]
+
 
 MOST_PASSAGES = 10
 MOST_QUERY, MOST_PASSAGE = 1_000, 1_500

@@ -1,23 +1,16 @@
 """What routes of documents take and answer over HTTP."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
 
-from toolscript.model.document_queries import (
-    MAX_DOCUMENT_QUERY,
-    MAX_METADATA_FIELDS,
-    MAX_SNIPPET,
-    MAX_TOP_K,
-    MOST_RANKED,
-    DocumentQuery,
-    Fusion,
-    Rerank,
-    arms_of,
-)
-from toolscript.model.document_results import Exactness
-from toolscript.model.documents import MOST_ID, PutOutcome
-from toolscript.model.filters import (
+from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.core.retrieval.results import Exactness
+from toolscript.core.web.fields import Count
+from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
+from toolscript.documents.model.document import MOST_ID, PutOutcome
+from toolscript.documents.model.filters import (
     MOST_CONDITIONS,
     MOST_FIELD,
     MOST_VALUES,
@@ -26,8 +19,16 @@ from toolscript.model.filters import (
     Filters,
     Op,
 )
-from toolscript.model.queries import SearchType
-from toolscript.surfaces.http.search_models import Count
+from toolscript.documents.model.query import (
+    MAX_DOCUMENT_QUERY,
+    MAX_METADATA_FIELDS,
+    MAX_SNIPPET,
+    MAX_TOP_K,
+    MOST_RANKED,
+    DocumentQuery,
+    Rerank,
+    arms_of,
+)
 
 MOST_REMOVED = 1_000
 MOST_CURSOR = 64_000
@@ -224,3 +225,50 @@ class DocumentsToRemove(BaseModel):
 class DocumentsRemoved(BaseModel):
     deleted: list[str]
     missing: list[str] = Field(description="Those that were not there.")
+
+
+@dataclass(frozen=True)
+class Answered:
+    query_id: str
+    query: DocumentQuery
+    answer: DocumentAnswer
+    took_ms: float
+
+
+def whole_answer(answered: Answered) -> DocumentSearchResponse:
+    hits = [found(hit) for hit in answered.answer.hits]
+    return DocumentSearchResponse.model_construct(hits=hits, **_rest(answered))
+
+
+def end_of_answer(answered: Answered) -> SearchEnd:
+    return SearchEnd.model_construct(**_rest(answered))
+
+
+def found(hit: DocumentHit) -> DocumentFound:
+    snippet = hit.snippet
+    return DocumentFound.model_construct(
+        doc_id=hit.id,
+        score=hit.score,
+        metadata=dict(hit.metadata),
+        snippet=None if snippet is None else snippet.text,
+        snippet_start=None if snippet is None else snippet.start,
+        snippet_end=None if snippet is None else snippet.end,
+        highlights=[] if snippet is None else list(snippet.highlights),
+        passage=hit.passage,
+    )
+
+
+def _rest(answered: Answered) -> dict[str, Any]:
+    query, answer = answered.query, answered.answer
+    joined = bool(query.text) and query.search_type is SearchType.HYBRID
+    return {
+        "query_id": answered.query_id,
+        "took_ms": answered.took_ms,
+        "total": answer.total.value,
+        "total_is": answer.total.exactness,
+        "next_cursor": answer.next_cursor or None,
+        "search_type": query.search_type,
+        "fusion": (query.fusion or Fusion.BEST) if joined else None,
+        "degraded": list(answer.degraded),
+        "reranked_by": answer.reranked_by or None,
+    }

@@ -10,22 +10,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.errors import IndexUnavailable, Unavailable
-from toolscript.model.document_queries import FIRST_PAGE, MOST_RANKED, DocumentQuery, Fusion, Rerank
-from toolscript.model.document_results import DocumentAnswer, DocumentHit, Exactness, Total
-from toolscript.model.documents import DocumentHeader
-from toolscript.model.passages import MOST_OF_A_WORD
-from toolscript.model.queries import SearchType
-from toolscript.model.tenancy import Caller
-from toolscript.ports import DocumentIndex, Embedder, Reranker, Spans, TenantDocuments
-from toolscript.search.deadline import Deadline
-from toolscript.search.documents.cursors import Cursor, Cursors
-from toolscript.search.documents.enriching import Enrichment
-from toolscript.search.documents.fusion import Ranked, ranked
-from toolscript.search.documents.plan_limits import require_within
-from toolscript.search.documents.reranking import Reranking
-from toolscript.search.documents.retrieval import Retrieval, Understood
-from toolscript.search.fallbacks import Attempt
+from toolscript.core.auth.model import Caller
+from toolscript.core.chunking import MOST_OF_A_WORD
+from toolscript.core.errors import IndexUnavailable, Unavailable
+from toolscript.core.retrieval.deadline import Attempt, Deadline
+from toolscript.core.retrieval.fusion import Ranked, ranked
+from toolscript.core.retrieval.ports import Embedder, Reranker, Spans
+from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.core.retrieval.results import Exactness, Total
+from toolscript.documents.cursors import Cursor, Cursors
+from toolscript.documents.hydration import Enrichment
+from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
+from toolscript.documents.model.document import DocumentHeader
+from toolscript.documents.model.query import FIRST_PAGE, MOST_RANKED, DocumentQuery, Rerank
+from toolscript.documents.plan_limits import require_within
+from toolscript.documents.ports import DocumentIndex, TenantDocuments
+from toolscript.documents.rerank import Reranking
+from toolscript.documents.retrieval import Retrieval, Understood
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from toolscript.errors import ToolscriptError
-from toolscript.sync.cancelling import go_on_unless_cancelled
+from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.errors import ToolscriptError
 
 Probe = Callable[[], Awaitable[object]]
 

@@ -8,14 +8,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.evaluation.metrics import Numbers
-from toolscript.model.item_text import embedded_text
-from toolscript.model.items import Item
-from toolscript.model.judged import JudgedSet
-from toolscript.model.models import Matrix, Vector
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.words import terms_of_word
-from toolscript.ports import Embedder
+from toolscript.core.item_text import embedded_text
+from toolscript.core.items import Item
+from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.eval.dataset import JudgedSet
+from toolscript.eval.metrics import Numbers
 
 K1, B = 1.5, 0.75
 RRF_K = 60

@@ -1,16 +1,228 @@
-"""A judged set in a folder: `tools.jsonl` or `docs.jsonl`, `queries.jsonl`, and for grades `qrels.tsv`."""
+"""A judged set: a catalog, queries, and which items answer which; and what a judge says of an engine."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery, JudgedSet
-from toolscript.model.queries import MAX_QUERY
-from toolscript.model.text import readable
+from toolscript.core.errors import InvalidRequest, NotFound, SetupError
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.core.text import readable
+from toolscript.tools.model.query import Strategy
+
+
+@dataclass(frozen=True)
+class JudgedQuery:
+    """`relevant` grades items by key; `steps` are all needed, and any item of a step will do.
+
+    A query that nothing fits has neither.
+    """
+
+    id: str
+    text: str
+    relevant: Mapping[str, int] = field(default_factory=dict)
+    steps: tuple[frozenset[str], ...] = ()
+
+    @property
+    def answerable(self) -> bool:
+        return bool(self.relevant)
+
+
+@dataclass(frozen=True)
+class JudgedSet:
+    """`distractors` names what was mixed in, and is empty when nothing was."""
+
+    name: str
+    items: Sequence[Item]
+    queries: Sequence[JudgedQuery]
+    distractors: str = ""
+    documents: bool = False
+
+
+@dataclass(frozen=True)
+class Route:
+    """Which way a query went: by what it really used, through these skills, to this share of the items.
+
+    `skills_of` has the skills of each item by its key, the same for all queries of a catalog.
+    """
+
+    strategy: Strategy
+    skills: tuple[str, ...] = ()
+    share: float = 1.0
+    skills_of: Mapping[str, Collection[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_routed(self) -> bool:
+        return self.strategy is not Strategy.DIRECT
+
+    def reaches(self, key: str) -> bool:
+        """Whether an item was searched at all."""
+        if self.strategy is not Strategy.HIERARCHICAL:
+            return True
+        return not frozenset(self.skills).isdisjoint(self.skills_of.get(key, ()))
+
+
+@dataclass(frozen=True)
+class Given:
+    """One answer: keys best first, how sure of the first, whether the engine calls it a good match.
+
+    `stages` are milliseconds by name; `tokens` is what a model reads of the answer, None when nobody counted;
+    `route` is None where there are no skills to go by.
+    """
+
+    keys: tuple[str, ...]
+    confidence: float | None = None
+    good_match: bool | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
+    tokens: int | None = None
+    route: Route | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure with its 95 % bootstrap interval over the queries it was measured on."""
+
+    value: float
+    low: float
+    high: float
+    queries: int
+
+
+class SystemRole(StrEnum):
+    """Ablated: the engine with one of its parts off."""
+
+    ENGINE = "engine"
+    BASELINE = "baseline"
+    ABLATED = "ablated"
+
+
+@dataclass(frozen=True)
+class SystemReport:
+    """`measures` by name (`ndcg@10`, `recall@5`, ...); `by_query` is nDCG@10 of each answerable query by id."""
+
+    system: str
+    measures: Mapping[str, Measure]
+    by_query: Mapping[str, float] = field(default_factory=dict)
+    role: SystemRole = SystemRole.ENGINE
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What a least confidence of `threshold` would do: share of queries refused though an answer is there, share
+    of queries refused when nothing fits, and when the right items are gone from the catalog."""
+
+    threshold: float
+    false_refusals: float
+    refused_unanswerable: float | None = None
+    refused_without_gold: float | None = None
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Of `queries` answers given about this confidence, the share whose first item is right."""
+
+    confidence: float
+    right: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class EvalReport:
+    """The engine first, then the plain baselines on the same catalog, then what is left when a part is off.
+
+    `held_out` says how the weights were fitted without this set; empty when nobody says so. `strategy` is what
+    the engine was asked for.
+    """
+
+    dataset: str
+    distractors: str
+    engine: str
+    model: str
+    items: int
+    queries: int
+    unanswerable: int
+    systems: tuple[SystemReport, ...]
+    calibration: tuple[CalibrationBin, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
+    seed: int = 0
+    held_out: str = ""
+    strategy: Strategy = Strategy.DIRECT
+
+
+@dataclass(frozen=True)
+class EvalRequest:
+    """What to judge with, and how. `count` takes a slice of the queries.
+
+    `before` is an earlier report as data, `recipe` the weights of the ranking as data: None, the engine's own.
+    """
+
+    dataset: Path
+    distractors: Path | None = None
+    model: str | None = None
+    count: int | None = None
+    without_gold: bool = True
+    ablate: bool = False
+    seed: int = 0
+    before: Mapping[str, object] | None = None
+    recipe: Mapping[str, object] | None = None
+    strategy: Strategy = Strategy.DIRECT
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """A report as plain data for machines, and as text for people."""
+
+    data: Mapping[str, object]
+    text: str
+
+
+@dataclass(frozen=True)
+class WrittenPage:
+    """Where a page of results and its plot are, and what they are made of."""
+
+    page: str
+    plot: str
+    sets: int
+    reports: int
+
+
+@dataclass(frozen=True)
+class DraftedQuery:
+    """`note` says what a person has to look at, where a rule cannot be trusted with it."""
+
+    kind: str
+    query: JudgedQuery
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The items by the keys that the queries name."""
+
+    items: Sequence[Item]
+    queries: Sequence[DraftedQuery]
+
+    def judged(self, name: str) -> JudgedSet:
+        return JudgedSet(name, self.items, [one.query for one in self.queries])
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many queries there are of each kind, in the order they were drafted."""
+        return dict(Counter(one.kind for one in self.queries))
+
+
+@dataclass(frozen=True)
+class WrittenDraft:
+    folder: str
+    tools: int
+    counts: Mapping[str, int]
+    refused_lines: int = 0
+
 
 TOOLS, DOCUMENTS, QUERIES, GRADES = "tools.jsonl", "docs.jsonl", "queries.jsonl", "qrels.tsv"
 # What an engine may have been tuned on says nothing about it.
@@ -174,3 +386,60 @@ def _text(path: Path) -> str:
         raise NotFound(f"cannot read {path}: {error.strerror}", hint=hint) from None
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path} is not text in UTF-8: {error.reason}", hint="save it as UTF-8") from None
+
+
+TOOLS_OF_JUDGED_DRAFTS, QUERIES_OF_JUDGED_DRAFTS = "tools.jsonl", "queries.jsonl"
+JUDGEMENTS = "qrels.tsv"
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Refuses a folder in which something would be lost, or would judge other queries than those of the draft."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidRequest(f"{folder} is not a folder", hint="name a folder, new or empty")
+    if (folder / JUDGEMENTS).exists():
+        raise InvalidRequest(
+            f"{folder} holds a judged set of its own ({JUDGEMENTS})", hint="name a folder, new or empty"
+        )
+    there = [name for name in (TOOLS_OF_JUDGED_DRAFTS, QUERIES_OF_JUDGED_DRAFTS) if (folder / name).exists()]
+    if there and not overwrite:
+        raise InvalidRequest(
+            f"{folder} already holds {' and '.join(there)}",
+            hint="name another folder, or add --force to lose what was edited there",
+        )
+
+
+def write_draft(draft: Draft, folder: Path, *, overwrite: bool = False) -> None:
+    """Both files, each whole or not at all."""
+    check_folder(folder, overwrite=overwrite)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / TOOLS_OF_JUDGED_DRAFTS, map(_tool, draft.items))
+        _write(folder / QUERIES_OF_JUDGED_DRAFTS, map(_query_of_judged_drafts, draft.queries))
+    except OSError as error:
+        raise SetupError(
+            f"cannot write to {folder}: {error.strerror}", hint="name a folder that you may write to"
+        ) from error
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    unfinished.replace(path)
+
+
+def _tool(item: Item) -> Mapping[str, object]:
+    row: dict[str, object] = {"id": item.key, "server": item.server, "name": item.name}
+    row["description"] = item.description
+    row["input_schema"] = item.input_schema
+    row["output_schema"] = item.output_schema
+    row["server_description"] = item.server_description or None
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _query_of_judged_drafts(drafted: DraftedQuery) -> Mapping[str, object]:
+    query = drafted.query
+    row: dict[str, object] = {"id": query.id, "text": query.text, "kind": drafted.kind}
+    row["gold_groups"] = [sorted(step) for step in query.steps]
+    row["check"] = True
+    return {**row, "note": drafted.note} if drafted.note else row

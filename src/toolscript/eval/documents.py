@@ -1,112 +1,42 @@
 """A collection of documents that is there for a measurement alone, and is filled in the fastest way."""
 
 import asyncio
-import time
+import json
+import secrets
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import replace
 
-from toolscript.adapters import qdrant
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import translated
-from toolscript.adapters.qdrant.documents.layout import INDEX_FROM_KB, LARGEST_SEGMENT_KB
-from toolscript.adapters.qdrant.documents.payload import TENANT, VERSION
-from toolscript.adapters.qdrant.documents.writing import points_of
-from toolscript.adapters.qdrant.values import to_value
-from toolscript.errors import IndexUnavailable, NotFound
-from toolscript.evaluation.many_documents import Originals, TenantSize, documents_of, portions_of
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.progress import OnProgress, Progress
-from toolscript.service.under_way import few_at_once
+import httpx2
+from fastapi import FastAPI
 
-ALIAS = "bench_documents"
-AT_ONCE = 500
-SETTLE_SECONDS = 3600.0
-# Inserts into a segment become ever slower as it grows: small ones, and no graphs.
-LOADING = wire.OptimizersConfigDiff(max_segment_size=60_000, indexing_threshold=0)
-SEARCHING = wire.OptimizersConfigDiff(max_segment_size=LARGEST_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
-
-
-class BenchDocuments:
-    """The index, and what only a bench may do with it: write for all tenants at once."""
-
-    def __init__(self, connected: qdrant.Qdrant, alias: str, index: qdrant.QdrantDocuments) -> None:
-        self._qdrant = connected
-        self.alias = alias
-        self.index = index
-
-    async def fill(
-        self, originals: Originals, sizes: Sequence[TenantSize], seed: int, on_progress: OnProgress
-    ) -> None:
-        """Graphs are built when everything is there."""
-        await self._optimize(LOADING)
-        total = sum(size.passages for size in sizes)
-
-        def upserts() -> Iterator[Coroutine[Any, Any, None]]:
-            done = 0
-            for points in _batches(originals, sizes, seed):
-                yield self._upsert(points)
-                done += len(points)
-                on_progress(Progress(f"fill {total:,}", done, total))
-
-        await few_at_once(upserts())
-        await self._optimize(SEARCHING)
-        await self.settle(on_progress)
-
-    async def settle(self, on_progress: OnProgress) -> None:
-        """Green twice in a row: between two merges the engine is idle for a moment."""
-        green, ends_at = 0, time.monotonic() + SETTLE_SECONDS
-        while green < 2:
-            info = (await self._collections("Get", self._named(wire.GetCollectionInfoRequest))).result
-            green = green + 1 if info.status == wire.CollectionStatus.Green else 0
-            on_progress(Progress("index, in vectors", info.indexed_vectors_count))
-            if time.monotonic() > ends_at:
-                raise IndexUnavailable(f"Qdrant is still building {self.index.collection}", hint="wait and retry")
-            await asyncio.sleep(0.5)
-
-    async def count(self) -> int:
-        request = wire.CountPoints(collection_name=self.index.collection, exact=True)
-        with translated():
-            answer = await self._qdrant.points.Count(request, timeout=self._qdrant.timeout_seconds)
-        return int(answer.result.count)
-
-    async def _upsert(self, points: Sequence[wire.PointStruct]) -> None:
-        request = wire.UpsertPoints(collection_name=self.index.collection, wait=True, points=points)
-        with translated():
-            await self._qdrant.points.Upsert(request, timeout=self._qdrant.timeout_seconds)
-
-    async def _optimize(self, config: wire.OptimizersConfigDiff) -> None:
-        changed = wire.UpdateCollection(collection_name=self.index.collection, optimizers_config=config)
-        await self._collections("Update", changed)
-
-    def _named(self, request: Any) -> object:
-        return request(collection_name=self.index.collection)
-
-    async def _collections(self, method: str, request: object) -> Any:
-        with translated():
-            return await getattr(self._qdrant.collections, method)(request, timeout=self._qdrant.timeout_seconds)
+from toolscript.core.auth.model import Budget, KnownTenant, Plan, Stranger, Tenant
+from toolscript.core.errors import SetupError
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant, translated
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.timings import NoSpans
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import OnProgress
+from toolscript.core.web.auth import BYPASS, BYPASS_TENANT, callers_of
+from toolscript.core.web.errors import install_error_handlers
+from toolscript.core.web.request_context import RequestContext
+from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
+from toolscript.eval.dataset import EvalRequest, EvalResult, read_judged_set
+from toolscript.eval.judging import differences_text, evenly_spread, judge_documents
+from toolscript.eval.report import earlier_report, result_of
+from toolscript.eval.service import open_remembering, settings_for
+from toolscript.server.documents import open_index
+from toolscript.server.health import DocumentHealth
+from toolscript.server.stores import connect_qdrant
 
 
-@asynccontextmanager
-async def bench_documents_in(
-    connected: qdrant.Qdrant, card: DocumentCard, *, keep: bool, use: str = ""
-) -> AsyncIterator[BenchDocuments]:
-    """Under a name that nobody else uses, and gone afterwards; or one that an earlier run has kept: that stays."""
-    alias = use or f"{ALIAS}_{uuid.uuid4().hex[:8]}"
-    layout = qdrant.DocumentLayout(fields={"lang": "keyword", "year": "number"})
-    made = BenchDocuments(connected, alias, await qdrant.open_documents(connected, alias, card, layout))
-    try:
-        if use and not await made.count():
-            keep = False
-            raise NotFound(f"no earlier run has kept {use}", hint="--keep tells the name under which it keeps")
-        yield made
-    finally:
-        if not keep and not (use and await made.count()):
-            await remove_documents(connected, alias)
-
-
-async def remove_documents(connected: qdrant.Qdrant, alias: str) -> None:
+async def remove_documents(connected: Qdrant, alias: str) -> None:
     """The collection that was made under this name, and the name with it."""
     with translated():
         known = await connected.collections.ListAliases(
@@ -118,17 +48,111 @@ async def remove_documents(connected: qdrant.Qdrant, alias: str) -> None:
                 await connected.collections.Delete(gone, timeout=connected.timeout_seconds)
 
 
-def _batches(originals: Originals, sizes: Sequence[TenantSize], seed: int) -> Iterator[list[wire.PointStruct]]:
-    batch: list[wire.PointStruct] = []
-    for size, portion in portions_of(sizes, seed):
-        tenant = to_value(size.tenant.name)
-        for document in documents_of(originals, size, portion, seed):
-            for point in points_of(document):
-                point.payload[TENANT].CopyFrom(tenant)
-                point.payload[VERSION].CopyFrom(to_value(document.header.version))
-                batch.append(point)
-        if len(batch) >= AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+LINES = "application/x-ndjson"
+ANSWER_SECONDS = 600.0
+
+
+class DocumentsOverHttp:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+
+    async def put(self, documents: Sequence[Mapping[str, object]]) -> None:
+        body = "".join(json.dumps(one) + "\n" for one in documents)
+        answer = await self._client.put("/documents", content=body.encode(), headers={"Content-Type": LINES})
+        if answer.status_code != httpx2.codes.OK:
+            raise _refused(answer)
+        wrong = next((line for line in map(json.loads, answer.text.splitlines()) if "error" in line), None)
+        if wrong:
+            raise SetupError(f"not all documents were taken: {wrong['error']}")
+
+    async def search(self, query: str, top_k: int, way: Mapping[str, str]) -> list[str]:
+        asked = {"query": query, "top_k": top_k, "include_snippets": False, "metadata_fields": [], **way}
+        answer = await self._client.post("/search", json=asked)
+        if answer.status_code != httpx2.codes.OK:
+            raise _refused(answer)
+        told = answer.json()
+        if told["degraded"]:
+            raise SetupError(
+                f"a part failed while it was measured: {', '.join(told['degraded'])}", hint="try again"
+            )
+        return [hit["doc_id"] for hit in told["hits"]]
+
+
+@asynccontextmanager
+async def documents_over_http(routes: DocumentRoutes, tenant: Tenant) -> AsyncIterator[DocumentsOverHttp]:
+    """As this tenant. The bypass has to be allowed."""
+    app = FastAPI()
+    app.include_router(document_routes(routes))
+    install_error_handlers(app)
+    app.add_middleware(RequestContext, larger=LARGER_REQUESTS)
+    transport = httpx2.ASGITransport(app=app)
+    headers = {BYPASS: "1", BYPASS_TENANT: tenant.name}
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://toolscript", headers=headers, timeout=ANSWER_SECONDS
+    ) as client:
+        yield DocumentsOverHttp(client)
+
+
+def _refused(answer: httpx2.Response) -> SetupError:
+    return SetupError(f"the API answered {answer.status_code}: {answer.text[:500]}")
+
+
+TENANT = Tenant("judged")
+
+
+def evaluate_documents(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
+    """In a collection of its own that is gone afterwards. The catalog is not asked: PostgreSQL may be down."""
+
+    async def run() -> EvalResult:
+        before = earlier_report(request)
+        settings = _own(settings_for(request))
+        judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
+        async with open_remembering(settings, on_progress) as embedder, _api(settings, embedder) as api:
+            report = await judge_documents(
+                api, judged, model=embedder.model.name, seed=request.seed, on_progress=on_progress
+            )
+        result = result_of(report, request, before)
+        return replace(result, text=f"{result.text}\n\n{differences_text(report)}")
+
+    return asyncio.run(run())
+
+
+def _own(settings: Settings) -> Settings:
+    """Under a name that nobody else uses: two measurements at once must not meet."""
+    alias = f"eval_documents_{uuid.uuid4().hex[:12]}"
+    return settings.model_copy(update={"qdrant_documents_alias": alias, "document_shards": 0})
+
+
+@asynccontextmanager
+async def _api(settings: Settings, embedder: Embedder) -> AsyncIterator[DocumentsOverHttp]:
+    async with connect_qdrant(settings) as connected:
+        try:
+            index = await open_index(settings, connected, embedder.model)
+            async with documents_over_http(_routes(embedder, index), TENANT) as api:
+                yield api
+        finally:
+            await remove_documents(connected, settings.qdrant_documents_alias)
+
+
+def _routes(embedder: Embedder, index: DocumentIndex) -> DocumentRoutes:
+    """As the service wires them, but for whoever may ask: everybody, as often as they like."""
+    return DocumentRoutes(
+        DocumentSearch(embedder, index, spans=NoSpans(), cursor_secret=secrets.token_bytes(32)),
+        DocumentDesk(embedder, index, _Unlisted()),
+        callers_of(None, _Unbounded(), debug_bypass=True),
+        DocumentHealth(embedder, index).check,
+    )
+
+
+class _Unlisted:
+    """Of a tenant that is gone in a moment nothing is kept."""
+
+    async def seen(self, tenant: Tenant) -> None: ...
+    async def forget(self, tenant: Tenant) -> None: ...
+    async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:  # noqa: ARG002
+        return ()
+
+
+class _Unbounded:
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:  # noqa: ARG002
+        return Budget()

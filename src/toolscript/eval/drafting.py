@@ -4,23 +4,24 @@ The same items and the same seed make the same draft, unless a text model has a 
 person to correct: rules know neither which tools can stand in for each other nor what a catalog is unable to do.
 """
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from random import Random
 
-from toolscript.errors import InvalidRequest, Rejected
-from toolscript.evaluation.drafting_text import first_sentence, wish, with_slip
-from toolscript.evaluation.drafting_words import FAR_OFF
-from toolscript.model.drafts import Draft, DraftedQuery
-from toolscript.model.item_json import MAX_NAME
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.judged import JudgedQuery
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.queries import MAX_QUERY
-from toolscript.model.tool_ids import tool_id
-from toolscript.model.words import split_identifier, terms_of_word, without_stop_words, words_of
+from toolscript.core.errors import InvalidRequest, Rejected
+from toolscript.core.item_json import MAX_NAME as MAX_NAME_OF_DRAFTING
+from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
+from toolscript.core.llm.model import TextModel
+from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.core.retrieval.terms import split_identifier, terms_of_word, without_stop_words, words_of
+from toolscript.core.text import readable
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.eval.dataset import Draft, DraftedQuery, JudgedQuery
+from toolscript.eval.drafting_words import FAR_OFF, first_sentence, wish, with_slip
 
 EXACT, TYPO, PARAPHRASE, UNANSWERABLE = "exact", "typo", "paraphrase", "unanswerable"
 MODEL_PARAPHRASE = "model_paraphrase"
@@ -66,7 +67,7 @@ def _tools(items: Sequence[Item]) -> list[Item]:
     """In order of their keys, which become `server__name` where that tells all of them apart."""
     tools = list({item.key: item for item in items if item.kind is ItemKind.TOOL}.values())
     names = [tool_id(item.server, item.name) for item in tools]
-    if len(set(names)) == len(names) and all(len(name) <= MAX_NAME for name in names):
+    if len(set(names)) == len(names) and all(len(name) <= MAX_NAME_OF_DRAFTING for name in names):
         tools = [replace(item, key=name) for name, item in zip(names, tools, strict=True)]
     return sorted(tools, key=lambda item: item.key)
 
@@ -186,3 +187,62 @@ def _described_alike(tool: Item, other: Item) -> bool:
 
 def _stems(text: str) -> set[int]:
     return {terms_of_word(word)[0] for word in without_stop_words(words_of(text))}
+
+
+PER_TOOL = 3
+MOST_READ = 20
+MAX_NAME, MAX_DESCRIPTION, MAX_PARAMETERS = 200, 1_500, 20
+MAX_PARAPHRASE = 200
+# Small models answer with the names of parameters, which nobody would call a request.
+FEWEST_WORDS = 3
+
+INSTRUCTIONS = (
+    "A person wants something done and does not know which tool can do it. The data describes one tool."
+    f" Write {PER_TOOL} short requests, in English, that this tool would fulfil, each as somebody else would."
+    " Use everyday words rather than those of the description. Never write the name of the tool."
+)
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"requests": {"type": "array", "items": {"type": "string"}, "maxItems": PER_TOOL}},
+    "required": ["requests"],
+    "additionalProperties": False,
+}
+
+
+class ModelParaphrases:
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    async def __call__(self, item: Item) -> Sequence[str]:
+        answer = await self._model.reply(INSTRUCTIONS, _described(item), SCHEMA)
+        given = answer.get("requests")
+        if not isinstance(given, list):
+            raise Rejected("the text model gave no list of requests", hint="try a larger model")
+        return usable([text for text in given[:MOST_READ] if isinstance(text, str)], item)
+
+
+def usable(texts: Sequence[str], item: Item) -> list[str]:
+    """The first different texts that are short and neither repeat the description nor give the name away."""
+    repeated = {"", _letters(item.description), _letters(first_sentence(item.description))}
+    name = re.compile(rf"(?<!\w){re.escape(item.name)}(?!\w)", re.IGNORECASE)
+    found: dict[str, str] = {}
+    for text in (" ".join(readable(text).split()) for text in texts):
+        is_request = len(text.split()) >= FEWEST_WORDS and len(text) <= MAX_PARAPHRASE
+        if is_request and _letters(text) not in repeated and not name.search(text):
+            found.setdefault(_letters(text), text)
+    return list(found.values())[:PER_TOOL]
+
+
+def _described(item: Item) -> str:
+    properties = (item.input_schema or {}).get("properties")
+    parameters = list(properties)[:MAX_PARAMETERS] if isinstance(properties, dict) else []
+    described = {
+        "name": item.name[:MAX_NAME],
+        "description": item.description[:MAX_DESCRIPTION],
+        "parameters": [str(name)[:MAX_NAME] for name in parameters],
+    }
+    return json.dumps(described, ensure_ascii=False)
+
+
+def _letters(text: str) -> str:
+    return " ".join(words_of(text))

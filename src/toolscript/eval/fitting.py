@@ -10,15 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.errors import InvalidRequest
-from toolscript.evaluation.metrics import DEPTH, ndcg
-from toolscript.model.judged import JudgedQuery
-from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Ranking, Recipe, Request, rank
-from toolscript.search.ranking.confidence import EVIDENCE, Evidence, as_row
-from toolscript.search.ranking.first_look import FirstLook
-from toolscript.search.ranking.rank import PART_NAMES
-from toolscript.search.ranking.second_look import LOOKED_AT
-from toolscript.search.ranking.traits import TraitsById
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.retrieval.request import Request
+from toolscript.core.retrieval.rerank import LOOKED_AT, PART_NAMES, FirstLook, Ranking, TraitsById, rank
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, EVIDENCE, Calibration, Evidence, Recipe, as_row
+from toolscript.eval.dataset import JudgedQuery
+from toolscript.eval.metrics import DEPTH, ndcg
 
 Numbers = NDArray[np.float64]
 

@@ -1,42 +1,59 @@
 """eval: a gateway's search over a judged set, asked as a gateway is asked."""
 
 import asyncio
+import json
+import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolscript.adapters.embedding_cache import CachedEmbedder
-from toolscript.adapters.judged_sets import read_judged_set
-from toolscript.adapters.vector_store import RememberingEmbedder, VectorStore
-from toolscript.errors import EmbedderUnavailable
-from toolscript.evaluation.baselines import baselines_of
-from toolscript.evaluation.judging import evenly_spread, judge
-from toolscript.evaluation.metrics import DEPTH
-from toolscript.evaluation.results import earlier_report, recipe_of, result_of
-from toolscript.evaluation.tokens import Count, answer_tokens, count_if_possible
-from toolscript.gateway.opening import cache_folder, require_model
-from toolscript.model.gateway import DEFAULT_LIMIT, LocalAnswer, LocalQuery
-from toolscript.model.items import Item
-from toolscript.model.judged import EvalReport, EvalRequest, EvalResult, Given, JudgedSet
-from toolscript.model.models import Matrix, Vector
-from toolscript.model.progress import OnProgress
-from toolscript.model.tool_ids import tool_id
-from toolscript.ports import Embedder
-from toolscript.search.local import (
-    Analysed,
-    Capabilities,
-    LocalIndex,
-    LocalSearch,
-    analyse,
-    default_capabilities,
+from toolscript.core.embedding.cache import CachedEmbedder, RememberingEmbedder, VectorStore
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.errors import EmbedderUnavailable, InvalidRequest, NotFound, SetupError
+from toolscript.core.items import Item, RefusedItem, tool_id
+from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.request import MOST_TEXTS
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS, Recipe, recipe_to_json
+from toolscript.core.values import OnProgress, Progress
+from toolscript.eval.baselines import baselines_of
+from toolscript.eval.dataset import (
+    Draft,
+    EvalReport,
+    EvalRequest,
+    EvalResult,
+    Given,
+    JudgedSet,
+    WrittenDraft,
+    WrittenPage,
+    check_folder,
+    read_judged_set,
+    write_draft,
 )
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.search.ranking.recipe import PARTS
-from toolscript.search.ranking.request import MOST_TEXTS
-from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
-from toolscript.sync.item_vectors import embed_items
+from toolscript.eval.drafting import ModelParaphrases, Paraphrase, draft
+from toolscript.eval.fitting import Case, HeldOut, fit, hold_out
+from toolscript.eval.judging import evenly_spread, judge
+from toolscript.eval.metrics import DEPTH
+from toolscript.eval.page import quality_page, rows_of
+from toolscript.eval.plot import quality_plot
+from toolscript.eval.report import earlier_report, recipe_of, report_from_json, result_of
+from toolscript.eval.tokens import Count, answer_tokens, count_if_possible
+from toolscript.gateway.capabilities import Capabilities, default_capabilities
+from toolscript.gateway.index import Analysed, LocalIndex, analyse
+from toolscript.gateway.model import DEFAULT_LIMIT, LocalAnswer, LocalQuery, Need
+from toolscript.gateway.runtime import cache_folder, require_model
+from toolscript.gateway.search import LocalSearch
+from toolscript.gateway.session import ask
+from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.tools.catalog.files import read_items
+
+if TYPE_CHECKING:
+    from toolscript.gateway.model import Gateway
+
 
 GATEWAY = "gateway"
 
@@ -81,8 +98,8 @@ async def _judged(
 async def open_remembering(settings: GatewaySettings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
     """The gateway's model; items are embedded once, unless nothing may be kept on disk."""
     require_model(settings)
-    from toolscript.adapters.local_model.embedder import LocalEmbedder
-    from toolscript.adapters.local_model.engine import Device
+    from toolscript.core.embedding.embedder import LocalEmbedder
+    from toolscript.core.embedding.engine import Device
 
     model = await asyncio.to_thread(
         LocalEmbedder,
@@ -165,3 +182,194 @@ def given_of(answer: LocalAnswer, count: Count | None = None) -> Given:
         answer.milliseconds,
         answer_tokens(shown, count),
     )
+
+
+def make_draft(
+    folder: Path,
+    *,
+    tools: Path | None,
+    flags: Mapping[str, object],
+    per_kind: int,
+    seed: int,
+    force: bool,
+    on_progress: OnProgress,
+) -> WrittenDraft:
+    """Looks at the folder and the settings first: asking servers and a model takes time."""
+    check_folder(folder, overwrite=force)
+    settings = load_gateway_settings(flags)
+    _check_text_model(settings)
+    items, refused = (_own_items(flags, on_progress), 0) if tools is None else _items_of_file(tools)
+    made = asyncio.run(_draft(items, settings, per_kind, seed, on_progress))
+    write_draft(made, folder, overwrite=force)
+    return WrittenDraft(str(folder), len(made.items), made.counts, refused)
+
+
+def _own_items(flags: Mapping[str, object], on_progress: OnProgress) -> Sequence[Item]:
+    async def all_items(gateway: "Gateway") -> Sequence[Item]:
+        return await gateway.items()
+
+    return ask(all_items, flags=flags, need=Need(model=False), on_progress=on_progress)
+
+
+def _items_of_file(path: Path) -> tuple[Sequence[Item], int]:
+    lines = list(read_items(path))
+    items = [line for line in lines if not isinstance(line, RefusedItem)]
+    return items, len(lines) - len(items)
+
+
+async def _draft(
+    items: Sequence[Item], settings: GatewaySettings, per_kind: int, seed: int, on_progress: OnProgress
+) -> Draft:
+    async with _paraphrases(settings) as paraphrase:
+        return await draft(items, seed=seed, per_kind=per_kind, paraphrase=paraphrase, on_progress=on_progress)
+
+
+def _check_text_model(settings: GatewaySettings) -> None:
+    if bool(settings.text_model) != bool(settings.text_url):
+        raise SetupError(
+            "a text model needs its name and the address of its endpoint",
+            hint="give both --text-model and --text-url (TOOLSCRIPT_TEXT_MODEL, TOOLSCRIPT_TEXT_URL), or neither",
+        )
+
+
+@asynccontextmanager
+async def _paraphrases(settings: GatewaySettings) -> AsyncIterator[Paraphrase | None]:
+    if not settings.text_model:
+        yield None
+        return
+    try:
+        from toolscript.core.llm.openai import OpenAITextModel
+    except ImportError as error:
+        raise SetupError("a text model needs the package openai", hint="pip install openai") from error
+    model = OpenAITextModel(settings.text_url, settings.text_model, api_key=settings.text_api_key)
+    try:
+        yield ModelParaphrases(model)
+    finally:
+        await model.close()
+
+
+WITH = ":"
+
+
+def fit_recipe(
+    datasets: Sequence[str],
+    *,
+    model: str | None,
+    count: int | None,
+    held_out: Path | None,
+    on_progress: OnProgress,
+) -> EvalResult:
+    """`datasets` are folders, or `FOLDER:DISTRACTORS`."""
+
+    async def run() -> EvalResult:
+        settings = load_gateway_settings({"search_model": model})
+        sets = [evenly_spread(_read(one), count) for one in datasets]
+        if len({_title(one) for one in sets}) < len(sets):
+            raise InvalidRequest("two sets have the same name", hint="give their folders names of their own")
+        async with open_remembering(settings, on_progress) as embedder:
+            cases = {_title(one): await _cases(one, embedder, on_progress) for one in sets}
+        groups = {_title(one): one.name for one in sets}
+        tried = hold_out(cases, groups) if len(set(groups.values())) > 1 else []
+        fitted = fit(cases)
+        if held_out is not None:
+            _write(held_out, tried, groups)
+        return EvalResult(recipe_to_json(fitted), _text(fitted, tried))
+
+    return asyncio.run(run())
+
+
+def _read(dataset: str) -> JudgedSet:
+    folder, _, distractors = dataset.partition(WITH)
+    return read_judged_set(Path(folder), distractors=Path(distractors) if distractors else None)
+
+
+def _title(judged: JudgedSet) -> str:
+    return f"{judged.name} + {judged.distractors}" if judged.distractors else judged.name
+
+
+async def _cases(judged: JudgedSet, embedder: Embedder, on_progress: OnProgress) -> list[Case]:
+    search = gateway_search(DEFAULT_RECIPE)
+    by_words = gateway_search(DEFAULT_RECIPE)
+    await GatewayEngine(search, CachedEmbedder(embedder, size=16), PreparedItems(embedder)).load(judged.items)
+    by_words.index = search.index
+    keys = {row: item.key for row, item in enumerate(judged.items)}
+    cases = []
+    for query in judged.queries:
+        request, look, traits = await search.first_look(query.text, DEFAULT_RECIPE)
+        _, worded, worded_traits = await by_words.first_look(query.text, DEFAULT_RECIPE)
+        cases.append(Case(query, request, look, worded, traits, worded_traits, keys))
+        on_progress(Progress(f"look at {_title(judged)}", len(cases), len(judged.queries)))
+    return cases
+
+
+def _write(folder: Path, tried: Sequence[HeldOut], groups: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in tried:
+        data = {**recipe_to_json(one.recipe), "held_out": groups[one.set]}
+        (folder / f"{groups[one.set]}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
+
+
+def _text(fitted: Recipe, tried: Sequence[HeldOut]) -> str:
+    lines = [f"{'set':34} {'held out':>9} {'as it is':>9}   nDCG@10 of the ranking alone"] if tried else []
+    lines += [f"{one.set:34} {one.ndcg:9.4f} {one.by_default:9.4f}" for one in tried]
+    return "\n".join([*lines, "", json.dumps(recipe_to_json(fitted), indent=2)])
+
+
+HINT = "give files that `toolscript eval --out FILE` wrote"
+
+
+def make_page(reports: Sequence[Path], *, out: Path) -> WrittenPage:
+    """Both files are made before one of them is written."""
+    plot = _plot_beside(out, reports)
+    read = [_report(path) for path in reports]
+    page = quality_page(read, command=_command(reports, out), plot=plot.name)
+    picture = quality_plot(read)
+    _write_of_eval_pages(plot, picture)
+    _write_of_eval_pages(out, page)
+    return WrittenPage(str(out), str(plot), sets=len(rows_of(read)), reports=len(read))
+
+
+def _plot_beside(out: Path, reports: Sequence[Path]) -> Path:
+    plot = out.with_suffix(".svg") if out.name else out
+    if not out.name or out.is_dir() or plot == out:
+        raise InvalidRequest(f"{out} is no name for a page", hint="give a file like docs/quality.md")
+    taken = {path.resolve() for path in reports} & {out.resolve(), plot.resolve()}
+    if taken:
+        raise InvalidRequest(f"{out} would overwrite a report", hint="give another name to the page")
+    return plot
+
+
+def _report(path: Path) -> EvalReport:
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise NotFound(f"cannot read {path}: {error.strerror}", hint=HINT) from None
+    except ValueError as error:
+        raise InvalidRequest(f"{path} is not JSON: {error}", hint=HINT) from None
+    if not isinstance(data, dict):
+        raise InvalidRequest(f"{path} holds no report", hint=HINT)
+    try:
+        return report_from_json(data)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{path}: {error.message}", hint=HINT) from None
+
+
+def _command(reports: Sequence[Path], out: Path) -> str:
+    return shlex.join(["toolscript", "eval", "page", *map(_told, reports), "--out", _told(out)])
+
+
+def _told(path: Path) -> str:
+    """A page is for others: where a file lies on this machine is no part of it."""
+    here, there = Path.cwd().resolve(), path.resolve()
+    return there.relative_to(here).as_posix() if there.is_relative_to(here) else path.name
+
+
+def _write_of_eval_pages(path: Path, text: str) -> None:
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        unfinished.write_text(text, "utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise InvalidRequest(
+            f"cannot write {path}: {error.strerror}", hint="give a file in a folder that is there"
+        ) from None

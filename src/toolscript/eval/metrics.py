@@ -1,14 +1,129 @@
-"""From what a system answered to figures with intervals."""
+"""What one answer is worth, and how far confidences can be believed. Pure functions of keys and numbers."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from toolscript.evaluation import metrics
-from toolscript.evaluation.bootstrap import of_mean, of_statistic
-from toolscript.evaluation.metrics import Numbers
-from toolscript.model.judged import CalibrationBin, CurvePoint, Given, JudgedQuery, Measure, Route
+from toolscript.eval.dataset import CalibrationBin, CurvePoint, Given, JudgedQuery, Measure, Route
+
+DEPTH = 10
+BINS = 10
+
+Numbers = NDArray[np.float64]
+Relevant = Mapping[str, int]
+
+
+def ndcg(keys: Sequence[str], relevant: Relevant) -> float:
+    """At ten, with gains of 2^grade - 1."""
+    best = sorted(relevant.values(), reverse=True)[:DEPTH]
+    return _gain([relevant.get(key, 0) for key in _distinct(keys)]) / _gain(best)
+
+
+def _gain(grades: Sequence[int]) -> float:
+    return sum((2.0**grade - 1) / math.log2(place + 2) for place, grade in enumerate(grades))
+
+
+def recall(keys: Sequence[str], relevant: Relevant, depth: int) -> float:
+    """The share of all relevant items among the first `depth`."""
+    return len(relevant.keys() & set(keys[:depth])) / len(relevant)
+
+
+def reciprocal_rank(keys: Sequence[str], relevant: Relevant) -> float:
+    """1 when the first item is relevant, 1/2 when the second is the first that is, 0 when none of ten is."""
+    places = (place for place, key in enumerate(keys[:DEPTH], 1) if key in relevant)
+    return 1 / next(places, math.inf)
+
+
+def first_is_right(keys: Sequence[str], relevant: Relevant) -> float:
+    return float(bool(keys) and keys[0] in relevant)
+
+
+def step_recall(keys: Sequence[str], steps: Sequence[frozenset[str]]) -> float:
+    """The share of the steps for which one of the first ten will do."""
+    found = set(keys[:DEPTH])
+    return sum(not found.isdisjoint(step) for step in steps) / len(steps)
+
+
+def auroc(higher: Numbers, lower: Numbers) -> float:
+    """How often one of `higher` is above one of `lower`; equal ones count half. NaN when either is empty."""
+    if not len(higher) or not len(lower):
+        return math.nan
+    ordered = np.sort(lower)
+    below, not_above = np.searchsorted(ordered, higher, "left"), np.searchsorted(ordered, higher, "right")
+    return float((below + not_above).mean() / (2 * len(ordered)))
+
+
+def calibration_error(confidences: Numbers, right: Numbers) -> float:
+    """The mean distance of confidence and share of right answers, bin by bin of ten equally wide ones."""
+    bins = _bin_of(confidences)
+    gaps = np.bincount(bins, weights=confidences - right, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(confidences))
+
+
+def calibration_bins(confidences: Numbers, right: Numbers) -> tuple[CalibrationBin, ...]:
+    """The bins that have anything in them, the least sure first."""
+    bins = _bin_of(confidences)
+    filled = [(confidences[bins == at], right[bins == at]) for at in np.unique(bins)]
+    return tuple(CalibrationBin(float(sure.mean()), float(hit.mean()), len(sure)) for sure, hit in filled)
+
+
+def _bin_of(confidences: Numbers) -> NDArray[np.int64]:
+    return np.clip((confidences * BINS).astype(np.int64), 0, BINS - 1)
+
+
+def _distinct(keys: Sequence[str]) -> list[str]:
+    """The first ten, each once: an engine that says a thing twice gains nothing by it."""
+    return list(dict.fromkeys(keys[:DEPTH]))
+
+
+RESAMPLES = 1_000
+LOW, HIGH = 2.5, 97.5
+# So many numbers are resampled at once at most: a large set must not ask for gigabytes.
+MOST_AT_ONCE = 4_000_000
+
+Statistic = Callable[[Numbers], float]
+
+
+def of_mean(values: Sequence[float] | Numbers, seed: int) -> Measure:
+    """The mean of one number per query."""
+    numbers = np.asarray(values, dtype=np.float64)
+    chance = np.random.default_rng(seed)
+    means = np.concatenate([_means(numbers, count, chance) for count in _portions(len(numbers))])
+    return _measure(float(numbers.mean()), means, len(numbers))
+
+
+def of_statistic(rows: Numbers, statistic: Statistic, seed: int) -> Measure:
+    """Any figure made of one row per query; NaN where a resample happens to have no such figure."""
+    chance = np.random.default_rng(seed)
+    found = [statistic(rows[chance.integers(len(rows), size=len(rows))]) for _ in range(RESAMPLES)]
+    return _measure(statistic(rows), np.array(found), len(rows))
+
+
+def paired_difference(before: Sequence[float], after: Sequence[float], seed: int) -> Measure:
+    """What changed on average, query by query: far narrower than two intervals side by side."""
+    return of_mean(np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64), seed)
+
+
+def _portions(length: int) -> list[int]:
+    at_once = max(1, MOST_AT_ONCE // length)
+    return [min(at_once, RESAMPLES - done) for done in range(0, RESAMPLES, at_once)]
+
+
+def _means(numbers: Numbers, count: int, chance: np.random.Generator) -> Numbers:
+    drawn = chance.integers(len(numbers), size=(count, len(numbers)))
+    return np.asarray(numbers[drawn].mean(axis=1))
+
+
+def _measure(value: float, resampled: Numbers, queries: int) -> Measure:
+    known = resampled[np.isfinite(resampled)]
+    if not math.isfinite(value) or not len(known):
+        return Measure(value, value, value, queries)
+    low, high = np.percentile(known, [LOW, HIGH])
+    return Measure(value, float(low), float(high), queries)
+
 
 THRESHOLDS = tuple(step / 20 for step in range(20))
 
@@ -20,15 +135,15 @@ class Answered:
 
     @property
     def right(self) -> float:
-        return metrics.first_is_right(self.given.keys, self.query.relevant)
+        return first_is_right(self.given.keys, self.query.relevant)
 
 
 PER_QUERY: Mapping[str, Callable[[Answered], float]] = {
-    "ndcg@10": lambda one: metrics.ndcg(one.given.keys, one.query.relevant),
-    "recall@1": lambda one: metrics.recall(one.given.keys, one.query.relevant, 1),
-    "recall@5": lambda one: metrics.recall(one.given.keys, one.query.relevant, 5),
-    "recall@10": lambda one: metrics.recall(one.given.keys, one.query.relevant, 10),
-    "mrr": lambda one: metrics.reciprocal_rank(one.given.keys, one.query.relevant),
+    "ndcg@10": lambda one: ndcg(one.given.keys, one.query.relevant),
+    "recall@1": lambda one: recall(one.given.keys, one.query.relevant, 1),
+    "recall@5": lambda one: recall(one.given.keys, one.query.relevant, 5),
+    "recall@10": lambda one: recall(one.given.keys, one.query.relevant, 10),
+    "mrr": lambda one: reciprocal_rank(one.given.keys, one.query.relevant),
     "hit@1": lambda one: one.right,
 }
 
@@ -49,7 +164,7 @@ def ranking_measures(answered: Sequence[Answered], seed: int) -> dict[str, Measu
     """Over the queries that have an answer; steps only over those that have any."""
     judged = answerable(answered)
     measures = {name: of_mean([value(one) for one in judged], seed) for name, value in PER_QUERY.items()}
-    stepped = [metrics.step_recall(one.given.keys, one.query.steps) for one in judged if one.query.steps]
+    stepped = [step_recall(one.given.keys, one.query.steps) for one in judged if one.query.steps]
     return measures | ({"step_recall": of_mean(stepped, seed)} if stepped else {})
 
 
@@ -106,7 +221,7 @@ def confidence_measures(answered: Sequence[Answered], seed: int) -> dict[str, Me
     calibration = np.column_stack([confidences(answered), [one.right for one in answered]])
     measures = {
         "calibration_error": of_statistic(
-            calibration, lambda rows: metrics.calibration_error(rows[:, 0], rows[:, 1]), seed
+            calibration, lambda rows: calibration_error(rows[:, 0], rows[:, 1]), seed
         ),
         **_refusals("false_refusals", fits, seed),
     }
@@ -118,7 +233,7 @@ def confidence_measures(answered: Sequence[Answered], seed: int) -> dict[str, Me
 
 
 def _labelled_auroc(rows: Numbers) -> float:
-    return metrics.auroc(rows[rows[:, 1] == 1, 0], rows[rows[:, 1] == 0, 0])
+    return auroc(rows[rows[:, 1] == 1, 0], rows[rows[:, 1] == 0, 0])
 
 
 def without_gold_measures(
@@ -128,7 +243,7 @@ def without_gold_measures(
     if not tells_confidence(with_gold):
         return {}
     pairs = np.column_stack([confidences(with_gold), confidences(without)])
-    auroc = of_statistic(pairs, lambda rows: metrics.auroc(rows[:, 0], rows[:, 1]), seed)
+    auroc = of_statistic(pairs, lambda rows: auroc(rows[:, 0], rows[:, 1]), seed)
     return {"without_gold_auroc": auroc, **_refusals("refused_without_gold", without, seed)}
 
 
@@ -147,7 +262,7 @@ def _good_matches(name: str, answered: Sequence[Answered], seed: int) -> dict[st
 def calibration_of(answered: Sequence[Answered]) -> tuple[CalibrationBin, ...]:
     if not tells_confidence(answered):
         return ()
-    return metrics.calibration_bins(confidences(answered), np.array([one.right for one in answered]))
+    return calibration_bins(confidences(answered), np.array([one.right for one in answered]))
 
 
 def curve_of(answered: Sequence[Answered], without: Sequence[Answered]) -> tuple[CurvePoint, ...]:

@@ -5,10 +5,56 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from toolscript.evaluation import svg
-from toolscript.evaluation.quality_rows import BASELINES, ENGINES, NDCG, QualityRow, measured, rows_of
-from toolscript.evaluation.svg import MARGIN, SMALL_LETTER, WIDTH, text_at
-from toolscript.model.judged import EvalReport, Measure, SystemReport
+from toolscript.eval.dataset import EvalReport, Measure, SystemReport
+from toolscript.eval.page import BASELINES, ENGINES, NDCG, QualityRow, measured, rows_of
+
+WIDTH, MARGIN = 900, 20
+SMALL_LETTER = 6.8
+
+# Who, what of it, and its colour on a light page and on a dark one.
+Paint = tuple[str, str, str, str]
+
+PAGE_PAINT: tuple[Paint, ...] = (
+    (".back", "fill", "#ffffff", "#0d1117"),
+    (".band", "fill", "#f3f5f8", "#161b22"),
+    (".grid", "stroke", "#d1d9e0", "#30363d"),
+    ("text", "fill", "#1f2328", "#f0f6fc"),
+    (".quiet", "fill", "#59636e", "#9198a1"),
+)
+LETTERS = (
+    "text{font:13px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif}"
+    ".small{font-size:12px}.head{font-size:16px;font-weight:600}.figure{font-variant-numeric:tabular-nums}"
+)
+
+
+def draw(name: str, title: str, description: str, style: str, height: int, drawn: Iterable[str]) -> str:
+    """SVG that needs nothing from elsewhere; the description is for whoever cannot see it."""
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="{name}-title {name}-desc">',
+        f'<title id="{name}-title">{escape(title)}</title>',
+        f'<desc id="{name}-desc">{escape(description)}</desc>',
+        f"<style>{style}</style>",
+        f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>',
+        text_at(MARGIN, 30, title, "head"),
+        *drawn,
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def text_at(x: float, y: float, text: str, kind: str = "", *, anchor: str = "start", title: str = "") -> str:
+    inner = f"<title>{escape(title)}</title>" if title else ""
+    styled = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{inner}{escape(text)}</text>'
+
+
+def style_of(fixed: str, paint: Iterable[Paint]) -> str:
+    paint = tuple(paint)
+    light = "".join(f"{who}{{{what}:{colour}}}" for who, what, colour, _ in paint)
+    dark = "".join(f"{who}{{{what}:{colour}}}" for who, what, _, colour in paint)
+    return f"{fixed}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+
 
 HEAD, FOOT = 96, 56
 LANE, ROW_GAP = 19, 16
@@ -29,14 +75,14 @@ SHAPES: Mapping[str, str] = {
 
 # What is painted how, on a light page and on a dark one.
 PAINT = (
-    *svg.PAGE_PAINT,
+    *PAGE_PAINT,
     (".gateway", "fill", "#0757ba", "#58a6ff"),
     ("line.gateway", "stroke", "#0757ba", "#58a6ff"),
     (".service", "fill", "#b83d00", "#f0883e"),
     ("line.service", "stroke", "#b83d00", "#f0883e"),
     ("path.baseline", "stroke", "#59636e", "#9198a1"),
 )
-FIXED = f"{svg.LETTERS}path.baseline{{fill:none;stroke-width:1.6}}.interval{{stroke-width:7;stroke-opacity:.42}}"
+FIXED = f"{LETTERS}path.baseline{{fill:none;stroke-width:1.6}}.interval{{stroke-width:7;stroke-opacity:.42}}"
 TITLE = "nDCG@10 on every set"
 
 
@@ -88,7 +134,7 @@ def quality_plot(reports: Sequence[EvalReport]) -> str:
         *_grid(picture),
         *(line for at, row in enumerate(picture.rows) for line in _row(picture, at, row)),
     ]
-    return svg.picture("quality", TITLE, _description(picture), svg.style_of(FIXED, PAINT), height, drawn)
+    return draw("quality", TITLE, _description(picture), style_of(FIXED, PAINT), height, drawn)
 
 
 def _picture(rows: Sequence[QualityRow]) -> Picture:

@@ -1,10 +1,139 @@
-"""A report as a person reads it in a terminal."""
+"""A report as plain data and back, and what changed from one to the next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeVar
 
-from toolscript.evaluation.report_json import Change, differences_of_setup, paired
-from toolscript.model.judged import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
-from toolscript.model.queries import Strategy
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.retrieval.weights import Recipe, recipe_from_json
+from toolscript.eval.dataset import (
+    CalibrationBin,
+    CurvePoint,
+    EvalReport,
+    EvalRequest,
+    EvalResult,
+    Measure,
+    SystemReport,
+    SystemRole,
+)
+from toolscript.eval.metrics import paired_difference
+from toolscript.tools.model.query import Strategy
+
+FORMAT = 1
+DIGITS = 6
+PAIRED = "ndcg@10"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One measure of the engine before and after; `paired` is the difference query by query, where known."""
+
+    measure: str
+    before: float
+    after: float
+    paired: Measure | None = None
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+def report_to_json(report: EvalReport) -> dict[str, object]:
+    rounded = _rounded(asdict(report))
+    return {"format": FORMAT, **rounded}
+
+
+def report_from_json(data: Mapping[str, object]) -> EvalReport:
+    """What `report_to_json` made; refused when it is something else."""
+    try:
+        if data["format"] != FORMAT or not data["systems"]:
+            raise ValueError(f"format {data['format']}, or no system in it")
+        return _report(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidRequest(
+            f"this is no report of `toolscript eval`: {type(error).__name__} {error}",
+            hint="compare with a file that `toolscript eval --out FILE` wrote",
+        ) from None
+
+
+def compare(before: EvalReport, after: EvalReport) -> tuple[Change, ...]:
+    """The engines of the two, measure by measure, where both have it."""
+    old, new = before.systems[0], after.systems[0]
+    shared = [name for name in new.measures if name in old.measures]
+    return tuple(
+        Change(
+            name,
+            old.measures[name].value,
+            new.measures[name].value,
+            paired(old, new, after.seed) if name == PAIRED else None,
+        )
+        for name in shared
+    )
+
+
+def paired(before: SystemReport, after: SystemReport, seed: int) -> Measure | None:
+    """How nDCG@10 differs on the queries that both were asked."""
+    both = [query for query in after.by_query if query in before.by_query]
+    if not both:
+        return None
+    return paired_difference([before.by_query[one] for one in both], [after.by_query[one] for one in both], seed)
+
+
+def differences_of_setup(before: EvalReport, after: EvalReport) -> list[str]:
+    """What else is not as it was, so that nobody takes its work for the engine's."""
+    told = ("dataset", "distractors", "engine", "strategy", "model", "items", "queries")
+    pairs = [(name, getattr(before, name), getattr(after, name)) for name in told]
+    return [f"{name} was {old or 'none'}, is {new or 'none'}" for name, old, new in pairs if old != new]
+
+
+def change_to_json(change: Change) -> dict[str, object]:
+    data = {**asdict(change), "difference": change.difference}
+    rounded: dict[str, object] = _rounded(data)
+    return rounded
+
+
+def _report(data: Mapping[str, Any]) -> EvalReport:
+    return EvalReport(
+        dataset=str(data["dataset"]),
+        distractors=str(data["distractors"]),
+        engine=str(data["engine"]),
+        model=str(data["model"]),
+        items=int(data["items"]),
+        queries=int(data["queries"]),
+        unanswerable=int(data["unanswerable"]),
+        systems=_each(data["systems"], _system),
+        calibration=_each(data["calibration"], lambda one: CalibrationBin(**one)),
+        curve=_each(data["curve"], lambda one: CurvePoint(**one)),
+        seed=int(data["seed"]),
+        held_out=str(data.get("held_out", "")),
+        strategy=Strategy(data.get("strategy", Strategy.DIRECT)),
+    )
+
+
+def _system(data: Mapping[str, Any]) -> SystemReport:
+    measures = {str(name): _measure(one) for name, one in data["measures"].items()}
+    by_query = {str(query): float(value) for query, value in data["by_query"].items()}
+    return SystemReport(str(data["system"]), measures, by_query, SystemRole(data["role"]))
+
+
+def _measure(data: Mapping[str, Any]) -> Measure:
+    return Measure(float(data["value"]), float(data["low"]), float(data["high"]), int(data["queries"]))
+
+
+def _each(data: Any, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
+    return tuple(read(one) for one in data)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return value
+
 
 MAIN = ("ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall")
 CONFIDENCE = {
@@ -135,3 +264,24 @@ def _change(change: Change) -> str:
         return line
     interval = f"{change.paired.low:+.4f} to {change.paired.high:+.4f}"
     return f"{line}   {interval} over {change.paired.queries:,} queries that both have"
+
+
+def earlier_report(request: EvalRequest) -> EvalReport | None:
+    """Read before anything is asked: nobody should wait for minutes to hear that the file was the wrong one."""
+    return None if request.before is None else report_from_json(request.before)
+
+
+def recipe_of(request: EvalRequest, usual: Recipe) -> Recipe:
+    return usual if request.recipe is None else recipe_from_json(request.recipe)
+
+
+def result_of(judged: EvalReport, request: EvalRequest, before: EvalReport | None) -> EvalResult:
+    left_out = (request.recipe or {}).get("held_out")
+    report = replace(judged, held_out="weights fitted without it") if left_out == judged.dataset else judged
+    data: Mapping[str, object] = report_to_json(report)
+    text = report_text(report)
+    if before is None:
+        return EvalResult(data, text)
+    changes = compare(before, report)
+    compared = {"compared": [change_to_json(one) for one in changes]}
+    return EvalResult({**data, **compared}, f"{text}\n\n{comparison_text(before, report, changes)}")

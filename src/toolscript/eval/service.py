@@ -1,24 +1,209 @@
-"""The service's search as an engine that can be judged, in collections of its own that are dropped afterwards."""
+"""eval: the service's search over a judged set."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from toolscript.errors import SetupError
-from toolscript.evaluation.metrics import DEPTH
-from toolscript.evaluation.tokens import answer_tokens, count_if_possible
-from toolscript.model.items import Item
-from toolscript.model.judged import Given, Route
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import OnProgress, silent
-from toolscript.model.queries import Strategy, ToolQuery
-from toolscript.model.results import Timings, ToolAnswer
-from toolscript.model.tool_ids import tool_id
-from toolscript.ports import Catalog, Embedder
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.search.tools import ToolSearch
-from toolscript.service.judged_points import Collections, JudgedPoints
-from toolscript.service.judged_skills import ItemsBySkill
+from toolscript.core.embedding.cache import CachedEmbedder, RememberingEmbedder, VectorStore
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.errors import SetupError
+from toolscript.core.items import Assignment, Item, StoredItem, tool_id
+from toolscript.core.postgres.pool import open_pool
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.retrieval.model import IndexCard, Matrix, PointVersion, Vector
+from toolscript.core.retrieval.ports import Embedder, Index, Indexes
+from toolscript.core.retrieval.request import MOST_TEXTS
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS, Recipe
+from toolscript.core.settings.service import Settings
+from toolscript.core.taxonomy import Skill, Unclassified
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.eval.baselines import baselines_of
+from toolscript.eval.dataset import EvalReport, EvalRequest, EvalResult, Given, JudgedSet, Route, read_judged_set
+from toolscript.eval.judging import evenly_spread, judge
+from toolscript.eval.metrics import DEPTH
+from toolscript.eval.report import earlier_report, recipe_of, result_of
+from toolscript.eval.tokens import answer_tokens, count_if_possible
+from toolscript.gateway.settings import load_gateway_settings
+from toolscript.server.settings import load_settings
+from toolscript.server.skills import default_skills
+from toolscript.server.stores import connect_qdrant, item_layout, open_embedder, skill_layout
+from toolscript.tools.classify.rules import RulesClassifier
+from toolscript.tools.indexing.points import SkillPoints, point_of
+from toolscript.tools.model.answer import Timings, ToolAnswer
+from toolscript.tools.model.centroids import Counted, SkillState, SkillSum, added_up, differences
+from toolscript.tools.model.query import Strategy, ToolQuery
+from toolscript.tools.ports import Catalog
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.search import ToolSearch
+
+# There is one index of skills, made once.
+GENERATION = 1
+
+
+class JudgedSkills:
+    """Skills sum up the items that are there now: whoever goes is taken away, and skill points follow."""
+
+    def __init__(self, embedder: Embedder, skills: Sequence[Skill]) -> None:
+        self._embedder = embedder
+        self._classifier = RulesClassifier(embedder)
+        self._skills = {skill.id: skill for skill in skills}
+        self._said: dict[int, tuple[Assignment, ...]] = {}
+        self._counted: dict[int, Counted] = {}
+        self._sums: dict[str, SkillSum] = {}
+        self._versions = dict.fromkeys(self._skills, 1)
+        self._written: dict[tuple[int, str], int] = {}
+
+    async def settled(self, items: Sequence[StoredItem], vectors: Matrix) -> list[StoredItem]:
+        """The items with their skills, counted from now on. Whoever comes back is not classified again."""
+        new = [(one, vector) for one, vector in zip(items, vectors, strict=True) if one.id not in self._said]
+        asked = [Unclassified(one.item, vector) for one, vector in new]
+        said = await self._classifier.classify(asked, tuple(self._skills.values()))
+        self._said |= {one.id: its.assignments for (one, _), its in zip(new, said, strict=True)}
+        settled = [replace(one, assignments=self._said[one.id]) for one in items]
+        counted = [_counted(one, vector) for one, vector in zip(settled, vectors, strict=True)]
+        self._counted |= {one.item_id: one for one in counted}
+        self._move(differences({}, added_up(counted)))
+        return settled
+
+    def forget(self, ids: Sequence[int]) -> None:
+        """They are gone from the catalog."""
+        self._move(differences(added_up([self._counted.pop(id_) for id_ in ids]), {}))
+
+    async def follow(self, index: Index) -> None:
+        """Writes the points of the skills that moved, as a worker writes them."""
+        points = SkillPoints(self, self._embedder, index, GENERATION)
+        while await points.follow():
+            pass
+
+    def of_items(self) -> dict[int, frozenset[str]]:
+        """The skills of every item that is there now."""
+        return {id_: frozenset(one.weights) for id_, one in self._counted.items()}
+
+    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
+        written = self._written
+        waiting = [id_ for id_, version in self._versions.items() if written.get((generation, id_), 0) < version]
+        wanted = [id_ for id_ in waiting if not only or id_ in only]
+        return [
+            SkillState(self._skills[id_], self._sums.get(id_, SkillSum.nothing()), self._versions[id_])
+            for id_ in wanted[:limit]
+        ]
+
+    async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
+        self._written |= {(generation, id_): version for id_, version in versions.items()}
+
+    def _move(self, moves: Mapping[str, SkillSum]) -> None:
+        for skill, move in moves.items():
+            self._sums[skill] = self._sums.get(skill, SkillSum.nothing()) + move
+            self._versions[skill] += 1
+
+
+class ItemsBySkill:
+    """The skills of items by key. Few sets of skills differ, so that counting by them is fast for every query."""
+
+    def __init__(self, skills: Mapping[str, frozenset[str]]) -> None:
+        self.skills = skills
+        self._alike = Counter(skills.values())
+
+    def share(self, any_of: Collection[str]) -> float:
+        """Of all items, those that have any of these skills."""
+        having = sum(count for skills, count in self._alike.items() if not skills.isdisjoint(any_of))
+        return having / len(self.skills) if self.skills else 0.0
+
+
+def _counted(stored: StoredItem, vector: Vector) -> Counted:
+    """Nobody recalls its vector by its text here."""
+    return Counted(stored.id, "", vector, {its.skill_id: its.weight for its in stored.assignments})
+
+
+BATCH = 500
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Collections:
+    """Where items go, and where skills go; None where nothing is routed, so that nothing has to be classified."""
+
+    items: Indexes
+    skills: Indexes | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What can be searched, and which items there are by skill; without skills, nobody asks for any."""
+
+    items: Index
+    skills: Index
+    by_skill: ItemsBySkill | None
+
+
+class JudgedPoints:
+    """What is loaded next is put and removed, not built anew."""
+
+    def __init__(self, collections: Collections, embedder: Embedder, on_progress: OnProgress) -> None:
+        self._collections = collections
+        self._embedder = embedder
+        self._on_progress = on_progress
+        self._card = IndexCard(embedder.model)
+        self._skills = None if collections.skills is None else JudgedSkills(embedder, default_skills())
+        self._ids: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+        self._there: set[str] = set()
+        self._loaded: Loaded | None = None
+
+    def key_of(self, id_: int) -> str:
+        return self._keys[id_]
+
+    async def load(self, items: Sequence[Item]) -> Loaded:
+        """The same items are not opened again: an index knows its words by a sample, and each time by another."""
+        wanted = {item.key for item in items}
+        if self._loaded is None or wanted != self._there:
+            for item in items:
+                self._keys[self._ids.setdefault(item.key, len(self._ids) + 1)] = item.key
+            await self._fill(items)
+            self._there = wanted
+            self._loaded = await self._open()
+        return self._loaded
+
+    async def _fill(self, items: Sequence[Item]) -> None:
+        indexes = self._collections.items
+        if self._there:
+            await self._follow(await indexes.open(self._card), items)
+            return
+        async with indexes.loading(self._card):
+            await self._follow(await indexes.open(self._card), items)
+
+    async def _open(self) -> Loaded:
+        """When all is in it: an index looks at its points then."""
+        items = await self._collections.items.open(self._card)
+        if self._skills is None or self._collections.skills is None:
+            return Loaded(items, items, None)
+        await self._skills.follow(await self._collections.skills.open(self._card))
+        by_skill = ItemsBySkill({self._keys[id_]: one for id_, one in self._skills.of_items().items()})
+        return Loaded(items, await self._collections.skills.open(self._card), by_skill)
+
+    async def _follow(self, index: Index, items: Sequence[Item]) -> None:
+        wanted = {item.key for item in items}
+        gone = [self._ids[key] for key in sorted(self._there - wanted)]
+        for start in range(0, len(gone), BATCH):
+            await index.remove([PointVersion(id_, VERSION) for id_ in gone[start : start + BATCH]])
+        if self._skills is not None:
+            self._skills.forget(gone)
+        new = [item for item in items if item.key not in self._there]
+        for start in range(0, len(new), BATCH):
+            await self._put(index, new[start : start + BATCH])
+            if not self._there:
+                self._on_progress(Progress("fill", min(start + BATCH, len(new)), len(new)))
+
+    async def _put(self, index: Index, items: Sequence[Item]) -> None:
+        vectors = await embed_items(self._embedder, items)
+        stored = [StoredItem(self._ids[item.key], VERSION, item) for item in items]
+        if self._skills is not None:
+            stored = await self._skills.settled(stored, vectors)
+        await index.put([point_of(one, vector) for one, vector in zip(stored, vectors, strict=True)])
+
 
 SERVICE = "service"
 
@@ -120,3 +305,78 @@ def _stages(spent: Timings, *, with_skills: bool) -> dict[str, float]:
         "ranking": spent.ranking,
         "total": spent.total,
     }
+
+
+def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
+    async def run() -> EvalResult:
+        before = earlier_report(request)
+        settings = settings_for(request)
+        judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
+        async with open_remembering(settings, on_progress) as embedder, _catalog(settings) as catalog:
+            report = await _judged(judged, request, settings, embedder, catalog, on_progress)
+        return result_of(replace(report, strategy=request.strategy), request, before)
+
+    return asyncio.run(run())
+
+
+def settings_for(request: EvalRequest) -> Settings:
+    settings = load_settings()
+    return settings if request.model is None else settings.model_copy(update={"embedding_model": request.model})
+
+
+async def _judged(
+    judged: JudgedSet,
+    request: EvalRequest,
+    settings: Settings,
+    embedder: Embedder,
+    catalog: Catalog,
+    on_progress: OnProgress,
+) -> EvalReport:
+    shared = CachedEmbedder(embedder, size=len(judged.queries) * MOST_TEXTS)
+    recipe = recipe_of(request, DEFAULT_RECIPE)
+    async with (
+        _connected(settings, request.strategy) as collections,
+        service_engine(collections, embedder, catalog, Asking(request.strategy, recipe), on_progress) as engine,
+    ):
+        off = {part: engine.with_recipe(recipe.without(part)) for part in PARTS} if request.ablate else {}
+        if request.strategy is not Strategy.DIRECT:
+            off = {"skills": engine.with_strategy(Strategy.DIRECT), **off}
+        return await judge(
+            engine,
+            judged,
+            ablated=off,
+            model=embedder.model.name,
+            baselines=await baselines_of(judged, shared, on_progress),
+            seed=request.seed,
+            without_gold=request.without_gold,
+            on_progress=on_progress,
+        )
+
+
+@asynccontextmanager
+async def open_remembering(settings: Settings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
+    """The service's model. What is remembered lies with the person who measures, as a gateway's caches do."""
+    own = load_gateway_settings()
+    async with open_embedder(settings) as model:
+        if own.search_no_cache:
+            yield model
+        else:
+            store = VectorStore(own.data_folder / "cache" / "eval", model.model)
+            yield RememberingEmbedder(model, store, on_progress)
+
+
+@asynccontextmanager
+async def _catalog(settings: Settings) -> AsyncIterator[Catalog]:
+    """Never asked, for no schemas are: PostgreSQL may be down."""
+    async with open_pool(settings.postgres_url.get_secret_value(), size=1) as pool:
+        yield PostgresCatalog(pool)
+
+
+@asynccontextmanager
+async def _connected(settings: Settings, strategy: Strategy) -> AsyncIterator[Collections]:
+    """Under a name that nobody else uses: two measurements at once must not meet."""
+    alias = f"eval_{uuid.uuid4().hex[:12]}"
+    async with connect_qdrant(settings, timeout_seconds=300) as connected:
+        items = QdrantIndexes(connected, alias, item_layout(settings))
+        skills = QdrantIndexes(connected, f"{alias}__skills", skill_layout(settings))
+        yield Collections(items, None if strategy is Strategy.DIRECT else skills)

@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, quantiles
 
-from toolscript.errors import InvalidRequest, SetupError
-from toolscript.model.items import Item, ItemKind, JsonObject
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.servers import CallResult
-from toolscript.model.tool_ids import tool_id
+from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.values import OnProgress, Progress, silent
 
 SEARCH, DESCRIBE = "search_tools", "describe_tool"
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from toolscript.errors import ConfigInvalid
-from toolscript.model.words import terms_of_word, words_of
-from toolscript.search.local.index import name_parts
+from toolscript.core.errors import ConfigInvalid
+from toolscript.core.retrieval.terms import terms_of_word, words_of
+from toolscript.gateway.index import name_parts
 
 # A shell can do nearly everything, so it never beats a tool that says it does just what is asked.
 SURE, LIKELY = 0.62, 0.5

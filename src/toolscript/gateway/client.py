@@ -7,30 +7,22 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from toolscript import errors
-from toolscript.adapters.http_clients.exchange import (
-    REFUSALS,
-    Answer,
-    Peer,
-    address_of,
-    exchange,
-    not_one,
-    refusal_in,
-)
-from toolscript.errors import InvalidRequest, ServerUnavailable, ToolscriptError, Unavailable
-from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalQuery
-from toolscript.model.gateway_json import (
+from toolscript.core import errors
+from toolscript.core.errors import InvalidRequest, ServerUnavailable, ToolscriptError, Unavailable
+from toolscript.core.http_client import REFUSALS, Answer, Peer, address_of, exchange, not_one, refusal_in
+from toolscript.core.items import Item, JsonObject
+from toolscript.core.mcp_client.model import CallResult, ServerState
+from toolscript.core.retrieval.deadline import abandonable
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.text import readable
+from toolscript.gateway.json import (
     answer_from_json,
     call_from_json,
     health_from_json,
     item_of_json,
     states_from_json,
 )
-from toolscript.model.items import Item, JsonObject
-from toolscript.model.queries import SearchType
-from toolscript.model.servers import CallResult, ServerState
-from toolscript.model.text import readable
-from toolscript.search.abandonable import abandonable
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
 
 T = TypeVar("T")
 

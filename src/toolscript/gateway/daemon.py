@@ -11,12 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
-from toolscript.adapters.http_clients.gateway import GatewayClient
-from toolscript.adapters.running_gateway import RunningGateway, token_at
-from toolscript.errors import NotFound, SetupError, Unavailable
-from toolscript.gateway.asking import listens, running_file, running_here
-from toolscript.model.gateway import GatewayHealth
-from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
+from toolscript.core.errors import NotFound, SetupError, Unavailable
+from toolscript.gateway.client import GatewayClient
+from toolscript.gateway.discovery import RunningGateway, listens, running_file, running_here, token_at
+from toolscript.gateway.model import GatewayHealth
+from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
@@ -28,8 +27,8 @@ def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], backg
     """Serves until it is told to stop; in the background, comes back as soon as it serves."""
     settings = load_gateway_settings(flags)
     _refuse_a_second(settings)
-    from toolscript.gateway.opening import require_model
-    from toolscript.gateway.serving import serve
+    from toolscript.gateway.runtime import require_model
+    from toolscript.gateway.serve import serve
 
     require_model(settings)
     if background:

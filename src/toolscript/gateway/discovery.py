@@ -2,17 +2,25 @@
 
 import hashlib
 import json
+import logging
 import os
 import secrets
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
+from urllib.parse import urlsplit
 
-from toolscript.errors import SetupError
+from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.retrieval.query import SearchType
+from toolscript.gateway.client import GatewayClient
+from toolscript.gateway.config.read import ConfigPlace
+from toolscript.gateway.config.trust import how_to_trust
+from toolscript.gateway.settings import ENVIRONMENT, GatewaySettings, environment
 
 LOOK_SECONDS = 0.5
 PRIVATE_FOLDER = 0o700
@@ -186,3 +194,120 @@ else:
         except BlockingIOError:
             return False
         return True
+
+
+FIND_SECONDS = 1.0
+# What a running gateway decided when it started: a command that is told otherwise works alone.
+CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+def find_running(settings: GatewaySettings) -> GatewayClient | None:
+    """The gateway of this address, else the one that runs for these config files, unless it is told otherwise."""
+    if settings.gateway_url:
+        token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
+        return GatewayClient(settings.gateway_url, token=token, search_type=_told_type(settings))
+    running = running_here(settings)
+    if running is None:
+        _say_who_else_runs(settings)
+        return None
+    if why := _why_not(running, settings):
+        logger.warning("the gateway at %s is not used: %s", running.url, why)
+        return None
+    return GatewayClient(
+        running.url,
+        token=settings.gateway_token or running.token,
+        find_again=lambda: _running_now(settings),
+        note=lambda: _untrusted_note(settings, running),
+        search_type=_told_type(settings),
+    )
+
+
+def _told_type(settings: GatewaySettings) -> SearchType | None:
+    """What was left to its default is no wish: the gateway has its own."""
+    return SearchType(settings.search_type) if "search_type" in settings.told else None
+
+
+def _untrusted_note(settings: GatewaySettings, running: RunningGateway) -> str:
+    """The gateway of another folder knows nothing of the file in this one."""
+    if running_file(settings).read() == running:
+        return ""
+    try:
+        config = place_of(settings).read(environment())
+    except ConfigInvalid:
+        return ""
+    waiting = [f"not searched: the servers of {path}; {how_to_trust(path)}" for path in sorted(config.untrusted)]
+    projects = config.used.intersection(place_of(settings).paths()[1:])
+    late = [f"{path} is trusted now: start this again to have its servers" for path in sorted(projects)]
+    return "; ".join([*waiting, *late])
+
+
+def _why_not(running: RunningGateway, settings: GatewaySettings) -> str:
+    """What was left to its default is no wish: the gateway that is there will do."""
+    for name in CHOICES:
+        has, wanted = running.choices.get(name), getattr(settings, name)
+        if name in settings.told and has != wanted:
+            return f"it has {name} {has}, and this command was told {wanted}"
+    return "" if listens(running.url) else "it does not listen"
+
+
+def _say_who_else_runs(settings: GatewaySettings) -> None:
+    own, *projects = place_of(settings).paths()
+    other = RunningFile(settings.data_folder / "run", [own]).read() if projects else None
+    if other is not None:
+        logger.warning(
+            "the gateway at %s is not used: %s has servers of its own, which are started for this command alone "
+            "(`toolscript gateway start` in this folder keeps them running)",
+            other.url,
+            projects[0],
+        )
+
+
+def _running_now(settings: GatewaySettings) -> tuple[str, str] | None:
+    running = running_here(settings)
+    return None if running is None else (running.url, settings.gateway_token or running.token)
+
+
+def choices_of(settings: GatewaySettings) -> dict[str, object]:
+    return {name: getattr(settings, name) for name in CHOICES}
+
+
+def running_here(settings: GatewaySettings) -> RunningGateway | None:
+    return next(filter(None, (file.read() for file in running_files(settings))), None)
+
+
+def running_file(settings: GatewaySettings) -> RunningFile:
+    """The one that a gateway of this place writes."""
+    return running_files(settings)[0]
+
+
+def running_files(settings: GatewaySettings) -> list[RunningFile]:
+    """A person's own config file is always one of them; a project's where it names servers.
+
+    While a project's file is not trusted it has no servers, and the person's own gateway will do.
+    """
+    place, folder = place_of(settings), settings.data_folder / "run"
+    own, *projects = place.paths()
+    try:
+        config = place.read(environment())
+    except ConfigInvalid:
+        # A gateway that runs stays with what it read before.
+        return [RunningFile(folder, [own, *(path for path in projects if path.exists())])]
+    naming = [path for path in projects if path in config.used | config.untrusted]
+    first = RunningFile(folder, [own, *naming])
+    return [first] if config.used.issuperset(naming) else [first, RunningFile(folder, [own])]
+
+
+def place_of(settings: GatewaySettings) -> ConfigPlace:
+    return ConfigPlace(settings.config, by_person=settings.told.get("config") != ENVIRONMENT)
+
+
+def listens(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname or "", address.port or 80), FIND_SECONDS).close()
+    except OSError:
+        return False
+    return True

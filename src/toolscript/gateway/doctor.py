@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolscript.adapters.config_files import Config, Severity
-from toolscript.adapters.gateway_files import ToolChange
-from toolscript.adapters.local_model.refusals import Refusals
-from toolscript.errors import ConfigInvalid, SetupError
-from toolscript.gateway.asking import Need, find_running, place_of, running_here
-from toolscript.gateway.opening import load_embedder, open_alone
-from toolscript.model.progress import OnProgress
-from toolscript.model.servers import ServerState, ServerStatus, Transport
-from toolscript.model.tool_ids import tool_id
-from toolscript.settings.gateway import GatewaySettings, environment, load_gateway_settings
+from toolscript.core.embedding.download_failures import Refusals
+from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.items import tool_id
+from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
+from toolscript.core.values import OnProgress
+from toolscript.gateway.config.problems import Severity
+from toolscript.gateway.config.read import Config
+from toolscript.gateway.discovery import find_running, place_of, running_here
+from toolscript.gateway.model import Need
+from toolscript.gateway.runtime import load_embedder, open_alone
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
+from toolscript.gateway.store.offers import ToolChange
 
 
 @dataclass(frozen=True)

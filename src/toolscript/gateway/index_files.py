@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolscript.adapters.gateway_files import AnalysisFile, EmbeddingFile, OfferFile
-from toolscript.model.models import IndexCard
-from toolscript.model.servers import Offer, ServerSpec
-from toolscript.ports import Embedder
-from toolscript.search.local import Analysed
+from toolscript.core.mcp_client.model import Offer, ServerSpec
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.gateway.index import Analysed
+from toolscript.gateway.store.embeddings import AnalysisFile, EmbeddingFile
+from toolscript.gateway.store.offers import OfferFile
 
 
 @dataclass(frozen=True)

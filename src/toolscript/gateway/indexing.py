@@ -8,16 +8,17 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from toolscript.adapters.gateway_files import ToolChange
-from toolscript.errors import ToolscriptError
+from toolscript.core.embedding.items import ItemVectors, vector_hash
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.items import Item
+from toolscript.core.mcp_client.model import Offer, ServerSpec, ServerStatus, ToolServers
+from toolscript.core.retrieval.deadline import abandonable
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.values import OnProgress, Progress
+from toolscript.gateway.index import Analysed, LocalIndex, analyse
 from toolscript.gateway.index_files import IndexFiles
-from toolscript.model.items import Item
-from toolscript.model.progress import OnProgress, Progress
-from toolscript.model.servers import Offer, ServerSpec, ServerStatus
-from toolscript.ports import Embedder, ToolServers
-from toolscript.search.abandonable import abandonable
-from toolscript.search.local import Analysed, LocalIndex, LocalSearch, analyse
-from toolscript.sync.item_vectors import ItemVectors, vector_hash
+from toolscript.gateway.search import LocalSearch
+from toolscript.gateway.store.offers import ToolChange
 
 BATCH = 64
 SHOW_EVERY = 512

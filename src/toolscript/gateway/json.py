@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.servers import CallResult, ServerState, ServerStatus, Transport
-from toolscript.model.tool_ids import tool_id
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item, ItemKind, tool_id
+from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
 
 Json = dict[str, Any]
 

@@ -7,14 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from toolscript.model.gateway import LocalHit, ScoreParts
-from toolscript.model.models import Vector
-from toolscript.model.words import terms_of_word
-from toolscript.search.local.capabilities import Inferred
-from toolscript.search.local.index import LocalIndex, Rows, Scores
-from toolscript.search.local.reasons import matched_words, reason
-from toolscript.search.ranking import Request
-from toolscript.search.ranking.request import TRUST_IN_A_CORRECTION
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.request import TRUST_IN_A_CORRECTION, Request
+from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.gateway.capabilities import Inferred
+from toolscript.gateway.index import LocalIndex, Rows, Scores
+from toolscript.gateway.model import LocalHit, ScoreParts
+from toolscript.gateway.reasons import matched_words, reason
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from toolscript.model.gateway import ScoreParts, WordMatch
-from toolscript.model.words import terms_of_word
-from toolscript.search.local.capabilities import Inferred
-from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE
-from toolscript.search.ranking import Request
+from toolscript.core.retrieval.request import Request
+from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.gateway.capabilities import Inferred
+from toolscript.gateway.index import EXACT_BUT_FOR_CASE
+from toolscript.gateway.model import ScoreParts, WordMatch
 
 SEMANTIC_ENOUGH = 0.3
 MOST_WORDS = 4

@@ -3,25 +3,224 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from toolscript.adapters.config_files import Config
-from toolscript.adapters.config_files.here import left_out
-from toolscript.adapters.gateway_files import Failed, OfferFile, Remembered
-from toolscript.adapters.local_model.refusals import OTHER_NAMES, Refusals, model_folder
-from toolscript.errors import ConfigInvalid
-from toolscript.gateway.asking import Need, place_of
+from rapidfuzz import process
+
+from toolscript.core.embedding.download_failures import OTHER_NAMES, Refusals, model_folder
+from toolscript.core.errors import ConfigInvalid, NotFound, NotReady, ServerUnavailable
+from toolscript.core.items import Item, ItemKind, JsonObject, is_wanted, split_tool_id, tool_id
+from toolscript.core.mcp_client.model import (
+    CallResult,
+    ServerSpec,
+    ServerState,
+    ServerStatus,
+    ToolServers,
+    in_short,
+)
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.weights import Recipe
+from toolscript.core.values import OnProgress, silent
+from toolscript.core.version import __version__
+from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
+from toolscript.gateway.config.read import Config, left_out
+from toolscript.gateway.discovery import place_of
 from toolscript.gateway.indexing import Indexing
-from toolscript.gateway.local import LocalGateway
-from toolscript.model.progress import OnProgress, silent
-from toolscript.model.queries import SearchType
-from toolscript.model.servers import ServerSpec, ServerState, ServerStatus
-from toolscript.ports import Embedder, Gateway, ToolServers
-from toolscript.search.local import Capabilities, LocalSearch, capabilities_of, default_capabilities
-from toolscript.search.ranking import Recipe
-from toolscript.settings.gateway import GatewaySettings, environment
+from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
+from toolscript.gateway.search import LocalSearch
+from toolscript.gateway.settings import GatewaySettings, environment
+from toolscript.gateway.store.offers import Failed, OfferFile, Remembered, ToolChange
+from toolscript.gateway.typescript.module import typescript_module
+
+MOST_SUGGESTED = 3
+MOST_OF_A_REASON = 160
+MOST_OF_A_REFUSAL = 200
+
+
+class LocalGateway:
+    """Implements the port `Gateway`. `left_out` are servers whose entry in the config cannot be used.
+
+    A search in the first moments waits up to `patience` seconds for the first server, as a call waits for its own,
+    and as long for the model where the answer is to be made of meaning.
+    """
+
+    def __init__(
+        self,
+        servers: ToolServers,
+        search: LocalSearch,
+        indexing: Indexing,
+        model: str,
+        *,
+        patience: float = 0.0,
+    ) -> None:
+        self._servers = servers
+        self._search = search
+        self._indexing = indexing
+        self._model = model
+        self._patience = patience
+        self.left_out: Sequence[ServerState] = ()
+        self.failed_before: Mapping[str, str] = {}
+        self.note = ""
+
+    async def search(self, query: LocalQuery) -> LocalAnswer:
+        if not await self._indexing.until_ready(self._patience):
+            raise NotReady(
+                "the search engine is not ready: no server has answered yet", hint="try again in a moment"
+            )
+        if self._search.type_of(query) is SearchType.SEMANTIC:
+            # Where it was asked for meaning alone, words alone would be another answer.
+            await self._indexing.until_embedded(self._patience)
+        answer = await self._search.search(query)
+        hints = filter(None, (answer.hint, self._changed(answer), await self._not_searched(), self.note))
+        return replace(answer, hint="; ".join(hints))
+
+    def _changed(self, answer: LocalAnswer) -> str:
+        """An approved tool that says something else one day is how servers turn on those who trust them."""
+        changed = {(one.server, one.tool) for one in self._indexing.changes()}
+        names = [tool_id(*key) for hit in answer.hits if (key := (hit.item.server, hit.item.name)) in changed]
+        return f"changed by their servers lately: {_some(names)} (`toolscript doctor` shows how)" if names else ""
+
+    async def _not_searched(self) -> str:
+        """A tool that is missing because its server is must not look like one that does not exist."""
+        not_ready = [one for one in await self.servers() if one.status is not ServerStatus.READY]
+        if not not_ready:
+            return ""
+        found = {item.server for item in self._search.index.items}
+        absent: dict[str, list[str]] = {}
+        for one in not_ready:
+            if _is_absent(one, found):
+                absent.setdefault(self._why_absent(one), []).append(one.name)
+        named = [f"{_some(names)} ({why})" for why, names in [*absent.items()][:MOST_SUGGESTED]]
+        more = [f"and {len(absent) - MOST_SUGGESTED} more"] if len(absent) > MOST_SUGGESTED else []
+        return f"not searched: {', '.join([*named, *more])}" if absent else ""
+
+    def _why_absent(self, state: ServerState) -> str:
+        """What a server says may be long; what is wrong with its entry says what to do about it."""
+        if state.status is ServerStatus.STARTING:
+            return "still starting"
+        why = in_short(state.error)
+        return why if state in self.left_out else why[:MOST_OF_A_REASON]
+
+    async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
+        names = frozenset(wanted)
+        return [item for item in self._search.index.items if is_wanted(item.server, item.name, names)]
+
+    async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
+        items = [item for item in await self.items(wanted) if item.kind is ItemKind.TOOL]
+        if wanted and not items:
+            raise NotFound(
+                f"nothing here is called {', '.join(wanted)[:200]}",
+                hint="name servers and server__tool; `toolscript list-tools` lists them",
+            )
+        return await asyncio.to_thread(typescript_module, items, compact=compact)
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        server, name = split_tool_id(tool)
+        await self._has_started(server)
+        if not self._offers(server, name):
+            raise self._unknown(server, name)
+        try:
+            return await self._servers.call(server, name, arguments)
+        except ServerUnavailable as error:
+            error.details.setdefault("server", server)
+            raise
+
+    async def servers(self) -> Sequence[ServerState]:
+        refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
+        states = [
+            replace(one, error=one.error or _refusal(refused[one.name])) if one.name in refused else one
+            for one in map(self._as_known, self._servers.states())
+        ]
+        return sorted([*states, *self.left_out], key=lambda state: state.name)
+
+    def _as_known(self, state: ServerState) -> ServerState:
+        """One that failed before and has not answered now has most likely failed again."""
+        if state.status is not ServerStatus.STARTING or state.name not in self.failed_before:
+            return state
+        return replace(state, status=ServerStatus.FAILED, error=self.failed_before[state.name])
+
+    def changes(self) -> Sequence[ToolChange]:
+        return self._indexing.changes()
+
+    async def health(self) -> GatewayHealth:
+        return GatewayHealth(
+            version=__version__,
+            ready=self._indexing.ready,
+            semantic=self._search.embedder is not None and self._search.index.model_is_used,
+            model=self._model,
+            items=len(self._search.index),
+            servers=tuple(await self.servers()),
+            note=self._search.why_words_alone,
+        )
+
+    def _offers(self, server: str, name: str) -> bool:
+        return any(
+            item.name == name and item.kind is ItemKind.TOOL
+            for offer in self._servers.offers()
+            if offer.server == server
+            for item in offer.items
+        )
+
+    async def _has_started(self, server: str) -> None:
+        """A server has a bounded time to start, so this waits no longer than that."""
+        revision = -1
+        while self._is_on_its_way(server):
+            revision = await self._servers.changed(revision)
+
+    def _is_on_its_way(self, server: str) -> bool:
+        """Starting, or about to be started."""
+        status = {state.name: state.status for state in self._servers.states()}.get(server)
+        configured = any(spec.name == server for spec in self._indexing.specs)
+        return status is ServerStatus.STARTING or (status is None and configured)
+
+    def _unknown(self, server: str, name: str) -> NotFound | ServerUnavailable:
+        for state in (*self._servers.states(), *self.left_out):
+            if state.name == server and state.status is not ServerStatus.READY:
+                return ServerUnavailable(
+                    f"the server {server} is {state.status}: {state.error or 'no reason known'}",
+                    hint="`toolscript list-servers` shows how the servers are doing",
+                    details={"server": server},
+                )
+        specs = {spec.name: spec for spec in self._indexing.specs}
+        if server in specs and not specs[server].offers(name):
+            return NotFound(f"the config file leaves {name} of {server} out (includeTools, excludeTools)")
+        names = [*specs]
+        if names and server not in names:
+            nearest = [match[0] for match in process.extract(server, names, limit=MOST_SUGGESTED)]
+            return NotFound(
+                f"there is no server {server[:100]!r}",
+                hint=f"there is {', '.join(nearest)}",
+                details={"nearest": nearest},
+            )
+        known = [
+            tool_id(item.server, item.name) for item in self._search.index.items if item.kind is ItemKind.TOOL
+        ]
+        nearest = [match[0] for match in process.extract(tool_id(server, name), known, limit=MOST_SUGGESTED)]
+        return NotFound(
+            f"there is no tool {tool_id(server, name)[:200]}",
+            hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
+            details={"nearest": nearest},
+        )
+
+
+def _is_absent(state: ServerState, found: Collection[str]) -> bool:
+    return state.status is ServerStatus.FAILED or (
+        state.status is ServerStatus.STARTING and state.name not in found
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = [f"and {len(names) - MOST_SUGGESTED} more"] if len(names) > MOST_SUGGESTED else []
+    return ", ".join([*names[:MOST_SUGGESTED], *more])
+
+
+def _refusal(refused: Sequence[str]) -> str:
+    """A tool that cannot be used must not look like one that its server does not have."""
+    return f"{len(refused)} left out; {refused[0][:MOST_OF_A_REFUSAL]}"
+
 
 REMEMBERED_SECONDS = 24 * 3600.0
 FAILED_SECONDS = 600.0
@@ -114,7 +313,7 @@ async def open_parts(
     """A gateway at work, with no servers yet."""
     if model:
         require_model(settings)
-    from toolscript.adapters.mcp_servers import McpServers
+    from toolscript.core.mcp_client.servers import McpServers
 
     recipe = Recipe(meaning=settings.search_alpha)
     search = LocalSearch(_capabilities(settings), recipe, SearchType(settings.search_type))
@@ -155,9 +354,9 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
     downloads = settings.data_folder / "models"
     if not again and model_folder(settings.search_model) is None:
         Refusals(downloads).check(OTHER_NAMES.get(settings.search_model, settings.search_model))
-    from toolscript.adapters.embedding_cache import CachedEmbedder
-    from toolscript.adapters.local_model.embedder import LocalEmbedder
-    from toolscript.adapters.local_model.engine import Device
+    from toolscript.core.embedding.cache import CachedEmbedder
+    from toolscript.core.embedding.embedder import LocalEmbedder
+    from toolscript.core.embedding.engine import Device
 
     model = LocalEmbedder(
         settings.search_model,
@@ -171,11 +370,11 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
 def require_model(settings: GatewaySettings) -> None:
     """What was asked for by name and does not exist is not replaced by words alone, as a model out of reach is."""
     if model_folder(settings.search_model) is None and settings.search_model not in USUAL_MODELS:
-        from toolscript.adapters.local_model.named import known_name
+        from toolscript.core.embedding.fastembed_models import known_name
 
         known_name(settings.search_model)
     if settings.search_device == "gpu":
-        from toolscript.adapters.local_model.engine import Device, providers_for
+        from toolscript.core.embedding.engine import Device, providers_for
 
         providers_for(Device.GPU)
 

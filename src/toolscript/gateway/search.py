@@ -9,30 +9,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.errors import ToolscriptError
-from toolscript.model.gateway import LocalAnswer, LocalHit, LocalQuery, ScoreParts
-from toolscript.model.index import Candidates
-from toolscript.model.models import Matrix, Vector
-from toolscript.model.queries import SearchType
-from toolscript.ports import Embedder
-from toolscript.search.local.capabilities import Capabilities, General, Inferred
-from toolscript.search.local.index import LocalIndex, Rows, Scores
-from toolscript.search.local.literal import LiteralScores, boosts, literal_hit, semantic_scores, shares_of_words
-from toolscript.search.local.reasons import matched_words, reason
-from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, corrections, name_likeness
-from toolscript.search.ranking import (
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.retrieval.model import Candidates, Matrix, Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.request import Request, read_request
+from toolscript.core.retrieval.rerank import (
     CANDIDATES_PER_ARM,
     LOOKED_AT,
+    FirstLook,
     Ranking,
-    Recipe,
-    Request,
+    TraitsById,
+    first_look,
     rank,
-    read_request,
     unmatched_words,
 )
-from toolscript.search.ranking.first_look import FirstLook, first_look
-from toolscript.search.ranking.traits import TraitsById
-from toolscript.search.stages import Stages
+from toolscript.core.retrieval.timings import Stages
+from toolscript.core.retrieval.weights import Recipe
+from toolscript.gateway.capabilities import Capabilities, General, Inferred
+from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
+from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, shares_of_words
+from toolscript.gateway.model import LocalAnswer, LocalHit, LocalQuery, ScoreParts
+from toolscript.gateway.reasons import matched_words, reason
 
 NEAR_MISSES = 3
 # The least an exact name is worth, and a name as far off as names may be.

@@ -5,28 +5,63 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 
-from toolscript import __version__
-from toolscript.adapters.config_files import Config, config_changes
-from toolscript.adapters.config_files.here import left_out
-from toolscript.adapters.gateway_files import OfferFile
-from toolscript.adapters.running_gateway import own_token
-from toolscript.adapters.socket_owners import Address, comes_from_this_user, system_tells_owners
-from toolscript.errors import ConfigInvalid, SetupError
-from toolscript.gateway.asking import choices_of, find_running, place_of, running_file
-from toolscript.gateway.mcp_routes import McpRoutes
-from toolscript.gateway.opening import (
-    REMEMBERED_SECONDS,
-    Parts,
-    cache_folder,
-    open_parts,
-    read_settings,
-)
-from toolscript.model.progress import silent
-from toolscript.settings.gateway import GatewaySettings, load_gateway_settings
-from toolscript.surfaces.plain_logs import configure_plain_logs
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.mcp.lazy_mount import LoadedLater
+from toolscript.core.mcp_client.model import ServerSpec
+from toolscript.core.values import silent
+from toolscript.core.version import __version__
+from toolscript.core.web.plain_logs import configure_plain_logs
+from toolscript.gateway.config.read import Config, left_out
+from toolscript.gateway.config.watch import config_changes
+from toolscript.gateway.discovery import choices_of, find_running, own_token, place_of, running_file
+from toolscript.gateway.model import Gateway
+from toolscript.gateway.runtime import REMEMBERED_SECONDS, Parts, cache_folder, open_parts, read_settings
+from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_tells_owners
+from toolscript.gateway.store.offers import OfferFile
+
+MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
+OWN, OF_SERVER = "own", "of_server"
+
+
+class McpRoutes:
+    """`/mcp` finds and calls tools; `/mcp/{server}` is one server as it is."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        find_server: Callable[[str], ServerSpec | None],
+        until_quiet: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._gateway = gateway
+        self._find_server = find_server
+        self._later = LoadedLater(MODULES, self._open_apps, until_quiet)
+
+    @property
+    def routes(self) -> tuple[BaseRoute, ...]:
+        return Route("/mcp", self._later.app(OWN)), Route("/mcp/{server}", self._later.app(OF_SERVER))
+
+    def open(self) -> AbstractAsyncContextManager[None]:
+        return self._later.open()
+
+    @asynccontextmanager
+    async def _open_apps(self) -> AsyncIterator[Mapping[str, ASGIApp]]:
+        from httpx2 import AsyncClient
+
+        from toolscript.core.mcp.endpoint import mcp_asgi
+        from toolscript.gateway.mcp.passthrough import passthrough_asgi
+        from toolscript.gateway.mcp.server import create_mcp_server
+
+        app, living = mcp_asgi(create_mcp_server(self._gateway, __version__))
+        async with living, AsyncClient(trust_env=False) as client:
+            yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client)}
+
 
 LOOPBACK = "127.0.0.1"
 MODEL_FIRST_SECONDS = 2.0
@@ -42,7 +77,8 @@ def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
 
 def serve_stdio(*, flags: Mapping[str, object]) -> None:
     """One client on stdin and stdout: through the gateway that is running, else with one of its own."""
-    from toolscript.surfaces.mcp.endpoint import create_mcp_server, run_stdio
+    from toolscript.core.mcp.endpoint import run_stdio
+    from toolscript.gateway.mcp.server import create_mcp_server
 
     settings = load_gateway_settings(flags)
     configure_plain_logs(settings.gateway_log_level)
@@ -107,7 +143,7 @@ async def _follow(settings: GatewaySettings, parts: Parts, config: Config, chang
 async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
     import uvicorn
 
-    from toolscript.surfaces.gateway_http import create_gateway_app
+    from toolscript.gateway.http import create_gateway_app
 
     with _listening(settings.gateway_port) as listener:
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"

@@ -6,10 +6,10 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from toolscript.errors import SetupError
-from toolscript.model.gateway import DEFAULT_LIMIT, DEFAULT_THRESHOLD
-from toolscript.model.queries import MAX_LIMIT
-from toolscript.settings.unknown import warn_of_unknown
+from toolscript.core.errors import SetupError
+from toolscript.core.retrieval.query import MAX_LIMIT
+from toolscript.core.settings.unknown import warn_of_unknown
+from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 
 FLAG, ENVIRONMENT = "flag", "environment"
 DEVICES = ("auto", "cpu", "gpu")
@@ -169,3 +169,13 @@ def _read(name: str, read: Callable[[str], object], text: str, accepts: str) -> 
         raise SetupError(
             f"TOOLSCRIPT_{name.upper()} cannot be used: expected {accepts}", hint="docs/settings.md lists them"
         ) from error
+
+
+def keep_libraries_quiet() -> None:
+    """ONNX Runtime tells its maker about every start and leaves an id in the home folder, unless told not to."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+
+def colour_is_unwanted() -> bool:
+    """https://no-color.org: set to anything but nothing."""
+    return bool(os.environ.get("NO_COLOR"))

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolscript.model.document_queries import Fusion
-from toolscript.model.library import is_extraction, kin, point_of
-from toolscript.search.documents.arms import Arm, Arms
-from toolscript.search.documents.fusion import ranked, standings
+from toolscript.core.retrieval.fusion import Arm, Arms, ranked, standings
+from toolscript.core.retrieval.query import Fusion
+from toolscript.knowledge.model.library import is_extraction, kin, point_of
 
 LEAST_STEP = 0.01
 # What a match of all words is worth beside a cosine of 1: where the model does not know a word, words alone speak.

@@ -1,13 +1,36 @@
 """What is shown of hits: their text, and where it stands. One read of each kind of thing, for all hits at once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
-from toolscript.model.knowledge import CHUNK, EXTRACTION, KnowledgeHit
-from toolscript.model.library import Chunk, Extraction, Source, is_extraction
-from toolscript.ports import LibraryReader
-from toolscript.search.knowledge.ordering import Placed
-from toolscript.search.knowledge.source_memory import SourceMemory
+from toolscript.core.retrieval.cache import ShortMemory
+from toolscript.knowledge.fusion import Placed
+from toolscript.knowledge.model.library import Chunk, Extraction, Source, is_extraction
+from toolscript.knowledge.model.query import CHUNK, EXTRACTION, KnowledgeHit
+from toolscript.knowledge.ports import LibraryReader
+
+REMEMBERED = 20_000
+REMEMBERED_SECONDS = 60.0
+
+
+class SourceMemory:
+    def __init__(
+        self, library: LibraryReader, size: int = REMEMBERED, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._library = library
+        self._sources = ShortMemory[str, Source](size, REMEMBERED_SECONDS, now)
+
+    async def read(self, ids: Collection[str]) -> Mapping[str, Source]:
+        """Those that are there, the others in one read."""
+        known = {id_: source for id_ in ids if (source := self._sources.get(id_)) is not None}
+        missing = [id_ for id_ in ids if id_ not in known]
+        if not missing:
+            return known
+        read = await self._library.sources(missing)
+        self._sources.put(read)
+        return {**known, **read}
+
 
 MORE = 4
 

@@ -3,8 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from toolscript.model.ingest import ChunkMark, KnownSource, Reading
-from toolscript.model.library import Chunk, Extraction, Source
+from toolscript.knowledge.model.ingest import ChunkMark, KnownSource, Reading
+from toolscript.knowledge.model.library import Chunk, Extraction, Source
+from toolscript.knowledge.model.query import (
+    KnowledgeAnswer,
+    KnowledgeQuery,
+    PassageAnswer,
+    PassageQuery,
+    SourcesAnswer,
+    SourcesQuery,
+)
 
 
 class LibraryReader(Protocol):
@@ -84,3 +92,10 @@ class SourceFiles(Protocol):
 
     async def read(self, path: str) -> Reading:
         """What a file says; FileSkipped, with the reason, where that cannot be told."""
+
+
+class AsksLibrary(Protocol):
+    async def search(self, query: KnowledgeQuery, /) -> KnowledgeAnswer: ...
+    async def source(self, source_id: str, /) -> Source: ...
+    async def sources(self, query: SourcesQuery, /) -> SourcesAnswer: ...
+    async def passage(self, query: PassageQuery, /) -> PassageAnswer: ...

@@ -9,17 +9,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.errors import EmbedderUnavailable, IndexUnavailable
-from toolscript.model.index import Ask, Candidate, Candidates, Condition, Where
-from toolscript.model.knowledge import KnowledgeQuery
-from toolscript.model.library import chunk_of_point, extraction_of_point
-from toolscript.model.models import Vector
-from toolscript.model.passages import MOST_OF_A_WORD, passage_query_terms
-from toolscript.model.queries import SearchType
-from toolscript.ports import Embedder, Index, Spans
-from toolscript.search.documents.arms import Arm, Arms
-from toolscript.search.fallbacks import Attempt, Part
-from toolscript.search.no_spans import NO_SPANS
+from toolscript.core.chunking import MOST_OF_A_WORD, passage_query_terms
+from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable
+from toolscript.core.retrieval.deadline import Attempt, Part
+from toolscript.core.retrieval.fusion import Arm, Arms
+from toolscript.core.retrieval.model import Ask, Candidate, Candidates, Condition, Vector, Where
+from toolscript.core.retrieval.ports import Embedder, Index, Spans
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.timings import NO_SPANS
+from toolscript.knowledge.model.library import chunk_of_point, extraction_of_point
+from toolscript.knowledge.model.query import KnowledgeQuery
 
 # Of each collection and each arm. More is asked for only where more is to be shown.
 CANDIDATES = 60

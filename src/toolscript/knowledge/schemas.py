@@ -4,7 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from toolscript.model.knowledge import (
+from toolscript.core.retrieval.query import MAX_QUERY, SearchType
+from toolscript.core.web.fields import QUERY_TEXT, Count
+from toolscript.knowledge.model.library import ID_PATTERN
+from toolscript.knowledge.model.query import (
     MOST_RESULTS,
     MOST_VALUE,
     MOST_VALUES,
@@ -12,9 +15,6 @@ from toolscript.model.knowledge import (
     KnowledgeQuery,
     shows_both,
 )
-from toolscript.model.library import ID_PATTERN
-from toolscript.model.queries import MAX_QUERY, SearchType
-from toolscript.surfaces.http.search_models import QUERY_TEXT, Count
 
 QUERY_SAYS = "What you want to know, in plain words; 1 to 1,000 characters."
 TYPE_SAYS = "Only `chunk`, only `extraction`, or types of extractions such as `decision` or `warning`."

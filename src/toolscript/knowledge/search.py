@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from toolscript.errors import (
+from toolscript.core.errors import (
     IndexUnavailable,
     LibraryRejected,
     LibraryUnavailable,
@@ -17,7 +17,13 @@ from toolscript.errors import (
     NotFound,
     SetupError,
 )
-from toolscript.model.knowledge import (
+from toolscript.core.retrieval.deadline import Attempt, Deadline
+from toolscript.core.retrieval.ports import Embedder, Index, Spans
+from toolscript.core.retrieval.timings import NO_SPANS
+from toolscript.knowledge.fusion import ordered, without_kin
+from toolscript.knowledge.hydration import SourceMemory, first_hits
+from toolscript.knowledge.model.library import Source
+from toolscript.knowledge.model.query import (
     KnowledgeAnswer,
     KnowledgeQuery,
     PassageAnswer,
@@ -26,15 +32,8 @@ from toolscript.model.knowledge import (
     SourcesQuery,
     require_id,
 )
-from toolscript.model.library import Source
-from toolscript.ports import Embedder, Index, LibraryReader, Spans
-from toolscript.search.deadline import Deadline
-from toolscript.search.fallbacks import Attempt
-from toolscript.search.knowledge.enriching import first_hits
-from toolscript.search.knowledge.ordering import ordered, without_kin
-from toolscript.search.knowledge.retrieval import Retrieval
-from toolscript.search.knowledge.source_memory import SourceMemory
-from toolscript.search.no_spans import NO_SPANS
+from toolscript.knowledge.ports import LibraryReader
+from toolscript.knowledge.retrieval import Retrieval
 
 T = TypeVar("T")
 

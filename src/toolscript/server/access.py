@@ -1,13 +1,72 @@
-"""Plans of tenants in a file: `{"plans": {"free": {"max_top_k": 20, "requests_per_minute": 60}}}`."""
+"""Who may do what, from where and by which name, as the settings say."""
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypedDict, cast
 
-from toolscript.errors import ConfigInvalid
-from toolscript.model.tenancy import Plan
+from toolscript.core.auth.budget import PostgresRequestBudget
+from toolscript.core.auth.keys import KeyFile, KeyRing, key_source
+from toolscript.core.auth.model import Callers, Plan, RequestBudget
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.errors import ConfigInvalid, SetupError, Unavailable
+from toolscript.core.postgres.pool import Pool
+from toolscript.core.settings.service import Settings, listed
+from toolscript.core.web.auth import AdminAccess
+from toolscript.core.web.hosts import is_loopback_host
+from toolscript.documents.ports import Tenants
+from toolscript.documents.postgres import PostgresTenants
+from toolscript.server.app import ApiAccess
+from toolscript.server.mcp import known_hosts
+from toolscript.server.processes import bound, bound_file
+
+
+def admin_access(settings: Settings) -> AdminAccess:
+    return AdminAccess(
+        settings.admin_token.get_secret_value(), settings.environment == "development", settings.socket
+    )
+
+
+def api_access(settings: Settings) -> ApiAccess:
+    return ApiAccess(admin_access(settings), answered_hosts(settings), settings.docs)
+
+
+def answered_hosts(settings: Settings) -> list[str] | None:
+    """None: any. Elsewhere than on this machine, whoever reaches it needs no page of others to do so."""
+    guarded = is_loopback_host(settings.host) or settings.allowed_hosts
+    return known_hosts(settings) if guarded else None
+
+
+class BelievedHeaders(TypedDict):
+    """As uvicorn calls them, which would otherwise believe whoever asks from this machine."""
+
+    proxy_headers: bool
+    forwarded_allow_ips: list[str]
+
+
+def believed_headers(settings: Settings) -> BelievedHeaders:
+    proxies = listed(settings.trusted_proxies)
+    return {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
+
+
+def full_path(socket_file: str) -> str:
+    """Requests are known by it, so it has to be the same wherever it is told."""
+    return str(Path(socket_file).expanduser().absolute()) if socket_file else ""
+
+
+@contextmanager
+def sockets_of(settings: Settings) -> Iterator[list[socket.socket]]:
+    """The port and, where one is named, the Unix socket. None of them listens yet."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(bound(settings.host, settings.port))]
+        if settings.socket:
+            sockets.append(stack.enter_context(bound_file(settings.socket, settings.socket_mode)))
+        yield sockets
+
 
 MAX_BYTES = 1024 * 1024
 LARGEST_LIMIT = 2**53
@@ -91,3 +150,79 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "max_documents": (_is_count(0), "is not a whole number of at least 0"),
     "requests_per_minute": (_is_count(1), "is not a whole number of at least 1"),
 }
+
+USUAL_PLAN = "default"
+KEYS_HINT = "TOOLSCRIPT_JWT_KEYS names a JSON Web Key Set; `toolscript tenants keys DIR` makes one to try with"
+
+
+@dataclass(frozen=True)
+class Tenancy:
+    """`callers` None: no keys are set, and so nobody's tokens are known."""
+
+    callers: Callers | None
+    budget: RequestBudget
+    tenants: Tenants
+    default_plan: Plan
+    debug_bypass: bool
+
+
+@asynccontextmanager
+async def open_tenancy(settings: Settings, pool: Pool) -> AsyncIterator[Tenancy]:
+    plans = plans_of(settings)
+    default_plan = default_plan_of(settings, plans)
+    async with AsyncExitStack() as stack:
+        callers = await stack.enter_async_context(_callers(settings, plans, default_plan))
+        budget = PostgresRequestBudget(pool)
+        stack.push_async_callback(budget.close)
+        yield Tenancy(callers, budget, PostgresTenants(pool), default_plan, settings.debug_bypass_auth)
+
+
+def plans_of(settings: Settings) -> Mapping[str, Plan]:
+    return read_plans(Path(settings.plans).expanduser()) if settings.plans else {USUAL_PLAN: Plan(USUAL_PLAN)}
+
+
+def default_plan_of(settings: Settings, plans: Mapping[str, Plan]) -> Plan:
+    if settings.default_plan not in plans:
+        raise SetupError(
+            f"there is no plan `{settings.default_plan}`",
+            hint="TOOLSCRIPT_DEFAULT_PLAN names one of those in the file of TOOLSCRIPT_PLANS",
+        )
+    return plans[settings.default_plan]
+
+
+def token_rules(settings: Settings) -> TokenRules:
+    return TokenRules(
+        settings.jwt_issuer,
+        settings.jwt_audience,
+        settings.jwt_tenant_claim,
+        settings.jwt_plan_claim,
+        settings.jwt_leeway_seconds,
+    )
+
+
+@asynccontextmanager
+async def _callers(
+    settings: Settings, plans: Mapping[str, Plan], default_plan: Plan
+) -> AsyncIterator[Callers | None]:
+    if not settings.jwt_keys:
+        yield None
+        return
+    source = key_source(settings.jwt_keys)
+    keys = KeyRing(source)
+    try:
+        await _read_early(keys, is_file=isinstance(source, KeyFile))
+        yield JwtCallers(keys, token_rules(settings), plans, default_plan)
+    finally:
+        await keys.close()
+
+
+async def _read_early(keys: KeyRing, *, is_file: bool) -> None:
+    """A file that is not right is a mistake; an issuer that is away can come back."""
+    try:
+        found = await keys.keys()
+    except Unavailable as error:
+        if is_file:
+            raise SetupError(error.message, hint=KEYS_HINT) from None
+        return
+    if is_file and not found.keys:
+        raise SetupError("the key set has no key that a token could be verified with", hint=KEYS_HINT)

@@ -1,43 +1,68 @@
 """Assembles the HTTP API."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.params import Depends as DependsOn
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
 
-from toolscript import __version__
-from toolscript.model.tenancy import Scope
-from toolscript.ports import ItemChanges
-from toolscript.surfaces.admission.admission import Admission
-from toolscript.surfaces.admission.middleware import Admitted
-from toolscript.surfaces.http.catalog_contents import catalog_routes
-from toolscript.surfaces.http.changes import change_routes
-from toolscript.surfaces.http.checked_routes import for_visitors
-from toolscript.surfaces.http.documents import (
-    LARGER_REQUESTS,
-    DocumentRoutes,
-    document_routes,
-    search_health_routes,
-)
-from toolscript.surfaces.http.errors import install_error_handlers
-from toolscript.surfaces.http.health import CheckHealth, health_routes
-from toolscript.surfaces.http.item_skills import item_skill_routes
-from toolscript.surfaces.http.knowledge import KnowledgeRoutes, knowledge_routes
-from toolscript.surfaces.http.known_hosts import KnownHosts
-from toolscript.surfaces.http.openapi import DescribedApi
-from toolscript.surfaces.http.reference import reference_routes
-from toolscript.surfaces.http.skills import audit_routes, skill_routes
-from toolscript.surfaces.http.suggestions import suggestion_routes
-from toolscript.surfaces.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
-from toolscript.surfaces.http.tool_search import AsksCatalog, tool_search_routes
-from toolscript.surfaces.http.visitors import VisitorOf
-from toolscript.surfaces.http.write_guard import AdminAccess, admins_only, readers_only, writers_only
-from toolscript.surfaces.request_context import RequestContext
-from toolscript.surfaces.security_headers import SecurityHeaders
-from toolscript.sync.skill_management import SkillManagement
+from toolscript.core.auth.model import Scope
+from toolscript.core.health import CheckHealth, health_routes
+from toolscript.core.version import __version__
+from toolscript.core.web.admission import Admission, Admitted
+from toolscript.core.web.auth import AdminAccess, VisitorOf, admins_only, for_visitors, readers_only, writers_only
+from toolscript.core.web.errors import install_error_handlers
+from toolscript.core.web.hosts import KnownHosts
+from toolscript.core.web.paging import TemplatedRoute
+from toolscript.core.web.request_context import HEADER, RequestContext, SecurityHeaders
+from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, search_health_routes
+from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
+from toolscript.server.reference import reference_routes
+from toolscript.tools.http.catalog import catalog_routes, change_routes
+from toolscript.tools.http.search import AsksCatalog, tool_search_routes
+from toolscript.tools.http.skills import audit_routes, item_skill_routes, skill_routes, suggestion_routes
+from toolscript.tools.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
+from toolscript.tools.ports import ItemChanges
+from toolscript.tools.skills.management import SkillManagement
+
+Json = dict[str, Any]
+
+_TEXT = {"type": "string"}
+_REQUEST_ID = {"description": "Id of the request, also in the log.", "required": True, "schema": _TEXT}
+_CHALLENGE = {"description": "How to show the token.", "required": True, "schema": _TEXT}
+_TOO_LARGE = {
+    "description": "Content Too Large",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}},
+}
+
+
+class DescribedApi(FastAPI):
+    def openapi(self) -> Json:
+        if not self.openapi_schema:
+            for operations in super().openapi()["paths"].values():
+                for operation in operations.values():
+                    _complete(operation)
+        return super().openapi()
+
+
+def _complete(operation: Json) -> None:
+    responses: Json = operation["responses"]
+    if "requestBody" in operation:
+        responses["413"] = dict(_TOO_LARGE)
+    for status, response in responses.items():
+        headers = response.setdefault("headers", {})
+        headers[HEADER.decode()] = _REQUEST_ID
+        if status == "401":
+            headers["WWW-Authenticate"] = _CHALLENGE
+    operation["responses"] = dict(sorted(responses.items()))
+
 
 Depended = list[DependsOn]
 
@@ -134,3 +159,45 @@ def _surround(app: FastAPI, hosts: Collection[str] | None, admission: Admission 
         app.add_middleware(Admitted, admission=admission)
     app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MOST_SYNC_BYTES, **LARGER_REQUESTS})
     app.add_middleware(SecurityHeaders)
+
+
+MCP_PATH = "/mcp"
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+HOUR_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class ProtectedResource:
+    """`public_url` empty: the address is the one that was asked. An issuer that is no address is not named."""
+
+    public_url: str
+    issuer: str
+    scopes: Sequence[Scope]
+
+    def metadata_url(self, request: Request) -> str:
+        return f"{self._address(request)}{WELL_KNOWN}{MCP_PATH}"
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        return tuple(
+            TemplatedRoute(path, self._answer, methods=["GET"]) for path in (WELL_KNOWN, f"{WELL_KNOWN}{MCP_PATH}")
+        )
+
+    async def _answer(self, request: Request) -> Response:
+        # An address that somebody else made up must not be kept for others.
+        kept = f"max-age={HOUR_SECONDS}" if self.public_url else "no-store"
+        return JSONResponse(self._metadata(request), headers={"Cache-Control": kept})
+
+    def _metadata(self, request: Request) -> dict[str, object]:
+        servers = (
+            {"authorization_servers": [self.issuer]} if self.issuer.startswith(("https://", "http://")) else {}
+        )
+        return {
+            "resource": f"{self._address(request)}{MCP_PATH}",
+            **servers,
+            "scopes_supported": [str(scope) for scope in self.scopes],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Toolscript",
+        }
+
+    def _address(self, request: Request) -> str:
+        return (self.public_url or str(request.base_url)).rstrip("/")

@@ -1,44 +1,143 @@
 """serve --demo: the service on the doubles in memory, with something to find, on this machine alone."""
 
+import json
+import shlex
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyRing, make_keys, sign_token
-from toolscript.adapters.local_model.refusals import model_folder
-from toolscript.errors import SetupError
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.tenancy import Caller, Plan, Tenant
-from toolscript.ports import Embedder
-from toolscript.search.documents.search import DocumentSearch
-from toolscript.service.access import sockets_of
-from toolscript.service.assembling import Behind, Common, admission_of, assembled, tool_search
-from toolscript.service.demo_contents import (
+from toolscript.core.auth.keys import KeyRing
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.auth.signing import make_keys, sign_token
+from toolscript.core.auth.tokens import JwtCallers
+from toolscript.core.embedding.download_failures import model_folder
+from toolscript.core.errors import SetupError
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.core.web.hosts import is_loopback_host
+from toolscript.core.web.logs import configure_logs
+from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
+from toolscript.server.access import USUAL_PLAN, Tenancy, sockets_of, token_rules
+from toolscript.server.demo_contents import (
     DemoContents,
     filled_catalog,
     filled_library,
     memory_stores,
     read_contents,
 )
-from toolscript.service.demo_tour import Tour
-from toolscript.service.documents import cursor_secret, document_routes
-from toolscript.service.event_loop import run
-from toolscript.service.health import DocumentHealth
-from toolscript.service.knowledge import knowledge_search
-from toolscript.service.parts import open_embedder
-from toolscript.service.seeing import UNSEEN
-from toolscript.service.serving import answer
-from toolscript.service.tenancy import USUAL_PLAN, Tenancy, token_rules
-from toolscript.settings.service import Settings, load_settings
-from toolscript.surfaces.http.documents import DocumentRoutes
-from toolscript.surfaces.logs import configure_logs
-from toolscript.surfaces.loopback import is_loopback_host
-from toolscript.sync.documents import DocumentDesk
+from toolscript.server.documents import cursor_secret, document_routes
+from toolscript.server.health import DocumentHealth
+from toolscript.server.knowledge import knowledge_search
+from toolscript.server.observability import UNSEEN
+from toolscript.server.processes import run
+from toolscript.server.reference import ONLY_OUR_STYLE, STYLE_PATH
+from toolscript.server.serve import answer
+from toolscript.server.settings import load_settings
+from toolscript.server.stores import open_embedder
+from toolscript.server.wiring import Behind, Common, admission_of, assembled, tool_search
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryRequestBudget, MemoryTenants
+
+TITLE = "Toolscript demo"
+ON_WITH_ENGINES = """\
+pip install 'toolscript[service]'       # and PostgreSQL, Qdrant and, for a library, MongoDB
+toolscript migrate                      # TOOLSCRIPT_POSTGRES_URL
+toolscript sync my-tools.jsonl          # or the MCP servers of your .toolscript.json
+toolscript worker --drain               # TOOLSCRIPT_QDRANT_URL
+toolscript ingest handbook/             # TOOLSCRIPT_MONGO_URL
+toolscript serve"""
+
+
+@dataclass(frozen=True)
+class Step:
+    title: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Tour:
+    """`counts` says how much of what there is."""
+
+    address: str
+    token: str
+    model: str
+    counts: Mapping[str, int]
+
+    @property
+    def about(self) -> str:
+        counted = ", ".join(f"{count} {what}" for what, count in self.counts.items())
+        return (
+            f"The service of Toolscript in one process, without an engine: {counted}. It listens on this machine "
+            "alone. All is in memory, and gone when it ends. The settings of an installation do not count here."
+        )
+
+    @property
+    def about_model(self) -> str:
+        if self.model:
+            return f"Texts are embedded by {self.model}."
+        return (
+            "No model is loaded: texts are alike where they share words. TOOLSCRIPT_EMBEDDING_MODEL may name the "
+            "folder of one in ONNX format; then meaning counts as well."
+        )
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        client = {"mcpServers": {"toolscript": {"type": "http", "url": f"{self.address}/mcp"}}}
+        return (
+            Step("Find a tool", self._post("/api/v1/search", query="schedule a meeting with Anna", limit=3)),
+            Step(
+                "See why it was found",
+                f'toolscript tools search "read a file" --explain --url {shlex.quote(self.address)}',
+            ),
+            Step("Ask the library", self._post("/search_knowledge", query="my compost heap smells", limit=2)),
+            Step("Become the tenant whose documents are here, for a day", f"TOKEN={self.token}"),
+            Step(
+                "Find a document of this tenant",
+                self._post(
+                    "/search", '-H "Authorization: Bearer $TOKEN"', query="how many days of holiday", top_k=2
+                ),
+            ),
+            Step("Let an agent do the same, over MCP; documents need the token as a header", json.dumps(client)),
+        )
+
+    @property
+    def text(self) -> str:
+        tries = "\n\n".join(f"{step.title}:\n{step.command}" for step in self.steps)
+        return (
+            f"{TITLE}: {self.address}\n{self.about}\n{self.about_model}\n\n{tries}\n\n"
+            f"All requests and answers: {self.address}/docs\nGo on with engines: {self.address}/\nCtrl+C ends it."
+        )
+
+    @property
+    def html(self) -> str:
+        tries = "".join(f"<h3>{escape(one.title)}</h3><pre>{escape(one.command)}</pre>\n" for one in self.steps)
+        return (
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{TITLE}</title>'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f'<link rel="stylesheet" href="{STYLE_PATH}"></head>\n<body><h1>{TITLE}</h1>\n'
+            f"<p>{escape(self.about)}</p>\n<p>{escape(self.about_model)}</p>\n<h2>Try it</h2>\n{tries}"
+            '<p><a href="/docs">/docs</a> describes every request and answer, '
+            '<a href="/openapi.json">/openapi.json</a> does so for programs.</p>\n'
+            f"<h2>Go on with engines</h2>\n<pre>{escape(ON_WITH_ENGINES)}</pre>\n</body></html>\n"
+        )
+
+    async def page(self, _: Request) -> HTMLResponse:
+        return HTMLResponse(self.html, headers={"Content-Security-Policy": ONLY_OUR_STYLE})
+
+    def _post(self, path: str, header: str = "", **body: object) -> str:
+        given = shlex.quote(json.dumps(body))
+        parts = ("curl -s", f"{self.address}{path}", header, "-H 'Content-Type: application/json' -d", given)
+        return " ".join(part for part in parts if part)
+
 
 TENANT = Tenant("demo")
 ISSUER = "toolscript-demo"

@@ -7,29 +7,23 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from toolscript.adapters.source_files.limits import ReadingLimits
-from toolscript.adapters.source_files.reading import read_bytes
-from toolscript.model.document_json import document_from_json
-from toolscript.model.documents import Document
-from toolscript.model.ingest import Reading
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item
-from toolscript.model.models import IndexCard
-from toolscript.model.skill_vectors import SkillSum
-from toolscript.ports import Embedder
-from toolscript.service.library_shelves import LibraryParts, prepared_shelves
-from toolscript.service.parts import CatalogStores
-from toolscript.service.skills import default_skills
-from toolscript.service.writing import worker_of
-from toolscript.settings.service import Settings
-from toolscript.sync.classify.rules import RulesClassifier
-from toolscript.sync.generations import IndexPair, Readable, open_for_writing
-from toolscript.sync.import_items import import_items
-from toolscript.sync.ingest import FileIngest
-from toolscript.sync.ingest_look import FileLook, FoundFile
-from toolscript.sync.ingest_run import IngestRun, Telling
-from toolscript.sync.library_indexes import LibraryIndexes
-from toolscript.sync.skill_import import load_defaults
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.document import Document, document_from_json
+from toolscript.knowledge.ingest.file import FileIngest, FileLook, FoundFile
+from toolscript.knowledge.ingest.indexes import LibraryIndexes
+from toolscript.knowledge.ingest.report import Telling
+from toolscript.knowledge.ingest.run import IngestRun
+from toolscript.knowledge.model.ingest import Reading
+from toolscript.knowledge.readers.blocks import ReadingLimits
+from toolscript.knowledge.readers.reading import read_bytes
+from toolscript.server.indexing import worker_of
+from toolscript.server.ingest import LibraryParts, prepared_shelves
+from toolscript.server.skills import default_skills
+from toolscript.server.stores import CatalogStores
 from toolscript.testing import (
     MemoryAssignments,
     MemoryCatalog,
@@ -42,6 +36,11 @@ from toolscript.testing import (
     MemorySyncJobs,
     MemoryTaxonomy,
 )
+from toolscript.tools.catalog.items import import_items
+from toolscript.tools.classify.rules import RulesClassifier
+from toolscript.tools.indexing.versions import IndexPair, Readable, open_for_writing
+from toolscript.tools.model.centroids import SkillSum
+from toolscript.tools.skills.importing import load_defaults
 
 SOURCE = "demo"
 # Of the indexes: nothing is ever reindexed here.
@@ -58,7 +57,7 @@ class DemoContents:
 
 
 def read_contents() -> DemoContents:
-    text = resources.files("toolscript.service").joinpath("demo_data.json").read_text("utf-8")
+    text = resources.files("toolscript.server").joinpath("demo_data.json").read_text("utf-8")
     data: dict[str, Any] = json.loads(text)
     return DemoContents(
         [item_from_json(one) for one in data["tools"]],

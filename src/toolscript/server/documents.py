@@ -1,23 +1,69 @@
-"""The live version of the documents' index, with its model; another one that becomes live is followed.
-
-A request is answered by one version from its first step to its last: vectors of two models never meet.
-"""
+"""Documents: what is wired to what."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toolscript.errors import IndexReplaced, ToolscriptError, Unavailable
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.document_results import DocumentAnswer
-from toolscript.model.documents import Document, PutResult, StoredDocument
-from toolscript.model.tenancy import Caller
-from toolscript.surfaces.http.document_parts import KeepsDocuments, SearchesDocuments
-from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
+from toolscript.core.auth.model import Caller
+from toolscript.core.errors import CatalogUnavailable, IndexReplaced, ModelMismatch, ToolscriptError, Unavailable
+from toolscript.core.health import CheckHealth, Health, PartHealth
+from toolscript.core.qdrant.connection import Qdrant
+from toolscript.core.retrieval.model import ModelCard
+from toolscript.core.retrieval.ports import Embedder, Reranker
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.settings.service import Settings
+from toolscript.core.web.auth import CallerOf, callers_of
+from toolscript.documents.http.dependencies import DocumentRoutes, KeepsDocuments, SearchesDocuments
+from toolscript.documents.model.answer import DocumentAnswer
+from toolscript.documents.model.document import Document, PutResult, StoredDocument
+from toolscript.documents.model.points import DocumentCard, VersionState
+from toolscript.documents.model.query import DocumentQuery, Rerank
+from toolscript.documents.ports import DocumentVersions
+from toolscript.documents.postgres import PostgresDocumentVersions
+from toolscript.documents.qdrant.collection import (
+    QdrantDocuments,
+    live_collection_of,
+    open_collection_version,
+    open_documents,
+)
+from toolscript.documents.qdrant.layout import DocumentLayout, declared_fields
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
+from toolscript.server.access import Tenancy
+from toolscript.server.health import DocumentHealth, Remembered
+from toolscript.server.observability import Seeing
+from toolscript.server.stores import Stores, embedder_of, model_source, text_model
+
+
+async def recorded_live(versions: DocumentVersions) -> str | None:
+    """While there are two versions, the record says which is live; the alias follows it."""
+    return next((one.name for one in await versions.all() if one.state is VersionState.LIVE), None)
+
+
+async def open_index(settings: Settings, engine: Qdrant, model: ModelCard) -> QdrantDocuments:
+    """The live version; where there is none, one for this model."""
+    alias, layout = settings.qdrant_documents_alias, document_layout(settings)
+    return await open_documents(engine, alias, DocumentCard(model), layout, model_source(settings))
+
+
+def document_layout(settings: Settings) -> DocumentLayout:
+    return DocumentLayout(
+        settings.document_shards, settings.qdrant_replicas, declared_fields(settings.document_fields)
+    )
+
+
+def require_same_texts(version: QdrantDocuments) -> None:
+    if version.card != DocumentCard(version.card.model):
+        raise ModelMismatch(
+            f"the documents in {version.name} were cut and read in another way than this program does",
+            hint="`toolscript reindex documents` builds them anew; the previous program can serve them meanwhile",
+        )
+
 
 LOOK_EVERY_SECONDS = 1.0
 # Requests that began with the version before are answered by it.
@@ -135,3 +181,116 @@ class LiveDocuments:
             reason = f"{error.message}; {error.hint}" if error.hint else error.message
             logger.warning("documents cannot be opened", extra={"part": "documents", "reason": reason})
         self._problem = error
+
+
+@asynccontextmanager
+async def open_rerankers(settings: Settings) -> AsyncIterator[Mapping[Rerank, Reranker]]:
+    """Imported as they are needed: a model's runtime takes seconds to load."""
+    async with AsyncExitStack() as opened:
+        rerankers: dict[Rerank, Reranker] = {}
+        if settings.rerank_model:
+            rerankers[Rerank.CROSS_ENCODER] = await _cross_encoder(settings, opened)
+        if settings.text_url:
+            rerankers[Rerank.LLM] = _llm(settings, opened)
+        yield rerankers
+
+
+async def _cross_encoder(settings: Settings, opened: AsyncExitStack) -> Reranker:
+    from toolscript.core.embedding.cross_encoder import CrossEncoder
+
+    encoder = await asyncio.to_thread(CrossEncoder, settings.rerank_model)
+    opened.callback(encoder.close)
+    return encoder
+
+
+def _llm(settings: Settings, opened: AsyncExitStack) -> Reranker:
+    """A search waits for it: asked once, and what it does not answer then is not asked again."""
+    from toolscript.documents.rerank import LlmReranker
+
+    text = text_model(settings, tries=1)
+    opened.push_async_callback(text.close)
+    return LlmReranker(text, settings.text_model or "llm")
+
+
+@asynccontextmanager
+async def open_routes(
+    settings: Settings, stores: Stores, tenancy: Tenancy, embedder: Embedder, seeing: Seeing, secret: bytes
+) -> AsyncIterator[DocumentRoutes | None]:
+    """None where nobody could ask: no keys are known.
+
+    The embedder remembers nothing: by how fast an answer comes, a tenant could tell what another has asked.
+    """
+    if not settings.jwt_keys and not settings.debug_bypass_auth:
+        yield None
+        return
+    embedder = seeing.embedder(embedder)
+    versions = PostgresDocumentVersions(stores.pool)
+
+    async def live_name() -> str | None:
+        """Where the record cannot be read, whatever is served goes on being served."""
+        with suppress(CatalogUnavailable):
+            alias = settings.qdrant_documents_alias
+            return await recorded_live(versions) or await live_collection_of(stores.qdrant, alias)
+        return None
+
+    async with open_rerankers(settings) as rerankers:
+
+        @asynccontextmanager
+        async def open_version() -> AsyncIterator[ServedVersion]:
+            recorded = await recorded_live(versions)
+            if recorded is None:
+                version = await open_index(settings, stores.qdrant, embedder.model)
+            else:
+                version = await open_collection_version(stores.qdrant, recorded, document_layout(settings))
+            require_same_texts(version)
+            async with embedder_of(version.origin, settings, embedder, "documents") as own:
+                index = seeing.index(version)
+                search = DocumentSearch(
+                    own,
+                    index,
+                    spans=seeing.spans_of("documents"),
+                    cursor_secret=secret,
+                    rerankers=rerankers,
+                    deadline_seconds=settings.deadline_seconds,
+                )
+                desk = DocumentDesk(own, index, tenancy.tenants, versions)
+                yield ServedVersion(version.name, search, desk, Remembered(DocumentHealth(own, index).check).check)
+
+        live = LiveDocuments(open_version, live_name)
+        async with live.following():
+            yield document_routes(live, live, live.check_health, tenancy, seeing, settings.search_type)
+
+
+def document_routes(
+    search: SearchesDocuments,
+    desk: KeepsDocuments,
+    check_health: CheckHealth,
+    tenancy: Tenancy,
+    seeing: Seeing,
+    usual: SearchType,
+) -> DocumentRoutes:
+    return DocumentRoutes(
+        search,
+        desk,
+        _callers(tenancy, seeing),
+        check_health,
+        searched=seeing.searched,
+        search_failed=seeing.search_failed,
+        written=seeing.written,
+        put_failed=seeing.put_failed,
+        usual=usual,
+    )
+
+
+def cursor_secret(settings: Settings) -> bytes:
+    """To be asked for before processes are forked: all of them read each other's cursors."""
+    return settings.cursor_secret.get_secret_value().encode() or secrets.token_bytes(32)
+
+
+def _callers(tenancy: Tenancy, seeing: Seeing) -> CallerOf:
+    return callers_of(
+        seeing.callers(tenancy.callers) if tenancy.callers else None,
+        seeing.budget(tenancy.budget),
+        default_plan=tenancy.default_plan,
+        debug_bypass=tenancy.debug_bypass,
+    )

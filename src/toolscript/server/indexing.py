@@ -3,42 +3,44 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolscript.errors import SetupError
-from toolscript.model.dirty import Generation
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.schema_status import SchemaStatus
-from toolscript.ports import Classifier, Embedder
-from toolscript.service.classifying import Classifying, open_classifier
-from toolscript.service.index_models import embedder_of
-from toolscript.service.parts import CatalogStores, Stores, open_embedder, open_stores
-from toolscript.service.skills import load_default_skills
-from toolscript.service.store_watch import StoreWatch
-from toolscript.service.worker_metrics import measured, metrics_served, worker_figures
-from toolscript.settings.service import Settings, load_settings
-from toolscript.surfaces.logs import configure_logs
-from toolscript.sync import generations
-from toolscript.sync.doctor import Doctor, Examination
-from toolscript.sync.generations import Opened
-from toolscript.sync.indexer import Indexer, OnStep, unobserved
-from toolscript.sync.item_skills import ItemSkills
-from toolscript.sync.skill_import import LoadedSkills
-from toolscript.sync.skill_points import SkillPoints
-from toolscript.sync.worker import Worker, WorkReport
+from toolscript.core.errors import SetupError
+from toolscript.core.qdrant.collections import FoundCollection, found_collections
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import IndexStatus, OnProgress, Progress, SchemaStatus, silent
+from toolscript.core.web.logs import configure_logs
+from toolscript.documents.model.points import DocumentVersion, VersionState
+from toolscript.documents.postgres import PostgresDocumentVersions
+from toolscript.server.observability import StoreWatch
+from toolscript.server.settings import load_settings
+from toolscript.server.skills import Classifying, load_default_skills, open_classifier
+from toolscript.server.stores import CatalogStores, Stores, embedder_of, open_embedder, open_stores
+from toolscript.server.worker_metrics import measured, metrics_served, worker_figures
+from toolscript.tools.indexing import versions as generations
+from toolscript.tools.indexing.doctor import Doctor, Examination
+from toolscript.tools.indexing.indexer import Indexer, ItemSkills, OnStep, unobserved
+from toolscript.tools.indexing.points import SkillPoints
+from toolscript.tools.indexing.versions import Opened
+from toolscript.tools.indexing.worker import Worker, WorkReport
+from toolscript.tools.model.catalog import Generation
+from toolscript.tools.ports import Classifier
+from toolscript.tools.skills.importing import LoadedSkills
 
 if TYPE_CHECKING:
-    from toolscript.adapters.telemetry.worker_figures import WorkerFigures
+    from toolscript.server.worker_metrics import WorkerFigures
+
 
 logger = logging.getLogger(__name__)
 
 
 def migrate(*, down_to: str | None, skills: bool) -> tuple[SchemaStatus, LoadedSkills | None]:
-    from toolscript.adapters.postgres.migrate import downgrade, upgrade
+    from toolscript.core.postgres.migrate import downgrade, upgrade
 
     settings = load_settings()
     url = settings.postgres_url.get_secret_value()
@@ -50,7 +52,7 @@ def migrate(*, down_to: str | None, skills: bool) -> tuple[SchemaStatus, LoadedS
 
 def schema_status(*, down_to: str | None = None) -> SchemaStatus:
     """With `down_to`, a revision that cannot be gone back to is refused."""
-    from toolscript.adapters.postgres import revisions
+    from toolscript.core.postgres import migrate as revisions
 
     status = revisions.schema_status(load_settings().postgres_url.get_secret_value())
     if down_to is not None:
@@ -221,3 +223,64 @@ async def _not_all_indexed(stores: Stores, generation: Generation, report: WorkR
         hint="run `toolscript reindex` again once the reasons are mended",
         details={"failing": {str(item): reason for item, reason in failing}},
     )
+
+
+def list_indexes() -> Sequence[IndexStatus]:
+    async def look() -> Sequence[IndexStatus]:
+        settings = load_settings()
+        async with open_stores(settings) as stores:
+            return await overview(settings, stores)
+
+    return asyncio.run(look())
+
+
+async def overview(settings: Settings, stores: Stores) -> Sequence[IndexStatus]:
+    library = (settings.qdrant_chunks_alias, settings.qdrant_extractions_alias)
+    return [
+        *await _of_tools(settings.qdrant_alias, stores),
+        *await _of_documents(settings.qdrant_documents_alias, stores),
+        *[_shown("knowledge", one) for alias in library for one in await _found(stores, alias)],
+    ]
+
+
+async def _of_tools(alias: str, stores: Stores) -> list[IndexStatus]:
+    shown = list[IndexStatus]()
+    generations = {f"{alias}__{one.fingerprint}": one for one in await stores.dirty.generations()}
+    for one in await _found(stores, alias):
+        generation = generations.get(one.origin.collection)
+        waiting = (await stores.dirty.pending(generation.id)).total if generation else 0
+        under_way = f"{waiting:,} items wait for a worker" if waiting else ""
+        shown.append(_shown("tools", one, generation.state.value if generation else "", under_way))
+    return shown
+
+
+async def _of_documents(alias: str, stores: Stores) -> list[IndexStatus]:
+    versions = PostgresDocumentVersions(stores.pool)
+    known: Mapping[str, DocumentVersion] = {one.name: one for one in await versions.all()}
+    shown = list[IndexStatus]()
+    for one in await _found(stores, alias):
+        version = known.get(one.origin.collection)
+        under_way = "" if version is None else _under_way(version, await versions.pending(version.name))
+        shown.append(_shown("documents", one, version.state.value if version else "", under_way))
+    return shown
+
+
+def _under_way(version: DocumentVersion, changes: int) -> str:
+    said = [f"{changes:,} changes to bring over"] if changes else []
+    if version.state is VersionState.BUILDING:
+        at = version.position
+        said.insert(
+            0, "filled" if at.done else f"filled up to tenant {at.tenant}" if at.tenant else "being filled"
+        )
+    return ", ".join(said)
+
+
+async def _found(stores: Stores, alias: str) -> Sequence[FoundCollection]:
+    return await found_collections(stores.qdrant, alias)
+
+
+def _shown(product: str, one: FoundCollection, state: str = "", under_way: str = "") -> IndexStatus:
+    """What nobody recorded is what the alias says it is."""
+    state = state or ("live" if one.is_live else "previous")
+    name, model = one.origin.collection, one.origin.model.name
+    return IndexStatus(product, name, state, model, one.points, one.shards, under_way)

@@ -2,33 +2,259 @@
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path, PurePosixPath
+from shlex import quote
+from typing import Any, Protocol, runtime_checkable
 
-from toolscript.adapters.folder_changes import FolderChanges, watched
-from toolscript.adapters.source_files import open_source_files
-from toolscript.errors import Unavailable
-from toolscript.model.ingest_order import IngestOrder
-from toolscript.model.progress import OnProgress, silent
-from toolscript.model.topics import clean_topics
-from toolscript.ports import SourceFiles
-from toolscript.service.extracting import Extracting, open_extracting
-from toolscript.service.library_shelves import LibraryParts, open_library_parts, prepared_shelves
-from toolscript.service.source_names import Found, SourceNames
-from toolscript.settings.service import Settings, load_settings
-from toolscript.sync.cancelling import go_on_unless_cancelled
-from toolscript.sync.extracting import Extractor
-from toolscript.sync.ingest import FileIngest
-from toolscript.sync.ingest_look import FileLook
-from toolscript.sync.ingest_recipe import Described
-from toolscript.sync.ingest_report import IngestReport, OnResult
-from toolscript.sync.ingest_run import IngestRun, TakesFile, Telling
-from toolscript.sync.library_indexes import require_live
-from toolscript.sync.source_removal import GoneSources, only_said, removing
-from toolscript.sync.source_writing import Shelves
+from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.errors import InvalidRequest, NotFound, SetupError, Unavailable
+from toolscript.core.folder_changes import FolderChanges, watched
+from toolscript.core.llm.model import TextUsage
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import OnProgress, silent
+from toolscript.knowledge.ingest.chunking import TokenCount, estimated_tokens
+from toolscript.knowledge.ingest.extraction import Extractor
+from toolscript.knowledge.ingest.file import FileIngest, FileLook, FoundFile
+from toolscript.knowledge.ingest.indexes import LibraryIndexes, prepare_indexes, require_live
+from toolscript.knowledge.ingest.report import Described, IngestReport, OnResult, Telling
+from toolscript.knowledge.ingest.run import IngestRun, TakesFile
+from toolscript.knowledge.ingest.sources import GoneSources, Shelves, only_said, removing
+from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
+from toolscript.knowledge.model.library import clean_topics
+from toolscript.knowledge.ports import LibraryReader, LibraryWriter, SourceFiles
+from toolscript.knowledge.readers.blocks import known_endings
+from toolscript.knowledge.readers.files import list_files, open_source_files
+from toolscript.server.knowledge import knowledge_card, knowledge_indexes, open_both
+from toolscript.server.settings import load_settings
+from toolscript.server.stores import connect_qdrant, open_embedder, text_model
+
+
+@dataclass(frozen=True)
+class Extracting:
+    """`extractor` makes one for each run; what all of them spend together is bounded."""
+
+    extractor: Callable[[], Extractor | None] = lambda: None
+    usage: Callable[[], TextUsage | None] = lambda: None
+
+
+@asynccontextmanager
+async def open_extracting(
+    settings: Settings, *, wanted: bool | None, token_budget: int | None
+) -> AsyncIterator[Extracting]:
+    if wanted and not settings.text_url:
+        raise SetupError(
+            "there is no language model to extract with",
+            hint="set TOOLSCRIPT_TEXT_URL and TOOLSCRIPT_TEXT_MODEL, or leave out --extract",
+        )
+    if wanted is False or not settings.text_url:
+        yield Extracting()
+        return
+    text = text_model(settings)
+
+    def extractor() -> Extractor:
+        left = None if token_budget is None else max(0, token_budget - text.usage.tokens)
+        concurrency = settings.classify_concurrency
+        return Extractor(text, settings.text_model, concurrency=concurrency, token_budget=left)
+
+    try:
+        yield Extracting(extractor, lambda: text.usage)
+    finally:
+        await text.close()
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    def count_tokens(self, text: str) -> int: ...
+
+
+@dataclass(frozen=True)
+class LibraryParts:
+    """All that a library is made of, whether its indexes are there or not."""
+
+    reader: LibraryReader
+    writer: LibraryWriter
+    embedder: Embedder
+    indexes: LibraryIndexes
+
+    @property
+    def card(self) -> IndexCard:
+        return knowledge_card(self.embedder.model)
+
+    @property
+    def tokens(self) -> TokenCount:
+        """As the model counts them, where it is here to be asked."""
+        return self.embedder.count_tokens if isinstance(self.embedder, CountsTokens) else estimated_tokens
+
+    async def shelves(self) -> Shelves:
+        """With the indexes of this model, which must be there."""
+        chunks, extractions = await self.indexes.open(self.card)
+        return Shelves(
+            self.reader,
+            self.writer,
+            self.embedder,
+            chunks,
+            extractions,
+            lambda: require_live(self.indexes, self.card),
+        )
+
+
+@asynccontextmanager
+async def open_library_parts(settings: Settings) -> AsyncIterator[LibraryParts]:
+    async with AsyncExitStack() as stack:
+        reader, writer = await stack.enter_async_context(open_both(settings))
+        engine = await stack.enter_async_context(connect_qdrant(settings))
+        embedder = await stack.enter_async_context(open_embedder(settings))
+        yield LibraryParts(reader, writer, embedder, LibraryIndexes(*knowledge_indexes(engine, settings)))
+
+
+async def prepared_shelves(parts: LibraryParts) -> Shelves:
+    """With what has to be there before the first source is written."""
+    await parts.writer.prepare()
+    await prepare_indexes(parts.indexes, parts.card, parts.reader)
+    return await parts.shelves()
+
+
+Found = FoundFile | IngestResult
+
+
+class SourceNames:
+    """Full paths, or those from a base folder on: such a library can be filled from another place later."""
+
+    def __init__(self, paths: Sequence[str], base: str = "") -> None:
+        self.roots = _outermost([_resolved(path) for path in paths])
+        self._base = _resolved(base) if base else ""
+        self._folders = {root: self.name_of(root) for root in self.roots if Path(root).is_dir()}
+
+    @property
+    def folders(self) -> list[str]:
+        """The names of those roots that are folders, to be pruned.
+
+        The base itself has none: in a library that is filled from several places, others have names like its own.
+        """
+        return [name for name in self._folders.values() if name]
+
+    @property
+    def away(self) -> list[str]:
+        """The names of those folders of which nothing is called gone, because there is nothing in them at all."""
+        return [name for root, name in self._folders.items() if name and _is_away(root)]
+
+    def require_prunable(self) -> None:
+        if "" in self._folders.values():
+            raise InvalidRequest(
+                "--prune cannot be told what of the library is of this base",
+                hint="name the folders in it, such as `--base DIR DIR/notes DIR/papers`",
+            )
+
+    def name_of(self, path: str) -> str:
+        """Empty for the base itself."""
+        if not self._base:
+            return path
+        if not PurePosixPath(path).is_relative_to(self._base):
+            raise InvalidRequest(
+                f"{path} does not lie in {self._base}",
+                hint="name files and folders below --base, or another --base",
+            )
+        name = PurePosixPath(path).relative_to(self._base).as_posix()
+        return "" if name == "." else name
+
+    def is_gone(self, name: str) -> bool:
+        """Whether there is nothing any more where that source was. Of what others have named, nobody knows.
+
+        Where a whole root is away or has nothing in it at all, its disk may be away: nothing of it is called gone.
+        """
+        if PurePosixPath(name).is_absolute() == bool(self._base):
+            return False
+        path = f"{self._base}/{name}" if self._base else name
+        roots = [root for root in self._folders if PurePosixPath(path).is_relative_to(root)]
+        return is_gone(path) and not any(map(_is_away, roots))
+
+    def found(self) -> Iterator[Found]:
+        for root in self.roots:
+            yield from self._found_in(root)
+
+    def count(self) -> int:
+        return sum(1 for _ in self.found())
+
+    def found_at(self, paths: Sequence[str]) -> Iterator[Found]:
+        """What lies at paths that have changed: files of known kinds, and all of them in folders.
+
+        Links are passed over, as they are in folders: nobody has named them.
+        """
+        for path in paths:
+            if _is_link(path):
+                continue
+            if Path(path).suffix.lower() in known_endings or Path(path).is_dir():
+                try:
+                    yield from self._found_in(path)
+                except NotFound:
+                    # It came and went.
+                    continue
+
+    def _found_in(self, root: str) -> Iterator[Found]:
+        for one in list_files(root):
+            name = self.name_of(one.path)
+            if one.problem:
+                yield IngestResult(name or one.path, IngestOutcome.SKIPPED, problem=one.problem)
+            else:
+                yield FoundFile(one.path, name)
+
+
+def _is_link(path: str) -> bool:
+    """Or lies behind one."""
+    try:
+        return Path(path).resolve().as_posix() != Path(path).absolute().as_posix()
+    except (OSError, RuntimeError):
+        return True
+
+
+def _is_away(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+
+
+def is_gone(path: str) -> bool:
+    """Not where it only cannot be looked at: what lies on a disk that is away is not gone."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _resolved(path: str) -> str:
+    try:
+        return Path(path).expanduser().resolve(strict=True).as_posix()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise NotFound(
+            f"there is no {path}",
+            hint="name files and folders that are there; "
+            f"`toolscript library remove {quote(path)}` removes what the library still has of it",
+        ) from error
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """What lies in another of them is found there."""
+    distinct = list(dict.fromkeys(paths))
+    return [
+        path
+        for path in distinct
+        if not any(path != other and PurePosixPath(path).is_relative_to(other) for other in distinct)
+    ]
+
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 

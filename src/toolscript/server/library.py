@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 
-from toolscript.model.ingest import IngestResult, KnownSource, LibraryPlace
-from toolscript.model.library import Source
-from toolscript.model.progress import OnProgress, Progress
-from toolscript.ports import LibraryWriter
-from toolscript.service.library import open_both
-from toolscript.service.library_shelves import open_library_parts
-from toolscript.settings.service import load_settings
-from toolscript.sync.cancelling import go_on_unless_cancelled
-from toolscript.sync.source_removal import Remove, removing
+from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.values import OnProgress, Progress
+from toolscript.knowledge.ingest.reindex import LibraryReindex
+from toolscript.knowledge.ingest.sources import Remove, removing
+from toolscript.knowledge.model.ingest import IngestResult, KnownSource, LibraryPlace
+from toolscript.knowledge.model.library import Source
+from toolscript.knowledge.ports import LibraryWriter
+from toolscript.server.ingest import open_library_parts
+from toolscript.server.knowledge import open_both
+from toolscript.server.settings import load_settings
 
 PAGE = 256
 
@@ -94,3 +96,24 @@ def _full_path(path: str) -> str:
 async def _open_writer() -> AsyncIterator[LibraryWriter]:
     async with open_both(load_settings()) as (_, writer):
         yield writer
+
+
+def reindex_library(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:
+    async def run() -> dict[str, object]:
+        settings = load_settings()
+        async with open_library_parts(settings) as parts:
+            await parts.writer.prepare()
+            await parts.indexes.create(parts.card)
+            reindex = LibraryReindex(
+                await parts.shelves(),
+                parts.indexes,
+                lease_seconds=settings.lease_seconds,
+                on_progress=on_progress,
+            )
+            done = await reindex.run()
+            is_dropped = drop_previous and bool(done.previous)
+            if is_dropped:
+                await parts.indexes.drop(done.previous)
+            return {**asdict(done), "model": parts.card.model.name, "dropped": is_dropped}
+
+    return asyncio.run(run())

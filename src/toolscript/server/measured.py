@@ -7,13 +7,11 @@ from functools import partial
 from types import TracebackType
 from typing import Protocol
 
-from toolscript.adapters.telemetry.figures import Figures
-from toolscript.adapters.telemetry.refusals import reason_of
-from toolscript.adapters.telemetry.timing import timed
-from toolscript.errors import Unauthorized
-from toolscript.model.models import Matrix, ModelCard, Vector
-from toolscript.model.tenancy import Budget, Caller, Plan, Stranger, Tenant
-from toolscript.ports import Callers, Embedder, RequestBudget, Spans
+from toolscript.core.auth.model import Budget, Caller, Callers, Plan, RequestBudget, Stranger, Tenant
+from toolscript.core.errors import Unauthorized
+from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
+from toolscript.core.retrieval.ports import Embedder, Spans
+from toolscript.server.metrics import Figures, reason_of, timed
 
 SEARCH = "search."
 

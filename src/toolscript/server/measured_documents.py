@@ -2,24 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 
-from toolscript.adapters.telemetry.figures import Figures
-from toolscript.adapters.telemetry.labels import DOCUMENTS
-from toolscript.adapters.telemetry.timing import Observe, timed
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_points import (
-    FoundPassages,
+from toolscript.core.auth.model import Tenant
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.results import DocumentKey, FoundPassages, PassageId, Total
+from toolscript.core.text import Passage
+from toolscript.documents.model.document import DocumentHeader
+from toolscript.documents.model.filters import Filters
+from toolscript.documents.model.points import (
+    DocumentCard,
     IndexedDocument,
     PassageAsk,
-    PassageId,
     ShownPassages,
     WordStatistics,
 )
-from toolscript.model.document_results import Total
-from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
-from toolscript.model.filters import Filters
-from toolscript.model.models import Vector
-from toolscript.model.tenancy import Tenant
-from toolscript.ports import DocumentIndex, TenantDocuments
+from toolscript.documents.ports import DocumentIndex, TenantDocuments
+from toolscript.server.metrics import DOCUMENTS, Figures, Observe, timed
 
 
 class MeasuredDocumentIndex:

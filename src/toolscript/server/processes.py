@@ -1,17 +1,24 @@
 """A server in several processes that take connections from one socket."""
 
+import asyncio
+import gc
 import logging
 import os
 import select
 import signal
 import socket
+import stat
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
-from toolscript.errors import SetupError
-from toolscript.service.http_server import ENDING_SIGNALS
+import uvicorn
+
+from toolscript.core.errors import SetupError
+from toolscript.server.http_protocol import ENDING_SIGNALS
 
 LOOK_EVERY_SECONDS = 0.1
 # One that lived so long did not die of how it starts.
@@ -159,3 +166,77 @@ def _tell(children: Iterable[int]) -> None:
     for child in list(children):
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGTERM)
+
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Where there is a faster event loop than Python's own, it is used."""
+    with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
+        return runner.run(main)
+
+
+def collect_seldom() -> None:
+    """A search leaves hardly any circles behind, and looking for them stops all searches for a while.
+
+    What is there at the start stays, and is never looked at again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
+
+
+SOON_SECONDS = 1.0
+
+
+@contextmanager
+def bound_file(path: str, mode: str) -> Iterator[socket.socket]:
+    """Bound and not yet listening. Whoever made the file removes it at the end; processes it has forked do not."""
+    owner, file = os.getpid(), Path(path)
+    _clear(file)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # From its first moment on: a mode that is given later comes too late.
+    before = os.umask(0o777 & ~int(mode, 8))
+    try:
+        bound.bind(path)
+    except OSError as error:
+        bound.close()
+        raise _unusable(file, error.strerror or str(error)) from error
+    finally:
+        os.umask(before)
+    bound.set_inheritable(True)
+    try:
+        yield bound
+    finally:
+        bound.close()
+        if os.getpid() == owner:
+            file.unlink(missing_ok=True)
+
+
+def _clear(file: Path) -> None:
+    """A server that was killed leaves its file behind, and nobody answers there."""
+    try:
+        kind = file.lstat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISSOCK(kind):
+        raise _unusable(file, "there is a file that is no socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.settimeout(SOON_SECONDS)
+        try:
+            asking.connect(str(file))
+        except ConnectionRefusedError:
+            with suppress(FileNotFoundError):
+                file.unlink()
+        except OSError as error:
+            raise _unusable(file, error.strerror or str(error)) from error
+        else:
+            raise _unusable(file, "somebody listens there")
+
+
+def _unusable(file: Path, reason: str) -> SetupError:
+    return SetupError(
+        f"cannot listen on {file}: {reason}",
+        hint="choose another `--socket`, in a folder that is there and can be written to",
+    )

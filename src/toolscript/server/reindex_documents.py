@@ -8,22 +8,28 @@ from itertools import chain, count, cycle, islice
 
 import numpy as np
 
-from toolscript.adapters import qdrant
-from toolscript.adapters.postgres import PostgresDocumentVersions, PostgresTenants
-from toolscript.errors import Conflict, NotFound, SetupError
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_points import PassageAsk
-from toolscript.model.document_versions import DocumentVersion, VersionState
-from toolscript.model.progress import OnProgress
-from toolscript.model.tenancy import Tenant
-from toolscript.ports import Embedder
-from toolscript.service.document_index import document_layout, require_same_texts
-from toolscript.service.index_models import embedder_of
-from toolscript.service.parts import Stores, model_source, open_embedder, open_stores
-from toolscript.settings.service import Settings, load_settings
-from toolscript.sync.document_copying import DocumentCopy
-from toolscript.sync.document_reindex import DocumentReindex, lease
-from toolscript.sync.pace import Pace, Probe
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import Conflict, NotFound, SetupError
+from toolscript.core.qdrant.collections import found_collections
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import OnProgress
+from toolscript.documents.model.points import DocumentCard, DocumentVersion, PassageAsk, VersionState
+from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants
+from toolscript.documents.qdrant.collection import (
+    QdrantDocuments,
+    create_documents,
+    documents_of,
+    drop_documents,
+    live_documents,
+    make_documents_live,
+)
+from toolscript.documents.qdrant.shards import make_own_shards, own_shards
+from toolscript.documents.reindex import DocumentCopy, DocumentReindex, lease
+from toolscript.documents.throttle import Pace, Probe
+from toolscript.server.documents import document_layout, require_same_texts
+from toolscript.server.settings import load_settings
+from toolscript.server.stores import Stores, embedder_of, model_source, open_embedder, open_stores
 
 PROBED_TENANTS = 100
 PROBED_PASSAGES = 10
@@ -68,14 +74,14 @@ def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, o
     return _run(roll_back, None)
 
 
-def drop_document_version(state: VersionState) -> dict[str, object]:
-    """The previous one, or one that is being built and is given up."""
+def drop_document_version(*, building: bool) -> dict[str, object]:
+    """The previous one, or the one that is being built and is given up."""
 
     async def drop(job: "_Job") -> dict[str, object]:
-        version = await job.known(state)
+        version = await job.known(VersionState.BUILDING if building else VersionState.PREVIOUS)
         # The record first: a version that is still recorded must have its collection.
         await job.versions.forget(version.name)
-        await qdrant.drop_documents(job.stores.qdrant, version.name)
+        await drop_documents(job.stores.qdrant, version.name)
         return {"dropped": version.name}
 
     return _run(drop, None)
@@ -104,12 +110,12 @@ class _Job:
     def alias(self) -> str:
         return self.settings.qdrant_documents_alias
 
-    async def live(self) -> qdrant.QdrantDocuments:
+    async def live(self) -> QdrantDocuments:
         """As it is recorded: of a switch that was interrupted the alias is moved now."""
         recorded = [one for one in await self.versions.all() if one.state is VersionState.LIVE]
         if recorded:
             await self.make_live(recorded[0].name)
-        live = await qdrant.live_documents(self.stores.qdrant, self.alias, document_layout(self.settings))
+        live = await live_documents(self.stores.qdrant, self.alias, document_layout(self.settings))
         if live is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
         return live
@@ -123,12 +129,12 @@ class _Job:
             hint="`toolscript reindex documents` builds one beside the live one",
         )
 
-    async def opened(self, version: DocumentVersion) -> qdrant.QdrantDocuments:
-        return await qdrant.documents_of(self.stores.qdrant, version.name, document_layout(self.settings))
+    async def opened(self, version: DocumentVersion) -> QdrantDocuments:
+        return await documents_of(self.stores.qdrant, version.name, document_layout(self.settings))
 
     async def target(
-        self, live: qdrant.QdrantDocuments, card: DocumentCard, shards: int | None, own: Mapping[Tenant, int]
-    ) -> qdrant.QdrantDocuments | None:
+        self, live: QdrantDocuments, card: DocumentCard, shards: int | None, own: Mapping[Tenant, int]
+    ) -> QdrantDocuments | None:
         """The version to fill, made or found; None where the live one is what is wanted.
 
         Whoever has shards of its own has as many in the new one, unless another number is given.
@@ -138,7 +144,7 @@ class _Job:
             raise SetupError(
                 "there are no shards that a tenant could have", hint="that takes a cluster of Qdrant, and --shards"
             )
-        has = await qdrant.own_shards(self.stores.qdrant, live.name) if live.layout.shards else {}
+        has = await own_shards(self.stores.qdrant, live.name) if live.layout.shards else {}
         wanted = {**has, **own} if layout.shards else {}
         building = [one for one in await self.versions.all() if one.state is VersionState.BUILDING]
         if building:
@@ -152,12 +158,12 @@ class _Job:
         if (live.card, live.layout.shards, has) == (card, layout.shards, wanted):
             return None
         name = await self._free_name(card)
-        made = await qdrant.create_documents(self.stores.qdrant, name, card, layout, model_source(self.settings))
-        await qdrant.make_own_shards(self.stores.qdrant, name, wanted, layout.replicas)
+        made = await create_documents(self.stores.qdrant, name, card, layout, model_source(self.settings))
+        await make_own_shards(self.stores.qdrant, name, wanted, layout.replicas)
         return made
 
     async def finished(
-        self, live: qdrant.QdrantDocuments, embedder: Embedder, share: float, on_progress: OnProgress
+        self, live: QdrantDocuments, embedder: Embedder, share: float, on_progress: OnProgress
     ) -> dict[str, object]:
         """A run that was killed after its switch is completed; without one there is nothing to do."""
         previous = [one for one in await self.versions.all() if one.state is VersionState.PREVIOUS]
@@ -174,8 +180,8 @@ class _Job:
     @asynccontextmanager
     async def reindex(
         self,
-        source: qdrant.QdrantDocuments,
-        target: qdrant.QdrantDocuments,
+        source: QdrantDocuments,
+        target: QdrantDocuments,
         embedder: Embedder,
         share: float,
         on_progress: OnProgress,
@@ -187,25 +193,25 @@ class _Job:
             yield DocumentReindex(self.versions, tenants, copy, self.make_live, on_progress=on_progress)
 
     async def make_live(self, name: str) -> None:
-        await qdrant.make_documents_live(self.stores.qdrant, self.alias, name)
+        await make_documents_live(self.stores.qdrant, self.alias, name)
 
     async def _free_name(self, card: DocumentCard) -> str:
         """A name tells the model; a second version of one model has a number.
 
         One that is empty was left by a run that was killed before anything was recorded.
         """
-        found = await qdrant.found_collections(self.stores.qdrant, self.alias)
+        found = await found_collections(self.stores.qdrant, self.alias)
         recorded = {one.name for one in await self.versions.all()}
         for one in found:
             if not (one.is_live or one.points or one.origin.collection in recorded):
-                await qdrant.drop_documents(self.stores.qdrant, one.origin.collection)
+                await drop_documents(self.stores.qdrant, one.origin.collection)
         taken = {one.origin.collection for one in found if one.is_live or one.points} | recorded
         first = f"{self.alias}__{card.fingerprint}"
         names = chain([first], (f"{first}_{number}" for number in count(2)))
         return next(name for name in names if name not in taken)
 
 
-async def _search_like_others(index: qdrant.QdrantDocuments, tenants: PostgresTenants) -> Probe:
+async def _search_like_others(index: QdrantDocuments, tenants: PostgresTenants) -> Probe:
     """Asks for what is near some direction, of one tenant after the other."""
     known = cycle([one.tenant for one in await tenants.page("", PROBED_TENANTS)])
     chance = np.random.default_rng()

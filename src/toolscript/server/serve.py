@@ -12,27 +12,23 @@ from typing import cast
 import uvicorn
 from fastapi import FastAPI
 
-from toolscript.adapters.embedding_cache import CachedEmbedder
-from toolscript.errors import Unavailable
-from toolscript.model.models import IndexCard, ModelCard
-from toolscript.ports import Embedder
-from toolscript.service.access import believed_headers, full_path, sockets_of
-from toolscript.service.assembling import Behind, Common, admission_of, assembled, tool_search
-from toolscript.service.documents import cursor_secret, open_routes
-from toolscript.service.event_loop import collect_seldom, run
-from toolscript.service.http_protocol import Connections
-from toolscript.service.http_server import Server
-from toolscript.service.index_models import searching_embedder
-from toolscript.service.knowledge import open_knowledge
-from toolscript.service.parts import Stores, open_embedder, open_stores
-from toolscript.service.processes import in_processes
-from toolscript.service.seeing import Seeing, figures_folder, ids_for_logs, open_seeing
-from toolscript.service.skills_in_memory import skills_searched
-from toolscript.service.tenancy import open_tenancy
-from toolscript.settings.service import Settings, load_settings
-from toolscript.settings.shared_names import second_names
-from toolscript.surfaces.logs import configure_logs
-from toolscript.sync.generations import Readable, open_for_reading
+from toolscript.core.embedding.cache import CachedEmbedder
+from toolscript.core.errors import Unavailable
+from toolscript.core.retrieval.model import IndexCard, ModelCard
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings, second_names
+from toolscript.core.web.logs import configure_logs
+from toolscript.server.access import believed_headers, full_path, open_tenancy, sockets_of
+from toolscript.server.documents import cursor_secret, open_routes
+from toolscript.server.http_protocol import Connections, Server
+from toolscript.server.knowledge import open_knowledge
+from toolscript.server.observability import Seeing, figures_folder, ids_for_logs, open_seeing
+from toolscript.server.processes import collect_seldom, in_processes, run
+from toolscript.server.settings import load_settings
+from toolscript.server.skills import skills_searched
+from toolscript.server.stores import Stores, open_embedder, open_stores, searching_embedder
+from toolscript.server.wiring import Behind, Common, admission_of, assembled, tool_search
+from toolscript.tools.indexing.versions import Readable, open_for_reading
 
 logger = logging.getLogger(__name__)
 

@@ -1,34 +1,46 @@
 """Skills: what people and the HTTP API manage them with, what ships, and the exact recount of their vectors."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
-from toolscript.adapters import postgres
-from toolscript.adapters.skill_files import read_skills, skills_to_text, write_skills
-from toolscript.errors import SetupError
-from toolscript.model.assignments import AssignedBy
-from toolscript.model.dirty import GenerationState
-from toolscript.model.models import IndexCard, IndexOrigin
-from toolscript.model.progress import OnProgress
-from toolscript.model.skill_json import skills_from_text
-from toolscript.model.skill_vectors import Rebuilt
-from toolscript.model.skills import Skill
-from toolscript.ports import Embedder
-from toolscript.service.catalog_alone import open_pool
-from toolscript.service.index_models import embedder_of
-from toolscript.service.parts import CatalogStores, open_embedder, open_stores
-from toolscript.settings.service import Settings, load_settings
-from toolscript.sync import generations, skill_import
-from toolscript.sync.active_skills import all_skills
-from toolscript.sync.nearest_skills import NearestSkills, OpenEmbedder
-from toolscript.sync.skill_import import LoadedSkills, SkillImport
-from toolscript.sync.skill_management import Follow, Routing, SkillManagement
-from toolscript.sync.skill_points import SkillPoints
+from toolscript.core.errors import SetupError
+from toolscript.core.items import AssignedBy
+from toolscript.core.llm.model import Spending, cost
+from toolscript.core.retrieval.model import IndexCard, IndexOrigin
+from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.settings.service import Settings
+from toolscript.core.taxonomy import Skill
+from toolscript.core.values import OnProgress
+from toolscript.server.health import generation_of
+from toolscript.server.settings import load_settings
+from toolscript.server.stores import CatalogStores, Stores, embedder_of, open_embedder, open_stores, text_model
+from toolscript.server.stores import open_catalog_pool as open_pool
+from toolscript.tools.classify.rules import RulesClassifier
+from toolscript.tools.indexing import versions as generations
+from toolscript.tools.indexing.points import SkillPoints
+from toolscript.tools.model.catalog import GenerationState
+from toolscript.tools.model.centroids import Rebuilt
+from toolscript.tools.model.skill_json import skills_from_text
+from toolscript.tools.ports import Classifier
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.skills import PostgresTaxonomy
+from toolscript.tools.skill_copy import SkillCopy
+from toolscript.tools.skills import importing as skill_import
+from toolscript.tools.skills.importing import LoadedSkills, SkillImport, read_skills, skills_to_text, write_skills
+from toolscript.tools.skills.management import (
+    Follow,
+    NearestSkills,
+    OpenEmbedder,
+    Routing,
+    SkillManagement,
+    all_skills,
+)
 
 T = TypeVar("T")
 
@@ -120,7 +132,7 @@ def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt
 def default_skills() -> list[Skill]:
     """Those that come with the package."""
     return skills_from_text(
-        resources.files("toolscript.model").joinpath("default_taxonomy.json").read_text("utf-8")
+        resources.files("toolscript.core").joinpath("default_taxonomy.json").read_text("utf-8")
     )
 
 
@@ -129,8 +141,8 @@ def load_default_skills(settings: Settings) -> LoadedSkills:
 
     async def run() -> LoadedSkills:
         async with open_pool(settings) as pool:
-            count = await skill_import.load_defaults(postgres.PostgresTaxonomy(pool), default_skills())
-            return LoadedSkills(count, bool(await postgres.PostgresCatalog(pool).scan(after=0, limit=1)))
+            count = await skill_import.load_defaults(PostgresTaxonomy(pool), default_skills())
+            return LoadedSkills(count, bool(await PostgresCatalog(pool).scan(after=0, limit=1)))
 
     return asyncio.run(run())
 
@@ -173,3 +185,68 @@ async def _open_management(stack: AsyncExitStack) -> SkillManagement:
         return opened[0]
 
     return skill_management(stores, open_once)
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Classifying:
+    """Who classifies, and what the language model has cost so far; None when there is none."""
+
+    classifier: Classifier
+    spent: Callable[[], Spending | None] = lambda: None
+
+
+@asynccontextmanager
+async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterator[Classifying]:
+    rules = RulesClassifier(embedder)
+    if not settings.text_url:
+        yield Classifying(rules)
+        return
+    from toolscript.tools.classify.llm import LlmClassifier
+    from toolscript.tools.classify.rules import FallbackClassifier
+
+    text = text_model(settings)
+    model = LlmClassifier(
+        text,
+        rules,
+        batch=settings.classify_batch,
+        concurrency=settings.classify_concurrency,
+        token_budget=settings.classify_token_budget,
+    )
+
+    def spent() -> Spending:
+        return Spending(text.usage, cost(text.usage, settings.classify_price_in, settings.classify_price_out))
+
+    try:
+        yield Classifying(FallbackClassifier(model, rules), spent)
+    finally:
+        logger.info("language model used", extra={**asdict(text.usage), "cost": spent().cost})
+        await text.close()
+
+
+def skills_searched(settings: Settings, stores: Stores, skills: Index) -> Index:
+    async def written() -> Mapping[int, int]:
+        generation = await generation_of(stores, skills)
+        if generation is None:
+            raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
+        versions = await stores.skill_vectors.written(generation)
+        return {id_: in_index for id_, (in_index, _) in versions.items()}
+
+    return SkillCopy(skills, written) if settings.skill_copy else skills
+
+
+def seen_at_once(management: SkillManagement, skills: Index) -> SkillManagement:
+    """What is changed through this process is what its next search finds, with a copy as without."""
+    if not isinstance(skills, SkillCopy):
+        return management
+    copy, follow = skills, management.follow
+
+    async def follow_and_forget(only: Collection[str]) -> int:
+        try:
+            return await follow(only)
+        finally:
+            copy.forget()
+
+    return replace(management, follow=follow_and_forget)

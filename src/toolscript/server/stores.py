@@ -2,27 +2,45 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from toolscript.adapters import postgres, qdrant
-from toolscript.errors import CatalogUnavailable
-from toolscript.model.models import ModelCard
-from toolscript.ports import (
+from toolscript.core.errors import CatalogUnavailable, EmbedderUnavailable, ModelMismatch, SetupError
+from toolscript.core.postgres.migrate import require_current_schema
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import TIMEOUT_SECONDS, Qdrant, Tls, open_qdrant
+from toolscript.core.qdrant.layout import Layout
+from toolscript.core.retrieval.model import IndexOrigin, Matrix, ModelCard, Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.tools.indexing.versions import IndexPair
+from toolscript.tools.ports import (
     Assignments,
     Catalog,
     CatalogContents,
     DirtySet,
-    Embedder,
     ItemChanges,
     SkillVectors,
     Suggestions,
     SyncJobs,
     Taxonomy,
 )
-from toolscript.settings.service import Settings
-from toolscript.sync.generations import IndexPair
+from toolscript.tools.postgres.assignments import PostgresAssignments
+from toolscript.tools.postgres.catalog import PostgresCatalog
+from toolscript.tools.postgres.centroids import PostgresSkillVectors
+from toolscript.tools.postgres.changes import PostgresItemChanges
+from toolscript.tools.postgres.contents import PostgresCatalogContents
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
+from toolscript.tools.postgres.jobs import PostgresSyncJobs
+from toolscript.tools.postgres.skills import PostgresTaxonomy
+from toolscript.tools.postgres.suggestions import PostgresSuggestions
+
+if TYPE_CHECKING:
+    from toolscript.core.llm.openai import OpenAITextModel
+
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +65,8 @@ class CatalogStores:
 class Stores(CatalogStores):
     """The same in the engines, which are open."""
 
-    pool: postgres.Pool
-    qdrant: qdrant.Qdrant
+    pool: Pool
+    qdrant: Qdrant
 
 
 @asynccontextmanager
@@ -56,20 +74,20 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
     """A catalog that is not needed may be down; of another version it may not be."""
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(
-            postgres.open_pool(settings.postgres_url.get_secret_value(), size=settings.postgres_connections)
+            open_pool(settings.postgres_url.get_secret_value(), size=settings.postgres_connections)
         )
         engine = await stack.enter_async_context(connect_qdrant(settings))
         await _check_schema(pool, catalog_needed=catalog_needed)
         yield Stores(
-            postgres.PostgresCatalog(pool, hold_changes=settings.hold_changes),
-            postgres.PostgresCatalogContents(pool),
-            postgres.PostgresItemChanges(pool),
-            postgres.PostgresSyncJobs(pool),
-            postgres.PostgresDirtySet(pool),
-            postgres.PostgresTaxonomy(pool),
-            postgres.PostgresAssignments(pool),
-            postgres.PostgresSuggestions(pool),
-            postgres.PostgresSkillVectors(pool),
+            PostgresCatalog(pool, hold_changes=settings.hold_changes),
+            PostgresCatalogContents(pool),
+            PostgresItemChanges(pool),
+            PostgresSyncJobs(pool),
+            PostgresDirtySet(pool),
+            PostgresTaxonomy(pool),
+            PostgresAssignments(pool),
+            PostgresSuggestions(pool),
+            PostgresSkillVectors(pool),
             _indexes(engine, settings, pool),
             pool,
             engine,
@@ -77,24 +95,24 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
 
 
 def connect_qdrant(
-    settings: Settings, timeout_seconds: float = qdrant.TIMEOUT_SECONDS
-) -> AbstractAsyncContextManager[qdrant.Qdrant]:
-    return qdrant.connect(
+    settings: Settings, timeout_seconds: float = TIMEOUT_SECONDS
+) -> AbstractAsyncContextManager[Qdrant]:
+    return open_qdrant(
         settings.qdrant_url,
         settings.qdrant_grpc_port,
         api_key=settings.qdrant_api_key.get_secret_value(),
-        tls=qdrant.Tls(settings.qdrant_ca_file, settings.qdrant_client_certificate, settings.qdrant_client_key),
+        tls=Tls(settings.qdrant_ca_file, settings.qdrant_client_certificate, settings.qdrant_client_key),
         timeout_seconds=timeout_seconds,
     )
 
 
-def item_layout(settings: Settings) -> qdrant.Layout:
-    return qdrant.Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
+def item_layout(settings: Settings) -> Layout:
+    return Layout(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
 
 
-def skill_layout(settings: Settings) -> qdrant.Layout:
+def skill_layout(settings: Settings) -> Layout:
     """A few thousand points, read by every search: one shard, as many copies as the items have."""
-    return qdrant.Layout(
+    return Layout(
         keyword_fields=("id",),
         broad=frozenset(),
         counted_fields=(),
@@ -103,17 +121,17 @@ def skill_layout(settings: Settings) -> qdrant.Layout:
     )
 
 
-def _indexes(engine: qdrant.Qdrant, settings: Settings, pool: postgres.Pool) -> IndexPair:
+def _indexes(engine: Qdrant, settings: Settings, pool: Pool) -> IndexPair:
     return IndexPair(
-        qdrant.QdrantIndexes(engine, settings.qdrant_alias, item_layout(settings), model_source(settings)),
-        qdrant.QdrantIndexes(engine, settings.qdrant_skills_alias, skill_layout(settings), model_source(settings)),
-        postgres.PostgresSkillVectors(pool),
+        QdrantIndexes(engine, settings.qdrant_alias, item_layout(settings), model_source(settings)),
+        QdrantIndexes(engine, settings.qdrant_skills_alias, skill_layout(settings), model_source(settings)),
+        PostgresSkillVectors(pool),
     )
 
 
-async def _check_schema(pool: postgres.Pool, *, catalog_needed: bool) -> None:
+async def _check_schema(pool: Pool, *, catalog_needed: bool) -> None:
     try:
-        await postgres.require_current_schema(pool)
+        await require_current_schema(pool)
     except CatalogUnavailable as error:
         if catalog_needed:
             raise
@@ -135,7 +153,7 @@ async def open_embedder(
     """
     # Imported here: a model's runtime takes longer to load than an import of items takes as a whole.
     if settings.embedding_url:
-        from toolscript.adapters.openai_embeddings import OpenAIEmbedder
+        from toolscript.core.embedding.openai import OpenAIEmbedder
 
         endpoint = OpenAIEmbedder(
             settings.embedding_url,
@@ -148,7 +166,7 @@ async def open_embedder(
         finally:
             await endpoint.close()
         return
-    from toolscript.adapters.local_model.embedder import LocalEmbedder
+    from toolscript.core.embedding.embedder import LocalEmbedder
 
     threads, parallel = (None, 1) if parallel is None else (1, parallel)
     local = await asyncio.to_thread(LocalEmbedder, settings.embedding_model, threads=threads, parallel=parallel)
@@ -166,3 +184,131 @@ def _endpoint_card(settings: Settings) -> ModelCard:
         pooling="endpoint",
         query_prefix=settings.embedding_query_prefix,
     )
+
+
+Product = Literal["tools", "documents", "knowledge"]
+
+
+@asynccontextmanager
+async def embedder_of(
+    origin: IndexOrigin, settings: Settings, configured: Embedder, product: Product, *, parallel: int = 1
+) -> AsyncIterator[Embedder]:
+    """The model that made the index; refused where it is not to be had here."""
+    if origin.model == configured.model:
+        yield configured
+        return
+    async with AsyncExitStack() as stack:
+        opening = open_embedder(_of_origin(settings, origin, product), parallel=parallel)
+        try:
+            own = await stack.enter_async_context(opening)
+        except SetupError as error:
+            raise _absent(origin, product, error.message) from error
+        if own.model != origin.model:
+            raise _absent(origin, product, f"{own.model.name} is another model")
+        yield own
+
+
+@asynccontextmanager
+async def searching_embedder(
+    origin: IndexOrigin | None, settings: Settings, configured: Embedder, product: Product, *, parallel: int = 1
+) -> AsyncIterator[Embedder]:
+    """The same for who only searches: without the model, words are searched for alone."""
+    if origin is None:
+        yield configured
+        return
+    async with AsyncExitStack() as stack:
+        opening = embedder_of(origin, settings, configured, product, parallel=parallel)
+        facts = {"part": product, "model": origin.model.name}
+        try:
+            own = await stack.enter_async_context(opening)
+            if own is not configured:
+                logger.warning("searched with the model of its index, not with the configured one", extra=facts)
+        except ModelMismatch as error:
+            logger.warning("searched by words alone", extra={**facts, "reason": f"{error.message}; {error.hint}"})
+            own = AbsentModel(origin.model)
+        yield own
+
+
+class AbsentModel:
+    """A model that made an index and is not here: its index can be opened, and nothing be embedded for it."""
+
+    def __init__(self, card: ModelCard) -> None:
+        self._card = card
+
+    @property
+    def model(self) -> ModelCard:
+        return self._card
+
+    async def embed_query(self, _text: str) -> Vector:
+        raise self._unavailable()
+
+    async def embed_passages(self, _texts: Sequence[str]) -> Matrix:
+        raise self._unavailable()
+
+    def _unavailable(self) -> EmbedderUnavailable:
+        return EmbedderUnavailable(
+            f"the model {self._card.name} is not here", hint="the log of the start says more"
+        )
+
+
+def _of_origin(settings: Settings, origin: IndexOrigin, product: Product) -> Settings:
+    model = origin.model
+    if model.pooling == "endpoint":
+        given: dict[str, object] = {
+            "embedding_model": model.name,
+            "embedding_revision": model.revision,
+            "embedding_dimensions": model.dimensions,
+            "embedding_query_prefix": model.query_prefix,
+        }
+        return settings.model_copy(update=given)
+    source = _named(settings, product) or origin.source
+    if not source:
+        raise _absent(origin, product, "where that model is was not recorded")
+    return settings.model_copy(update={"embedding_model": source, "embedding_url": ""})
+
+
+def _named(settings: Settings, product: Product) -> str:
+    return {
+        "tools": settings.tools_model,
+        "documents": settings.documents_model,
+        "knowledge": settings.knowledge_model,
+    }[product]
+
+
+def _absent(origin: IndexOrigin, product: Product, reason: str) -> ModelMismatch:
+    return ModelMismatch(
+        f"{origin.collection} was made by the model {origin.model.name}: {reason}",
+        hint=f"set TOOLSCRIPT_{product.upper()}_MODEL to its name or folder; "
+        f"`toolscript reindex {product}` builds the index with the configured model",
+    )
+
+
+TRIES = 3
+
+
+def text_model(settings: Settings, tries: int = TRIES) -> "OpenAITextModel":
+    """Whoever opens it closes it. Imported here: many commands do without."""
+    from toolscript.core.llm.openai import OpenAITextModel
+
+    return OpenAITextModel(
+        settings.text_url,
+        settings.text_model,
+        api_key=settings.text_api_key.get_secret_value(),
+        timeout_seconds=settings.text_timeout_seconds,
+        deadline_seconds=tries * settings.text_timeout_seconds,
+        retries=tries - 1,
+    )
+
+
+@asynccontextmanager
+async def open_catalog_pool(settings: Settings) -> AsyncIterator[Pool]:
+    url = settings.postgres_url.get_secret_value()
+    async with open_pool(url, size=settings.postgres_connections) as pool:
+        await require_current_schema(pool)
+        yield pool
+
+
+@asynccontextmanager
+async def open_catalog(settings: Settings) -> AsyncIterator[PostgresCatalog]:
+    async with open_catalog_pool(settings) as pool:
+        yield PostgresCatalog(pool, hold_changes=settings.hold_changes)

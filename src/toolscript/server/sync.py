@@ -3,24 +3,47 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import TypeVar
 
-from toolscript.adapters.config_files.here import ConfigPlace, left_out
-from toolscript.adapters.jsonl_items import count_lines, read_items
-from toolscript.errors import NotFound, SetupError
-from toolscript.model.progress import OnProgress
-from toolscript.model.servers import ServerSpec
-from toolscript.ports import ToolServers
-from toolscript.service.catalog_alone import open_catalog
-from toolscript.settings.gateway import environment, load_gateway_settings
-from toolscript.settings.service import load_settings
-from toolscript.sync.following_servers import FollowingServers
-from toolscript.sync.import_items import ImportReport, import_items
-from toolscript.sync.server_items import ServerReport, ServerSync, own_source
+from toolscript.core.errors import NotFound, SetupError
+from toolscript.core.items import Item, RefusedItem
+from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_own_words
+from toolscript.core.values import OnProgress
+from toolscript.gateway.config.read import ConfigPlace, left_out
+from toolscript.gateway.settings import environment, load_gateway_settings
+from toolscript.server.settings import load_settings
+from toolscript.server.stores import open_catalog
+from toolscript.server.stores import open_catalog_pool as open_pool
+from toolscript.tools.catalog.files import count_lines, read_items
+from toolscript.tools.catalog.items import (
+    GENTLE_BATCH,
+    FollowingServers,
+    ImportReport,
+    ServerReport,
+    ServerSync,
+    import_items,
+    own_source,
+    remove_source,
+    source_of,
+)
+from toolscript.tools.catalog.jobs import JobRunner, Outcome
+from toolscript.tools.model.catalog import (
+    CatalogItem,
+    ChangeDetails,
+    ChangeState,
+    ItemChange,
+    ItemFilter,
+    ItemSource,
+    SyncJob,
+)
+from toolscript.tools.ports import Catalog, CatalogContents, ItemChanges, SyncJobs
+from toolscript.tools.postgres.changes import PostgresItemChanges
+from toolscript.tools.postgres.contents import PostgresCatalogContents
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +134,7 @@ def choose_servers(place: ConfigPlace, only: Sequence[str]) -> Chosen:
 async def open_servers(specs: Sequence[ServerSpec]) -> AsyncIterator[ToolServers]:
     """These servers, started; ended whatever happens."""
     # Imported here: what speaks their protocol takes longer to load than a file takes to be synced.
-    from toolscript.adapters.mcp_servers import McpServers
+    from toolscript.core.mcp_client.servers import McpServers
 
     servers = McpServers()
     try:
@@ -119,3 +142,143 @@ async def open_servers(specs: Sequence[ServerSpec]) -> AsyncIterator[ToolServers
         yield servers
     finally:
         await servers.close()
+
+
+WAIT_SECONDS = 30.0
+MOST_SOURCE = 500
+
+
+@dataclass(frozen=True)
+class SyncDesk:
+    """`config_file` is the one whose servers may be asked; empty: none may be."""
+
+    catalog: Catalog
+    jobs: SyncJobs
+    runner: JobRunner
+    config_file: str
+    contents: CatalogContents
+
+    def require_room(self) -> None:
+        self.runner.require_room()
+
+    async def take_items(
+        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool
+    ) -> SyncJob:
+        """`entries` is called when its turn comes, on a thread: a long catalog must not hold up searches."""
+
+        async def work(on_progress: OnProgress) -> Outcome:
+            read = await asyncio.to_thread(entries)
+            report = await import_items(
+                self.catalog,
+                source,
+                read,
+                prune=prune,
+                empty_hint=f"DELETE /api/v1/catalog/sources/{quote(source)} removes it; or leave `prune` out",
+                batch_size=GENTLE_BATCH,
+                total=len(read),
+                on_progress=on_progress,
+            )
+            return Outcome(asdict(report))
+
+        return await self.runner.submit(own_source(source), work)
+
+    async def ask_servers(self, names: Sequence[str]) -> SyncJob:
+        if not self.config_file:
+            raise SetupError(
+                "this service knows no MCP servers",
+                hint="set TOOLSCRIPT_SYNC_CONFIG to the config file that names them",
+            )
+        chosen = await asyncio.to_thread(choose_servers, ConfigPlace(self.config_file), names)
+
+        async def work(on_progress: OnProgress) -> Outcome:
+            async with open_servers(chosen.specs) as servers:
+                sync = ServerSync(self.catalog, servers, on_progress=on_progress, batch_size=GENTLE_BATCH)
+                taken = await sync.once(WAIT_SECONDS)
+            # Anybody may read about a job; what a server wrote when it failed is for who runs it.
+            told = [replace(one, failed=without_own_words(one.failed)) for one in taken]
+            return _outcome([*told, *chosen.left_out])
+
+        asked = [*(spec.name for spec in chosen.specs), *(one.server for one in chosen.left_out)]
+        return await self.runner.submit(", ".join(map(source_of, sorted(asked)))[:MOST_SOURCE], work)
+
+    async def remove_source(self, name: str) -> SyncJob:
+        """A server's own, too: until it is asked again."""
+
+        async def work(on_progress: OnProgress) -> Outcome:
+            removed = await remove_source(self.contents, name, batch_size=GENTLE_BATCH, on_progress=on_progress)
+            return Outcome({"removed": removed})
+
+        return await self.runner.submit(name, work)
+
+    async def find(self, job_id: int) -> SyncJob:
+        return await self.jobs.find(job_id)
+
+    async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
+        return await self.jobs.page(before, limit)
+
+
+def _outcome(reports: Sequence[ServerReport]) -> Outcome:
+    ordered = sorted(reports, key=lambda one: one.server)
+    failed = [one.server for one in ordered if one.failed]
+    error = f"{len(failed)} of {len(ordered)} servers could not be taken: {', '.join(failed)}" if failed else None
+    return Outcome({"servers": [one.as_json() for one in ordered]}, error)
+
+
+T = TypeVar("T")
+
+
+def list_changes(*, before: int | None, limit: int, state: ChangeState | None) -> Sequence[ItemChange]:
+    return _ask(lambda changes: changes.page(before, limit, state))
+
+
+def find_change(change_id: int) -> ChangeDetails:
+    return _ask(lambda changes: changes.find(change_id))
+
+
+def decide_change(change_id: int, *, approve: bool, by: str) -> ItemChange:
+    return _ask(lambda changes: (changes.approve if approve else changes.reject)(change_id, by))
+
+
+def _ask(action: Callable[[ItemChanges], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with open_pool(load_settings()) as pool:
+            return await action(PostgresItemChanges(pool))
+
+    return asyncio.run(run())
+
+
+def list_item_sources(*, after: str, limit: int) -> Sequence[ItemSource]:
+    return _ask_of_catalog_contents(lambda contents: contents.sources(after, limit))
+
+
+def find_item_source(name: str) -> ItemSource | None:
+    return _ask_of_catalog_contents(lambda contents: contents.source(name))
+
+
+def remove_item_source(name: str, on_progress: OnProgress) -> int:
+    return _ask_of_catalog_contents(lambda contents: remove_source(contents, name, on_progress=on_progress))
+
+
+def list_items(*, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
+    return _ask_of_catalog_contents(lambda contents: contents.page(after, limit, wanted))
+
+
+def find_item(item_id: int) -> CatalogItem:
+    return _ask_of_catalog_contents(lambda contents: contents.find(item_id))
+
+
+def remove_items(ids: Sequence[int]) -> int:
+    """How many were there."""
+
+    async def remove(contents: CatalogContents) -> int:
+        return sum([await contents.remove(one) for one in dict.fromkeys(ids)])
+
+    return _ask_of_catalog_contents(remove)
+
+
+def _ask_of_catalog_contents(action: Callable[[CatalogContents], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with open_pool(load_settings()) as pool:
+            return await action(PostgresCatalogContents(pool))
+
+    return asyncio.run(run())

@@ -7,22 +7,24 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from toolscript.adapters import qdrant
-from toolscript.adapters.export_files import ExportFile, line_of
-from toolscript.adapters.jwt_tokens import make_keys, sign_token
-from toolscript.adapters.postgres import Pool, PostgresDocumentVersions, PostgresTenants, alone_with
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.documents import DocumentKey, document_key
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.progress import OnProgress, Progress
-from toolscript.model.tenancy import KnownTenant, Scope, Tenant
-from toolscript.ports import DocumentIndex, TenantPlaces, Tenants
-from toolscript.service.document_index import document_layout
-from toolscript.service.parts import Stores, open_stores
-from toolscript.service.tenancy import token_rules
-from toolscript.settings.service import load_settings
-from toolscript.sync import tenant_erasure
-from toolscript.sync.tenant_export import TenantExport
+from toolscript.core.auth.model import KnownTenant, Scope, Tenant
+from toolscript.core.auth.signing import make_keys, sign_token
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.postgres.pool import Pool
+from toolscript.core.retrieval.results import DocumentKey
+from toolscript.core.values import OnProgress, Progress
+from toolscript.documents import tenants as tenant_erasure
+from toolscript.documents.client.files import ExportFile, line_of
+from toolscript.documents.model.document import document_key
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.ports import DocumentIndex, TenantPlaces, Tenants
+from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, alone_with
+from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of, live_documents
+from toolscript.documents.tenants import TenantExport
+from toolscript.server.access import token_rules
+from toolscript.server.documents import document_layout
+from toolscript.server.settings import load_settings
+from toolscript.server.stores import Stores, open_stores
 
 # So many tenants are counted at once.
 AT_ONCE = 8
@@ -34,7 +36,7 @@ class _Opened:
     tenants: Tenants
     index: DocumentIndex
     places: TenantPlaces
-    others: Sequence[qdrant.QdrantDocuments]
+    others: Sequence[QdrantDocuments]
 
 
 def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
@@ -108,7 +110,7 @@ async def _open() -> AsyncIterator[_Opened]:
     settings = load_settings()
     async with open_stores(settings) as stores:
         layout = document_layout(settings)
-        index = await qdrant.live_documents(stores.qdrant, settings.qdrant_documents_alias, layout)
+        index = await live_documents(stores.qdrant, settings.qdrant_documents_alias, layout)
         if index is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
         yield _Opened(
@@ -116,10 +118,10 @@ async def _open() -> AsyncIterator[_Opened]:
         )
 
 
-async def _others(stores: Stores, live: qdrant.QdrantDocuments) -> list[qdrant.QdrantDocuments]:
+async def _others(stores: Stores, live: QdrantDocuments) -> list[QdrantDocuments]:
     """Versions of the index that are built or kept beside the live one."""
     names = [one.name for one in await PostgresDocumentVersions(stores.pool).all() if one.name != live.name]
-    return [await qdrant.documents_of(stores.qdrant, name, live.layout) for name in names]
+    return [await documents_of(stores.qdrant, name, live.layout) for name in names]
 
 
 async def _row(opened: _Opened, known: KnownTenant) -> dict[str, object]:

@@ -7,34 +7,45 @@ from typing import TypedDict
 
 from fastapi import FastAPI
 
-from toolscript.model.tenancy import Scope
-from toolscript.ports import Embedder
-from toolscript.search.knowledge.search import KnowledgeSearch
-from toolscript.search.tools import ToolSearch
-from toolscript.service.access import admin_access, api_access
-from toolscript.service.health import HealthChecks, Remembered
-from toolscript.service.http_server import Draining
-from toolscript.service.index_contents import item_contents, skill_contents
-from toolscript.service.knowledge import public_scopes, visitors
-from toolscript.service.mcp import open_mcp
-from toolscript.service.parts import CatalogStores
-from toolscript.service.seeing import Seeing
-from toolscript.service.skills import skill_management
-from toolscript.service.skills_in_memory import seen_at_once
-from toolscript.service.sync_desk import SyncDesk
-from toolscript.service.tenancy import Tenancy
-from toolscript.service.usual_search import UsualToolSearch
-from toolscript.settings.service import Settings
-from toolscript.surfaces.admission.admission import Admission
-from toolscript.surfaces.admission.gate import Limits
-from toolscript.surfaces.http import create_app
-from toolscript.surfaces.http.documents import DocumentRoutes
-from toolscript.surfaces.http.health import CheckHealth
-from toolscript.surfaces.http.knowledge import KnowledgeRoutes
-from toolscript.surfaces.http.visitors import VisitorOf
-from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
-from toolscript.sync.generations import Readable
-from toolscript.sync.job_runner import JobRunner
+from toolscript.core.auth.model import Scope
+from toolscript.core.health import CheckHealth
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.query import SearchType, settled
+from toolscript.core.settings.service import Settings
+from toolscript.core.web.admission import Admission, Limits
+from toolscript.core.web.auth import VisitorOf
+from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.knowledge.http.routes import KnowledgeRoutes
+from toolscript.knowledge.search import KnowledgeSearch
+from toolscript.server.access import Tenancy, admin_access, api_access
+from toolscript.server.app import create_app
+from toolscript.server.health import HealthChecks, Remembered, item_contents, skill_contents
+from toolscript.server.http_protocol import Draining
+from toolscript.server.knowledge import public_scopes, visitors
+from toolscript.server.mcp import ServiceParts, open_mcp
+from toolscript.server.observability import Seeing
+from toolscript.server.skills import seen_at_once, skill_management
+from toolscript.server.stores import CatalogStores
+from toolscript.server.sync import SyncDesk
+from toolscript.tools.catalog.jobs import JobRunner
+from toolscript.tools.http.search import AsksCatalog
+from toolscript.tools.indexing.versions import Readable
+from toolscript.tools.mcp.tools import CatalogParts
+from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
+from toolscript.tools.model.query import SkillQuery, ToolQuery
+from toolscript.tools.search import ToolSearch
+
+
+class UsualToolSearch:
+    def __init__(self, search: AsksCatalog, usual: SearchType) -> None:
+        self._search = search
+        self._usual = usual
+
+    async def search(self, query: ToolQuery) -> ToolAnswer:
+        return await self._search.search(settled(query, self._usual))
+
+    async def skills(self, query: SkillQuery) -> SkillAnswer:
+        return await self._search.skills(settled(query, self._usual))
 
 
 @dataclass(frozen=True)

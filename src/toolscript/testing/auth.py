@@ -1,10 +1,24 @@
-"""Requests of a minute, counted in memory, with a clock that a test can move."""
+"""Callers and their request budget in memory."""
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from toolscript.model.tenancy import Budget, Plan, Stranger, Tenant
+from toolscript.core.auth.model import Budget, Caller, Plan, Stranger, Tenant
+from toolscript.core.errors import Unauthorized
+
+
+class MemoryCallers:
+    """Knows these tokens and no other."""
+
+    def __init__(self, known: Mapping[str, Caller]) -> None:
+        self._known = known
+
+    async def verify(self, token: str) -> Caller:
+        if token not in self._known:
+            raise Unauthorized("nobody knows this token", hint="use one that was given to MemoryCallers")
+        return self._known[token]
+
 
 WINDOW_SECONDS = 60
 

@@ -1,15 +1,148 @@
-"""The dirty set in memory, with a clock that a test can move."""
+"""The catalog in memory: items, their changes, the dirty set and jobs."""
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import count
 
-from toolscript.errors import NotFound
-from toolscript.model.dirty import FAILING_AFTER, Claim, Generation, GenerationState, Pending
-from toolscript.model.index import PointVersion
+from toolscript.core.errors import NotFound
+from toolscript.core.items import Item, JsonObject, Schemas, StoredItem, StoreReport
+from toolscript.core.retrieval.model import PointVersion
+from toolscript.core.taxonomy import AuditEntry
+from toolscript.tools.model.catalog import (
+    FAILING_AFTER,
+    MOST_JOBS_KEPT,
+    MOST_KEPT_PER_ITEM,
+    SILENT_SECONDS,
+    CatalogItem,
+    ChangeDetails,
+    ChangeState,
+    Claim,
+    Generation,
+    GenerationState,
+    ItemChange,
+    ItemFilter,
+    ItemSource,
+    JobProgress,
+    JobState,
+    Pending,
+    SyncJob,
+    difference,
+    not_held,
+    outdated_change,
+    unknown_change,
+    unknown_item,
+    unknown_job,
+)
+from toolscript.tools.model.skills import valid_actor
+
+
+@dataclass(frozen=True)
+class _Row:
+    details: ChangeDetails
+    definition: Item
+
+
+class MemoryItemChanges:
+    """A catalog in memory makes one and writes to it: `catalog.changes`."""
+
+    def __init__(self, stored: Callable[[int], StoredItem | None], put: Callable[[int, Item], None]) -> None:
+        self._stored = stored
+        self._put = put
+        self._ids = count(1)
+        self._rows: dict[int, _Row] = {}
+        self.audited: list[AuditEntry] = []
+
+    async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
+        wanted = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
+        found = [self._change(id_) for id_ in wanted]
+        return [one for one in found if state in (None, one.state)][:limit]
+
+    async def find(self, change_id: int) -> ChangeDetails:
+        return replace(self._row(change_id).details, change=self._change(change_id))
+
+    async def approve(self, change_id: int, by: str) -> ItemChange:
+        actor = valid_actor(by)
+        held = self._held(change_id)
+        stored = self._stored(held.item_id)
+        if stored is None or stored.item.fingerprint != held.old_fingerprint:
+            raise outdated_change(held)
+        self._put(held.item_id, self._rows[change_id].definition)
+        return self._decide(held, ChangeState.APPROVED, actor, "change.approve")
+
+    async def reject(self, change_id: int, by: str) -> ItemChange:
+        actor = valid_actor(by)
+        return self._decide(self._held(change_id), ChangeState.REJECTED, actor, "change.reject")
+
+    def record(self, source: str, known: StoredItem, new: Item, state: ChangeState) -> None:
+        seen = difference(known.item, new)
+        change = ItemChange(
+            next(self._ids),
+            known.id,
+            source,
+            new.key,
+            known.item.server,
+            known.item.name,
+            known.item.fingerprint,
+            new.fingerprint,
+            seen.fields,
+            state,
+            datetime.now(UTC),
+        )
+        self._rows[change.id] = _Row(ChangeDetails(change, seen.old, seen.new), new)
+        for id_ in sorted(self._of(known.id), reverse=True)[MOST_KEPT_PER_ITEM:]:
+            del self._rows[id_]
+
+    def hold(self, source: str, known: StoredItem, new: Item) -> bool:
+        """Whether it waits for a person; one that was rejected does not."""
+        decided = {
+            self._rows[id_].details.change.state
+            for id_ in self._of(known.id)
+            if self._rows[id_].details.change.new_fingerprint == new.fingerprint
+        }
+        if not decided & {ChangeState.HELD, ChangeState.REJECTED}:
+            self.record(source, known, new, ChangeState.HELD)
+        return ChangeState.REJECTED not in decided
+
+    def withdraw(self, item_id: int, but: str = "") -> None:
+        """Its held changes end, but for those to this fingerprint."""
+        for id_ in self._of(item_id):
+            change = self._rows[id_].details.change
+            if change.state is ChangeState.HELD and change.new_fingerprint != but:
+                self._become(id_, replace(change, state=ChangeState.WITHDRAWN))
+
+    def _of(self, item_id: int) -> list[int]:
+        return [id_ for id_, row in self._rows.items() if row.details.change.item_id == item_id]
+
+    def _row(self, change_id: int) -> _Row:
+        if change_id not in self._rows:
+            raise unknown_change(change_id)
+        return self._rows[change_id]
+
+    def _change(self, change_id: int) -> ItemChange:
+        change = self._row(change_id).details.change
+        stored = self._stored(change.item_id)
+        return replace(change, server=stored.item.server, name=stored.item.name) if stored else change
+
+    def _held(self, change_id: int) -> ItemChange:
+        change = self._change(change_id)
+        if change.state is not ChangeState.HELD:
+            raise not_held(change)
+        return change
+
+    def _decide(self, held: ItemChange, state: ChangeState, actor: str, action: str) -> ItemChange:
+        now = datetime.now(UTC)
+        self._become(held.id, replace(held, state=state, reviewed_by=actor, reviewed_at=now))
+        self.audited.append(AuditEntry(now, actor, action, str(held.id), {"item_id": held.item_id}))
+        return self._change(held.id)
+
+    def _become(self, change_id: int, change: ItemChange) -> None:
+        row = self._rows[change_id]
+        self._rows[change_id] = replace(row, details=replace(row.details, change=change))
+
 
 LONG_AGO = float("-inf")
 
@@ -162,3 +295,229 @@ class MemoryDirtySet:
         row.version, row.attempts, row.last_error = version, 0, None
         if row.held_by is None:
             row.free_at = LONG_AGO
+
+
+class MemoryCatalog:
+    def __init__(self, dirty: MemoryDirtySet, *, hold_changes: bool = False) -> None:
+        self._dirty = dirty
+        self.hold_changes = hold_changes
+        self.changes = MemoryItemChanges(self._known, self._replace)
+        self.forget_asks: Callable[[int], None] = lambda _item_id: None
+        self._ids = count(1)
+        self._by_key: dict[tuple[str, str], StoredItem] = {}
+        self.by_hand: set[int] = set()
+        self.synced_at: dict[str, datetime] = {}
+        dirty.catalog_page = self._page
+
+    async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
+        report = StoreReport()
+        if items:
+            self.synced_at[source] = datetime.now(UTC)
+        for item in items:
+            report += self._store(source, item)
+        return report
+
+    async def keep_only(self, source: str, keys: Sequence[str]) -> int:
+        self.synced_at[source] = datetime.now(UTC)
+        others = {key for where, key in self._by_key if where == source} - set(keys)
+        return await self.remove(source, sorted(others))
+
+    async def remove(self, source: str, keys: Sequence[str]) -> int:
+        found = [self._by_key.get((source, key)) for key in keys]
+        leaving = [one for one in found if one is not None and one.is_active]
+        for one in leaving:
+            self.changes.withdraw(one.id)
+            self.forget_asks(one.id)
+            self.put_anew(replace(one, is_active=False))
+        return len(leaving)
+
+    def entries(self) -> list[tuple[str, StoredItem]]:
+        """All that were ever there with their sources, in order of id."""
+        return sorted(((source, one) for (source, _), one in self._by_key.items()), key=lambda entry: entry[1].id)
+
+    def stored(self, item_id: int) -> StoredItem | None:
+        found = self._known(item_id)
+        return found if found is not None and found.is_active else None
+
+    def _known(self, item_id: int) -> StoredItem | None:
+        """Whether it is still there or has left."""
+        return next((found for found in self._by_key.values() if found.id == item_id), None)
+
+    def put_back(self, changed: StoredItem) -> None:
+        """The same item with other assignments."""
+        place = next(place for place, found in self._by_key.items() if found.id == changed.id)
+        self._by_key[place] = changed
+
+    def put_anew(self, changed: StoredItem) -> StoredItem:
+        """The same item with other assignments, at a version that every index has to follow."""
+        renewed = replace(changed, version=self._dirty.next_version())
+        self.put_back(renewed)
+        self._dirty.mark_changed([(renewed.id, renewed.version)])
+        return renewed
+
+    def classify_again(self, ids: Iterable[int]) -> list[int]:
+        """Those of these items that no person decided about need skills; answers which they are."""
+        found = [self.stored(id_) for id_ in sorted(ids) if id_ not in self.by_hand]
+        return [self.put_anew(replace(one, needs_skills=True)).id for one in found if one is not None]
+
+    async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
+        wanted = set(ids)
+        return sorted((found for found in self._by_key.values() if found.id in wanted), key=lambda one: one.id)
+
+    async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
+        return {
+            found.id: Schemas(found.item.input_schema, found.item.output_schema, found.item.annotations)
+            for found in await self.items(ids)
+        }
+
+    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
+        return self._page(after, limit)
+
+    async def count(self) -> int:
+        return sum(found.is_active for found in self._by_key.values())
+
+    def _store(self, source: str, item: Item) -> StoreReport:
+        known = self._by_key.get((source, item.key))
+        if known is None:
+            added = StoredItem(next(self._ids), self._dirty.next_version(), item, needs_skills=True)
+            self._by_key[source, item.key] = added
+            self._dirty.mark_changed([(added.id, added.version)])
+            return StoreReport(added=1)
+        self.changes.withdraw(known.id, but=item.fingerprint if self.hold_changes else "")
+        if known.item.fingerprint == item.fingerprint and known.is_active:
+            return StoreReport(unchanged=1)
+        if difference(known.item, item).fields:
+            if self.hold_changes:
+                return StoreReport(held=1) if self.changes.hold(source, known, item) else StoreReport(unchanged=1)
+            self.changes.record(source, known, item, ChangeState.APPLIED)
+        self._replace(known.id, item)
+        return StoreReport(changed=1) if known.is_active else StoreReport(added=1)
+
+    def _replace(self, item_id: int, item: Item) -> None:
+        """What the item is from now on."""
+        known = self._known(item_id)
+        if known is not None:
+            self.forget_asks(item_id)
+            self.put_anew(replace(known, item=item, is_active=True, needs_skills=item_id not in self.by_hand))
+
+    def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
+        later = sorted(found.id for found in self._by_key.values() if found.id > after and found.is_active)[:limit]
+        versions = {found.id: found.version for found in self._by_key.values()}
+        return [PointVersion(id_, versions[id_]) for id_ in later]
+
+
+class MemoryCatalogContents:
+    def __init__(self, catalog: MemoryCatalog) -> None:
+        self._catalog = catalog
+
+    async def sources(self, after: str, limit: int) -> Sequence[ItemSource]:
+        names = sorted(name for name in self._catalog.synced_at if name > after)
+        return [self._source(name) for name in names[:limit]]
+
+    async def source(self, name: str) -> ItemSource | None:
+        return self._source(name) if name in self._catalog.synced_at else None
+
+    async def remove_source(self, name: str, limit: int) -> int:
+        leaving = self._active(ItemFilter(source=name))[:limit]
+        await self._catalog.remove(name, [one.item.key for _, one in leaving])
+        if len(leaving) < limit:
+            self._catalog.synced_at.pop(name, None)
+        return len(leaving)
+
+    async def page(self, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
+        later = [entry for entry in self._active(wanted) if entry[1].id > after]
+        found = [_shown(*entry) for entry in later[:limit]]
+        return [replace(one, item=_bare(one.item)) for one in found]
+
+    async def find(self, item_id: int) -> CatalogItem:
+        found = [entry for entry in self._active(ItemFilter()) if entry[1].id == item_id]
+        if not found:
+            raise unknown_item(item_id)
+        return _shown(*found[0])
+
+    async def remove(self, item_id: int) -> bool:
+        for source, one in self._catalog.entries():
+            if one.id == item_id:
+                return await self._catalog.remove(source, [one.item.key]) == 1
+        raise unknown_item(item_id)
+
+    def _source(self, name: str) -> ItemSource:
+        return ItemSource(name, len(self._active(ItemFilter(source=name))), self._catalog.synced_at[name])
+
+    def _active(self, wanted: ItemFilter) -> list[tuple[str, StoredItem]]:
+        return [
+            (source, one)
+            for source, one in self._catalog.entries()
+            if one.is_active
+            and wanted.source in (None, source)
+            and wanted.server in (None, one.item.server)
+            and wanted.kind in (None, one.item.kind)
+        ]
+
+
+def _bare(item: Item) -> Item:
+    return replace(item, input_schema=None, output_schema=None, annotations=None)
+
+
+def _shown(source: str, one: StoredItem) -> CatalogItem:
+    return CatalogItem(one.id, source, one.item, datetime.now(UTC), one.assignments)
+
+
+@dataclass(frozen=True)
+class _JobRow:
+    job: SyncJob
+    heard_at: float
+
+
+class MemorySyncJobs:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._ids = count(1)
+        self._rows: dict[int, _JobRow] = {}
+
+    async def add(self, source: str) -> SyncJob:
+        job = SyncJob(next(self._ids), JobState.QUEUED, source, datetime.now(UTC))
+        self._write(job)
+        for id_ in sorted(self._rows, reverse=True)[MOST_JOBS_KEPT:]:
+            if not self._read(id_).state.is_open:
+                del self._rows[id_]
+        return job
+
+    async def start(self, job_id: int) -> None:
+        self._change(job_id, state=JobState.RUNNING, started_at=datetime.now(UTC))
+
+    async def beat(self, progress: Sequence[JobProgress]) -> None:
+        for one in progress:
+            if one.id in self._rows and self._rows[one.id].job.state.is_open:
+                self._change(one.id, done=one.done, total=one.total)
+
+    async def finish(
+        self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
+    ) -> None:
+        self._change(job_id, state=state, report=report, error=error, finished_at=datetime.now(UTC))
+
+    async def interrupt(self, job_ids: Sequence[int]) -> None:
+        for id_ in job_ids:
+            if id_ in self._rows and self._rows[id_].job.state.is_open:
+                self._change(id_, state=JobState.INTERRUPTED, finished_at=datetime.now(UTC))
+
+    async def find(self, job_id: int) -> SyncJob:
+        return self._read(job_id)
+
+    async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
+        wanted = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
+        return [self._read(id_) for id_ in wanted[:limit]]
+
+    def _read(self, job_id: int) -> SyncJob:
+        if job_id not in self._rows:
+            raise unknown_job(job_id)
+        row = self._rows[job_id]
+        is_silent = row.job.state.is_open and self._now() - row.heard_at > SILENT_SECONDS
+        return replace(row.job, state=JobState.INTERRUPTED) if is_silent else row.job
+
+    def _change(self, job_id: int, **changed: object) -> None:
+        if job_id in self._rows:
+            self._write(replace(self._rows[job_id].job, **changed))  # type: ignore[arg-type]
+
+    def _write(self, job: SyncJob) -> None:
+        self._rows[job.id] = _JobRow(job, self._now())

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from toolscript.model.ingest import ChunkMark, KnownSource
-from toolscript.model.knowledge import require_id
-from toolscript.model.library import Chunk, Extraction, Source, SourceStatus
+from toolscript.knowledge.model.ingest import ChunkMark, KnownSource
+from toolscript.knowledge.model.library import Chunk, Extraction, Source, SourceStatus
+from toolscript.knowledge.model.query import require_id
 
 Stored = TypeVar("Stored", Source, Chunk, Extraction)
 

@@ -1,25 +1,34 @@
-"""An index in memory: exact on both arms, with the engine's own rarity of words unless told otherwise."""
+"""Retrieval in memory: an index, an embedder, a reranker and spans."""
 
+import hashlib
 import math
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
-from toolscript.errors import SetupError
-from toolscript.model.index import (
+import numpy as np
+
+from toolscript.core.errors import SetupError
+from toolscript.core.retrieval.model import (
     Ask,
     Candidate,
     Candidates,
     Condition,
     Fields,
+    IndexCard,
+    IndexOrigin,
     KeptPoint,
+    Matrix,
+    ModelCard,
     Point,
     PointVersion,
     Terms,
+    Vector,
     rarity_of,
 )
-from toolscript.model.models import IndexCard, IndexOrigin
-from toolscript.ports import Index
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
 
 
 class MemoryIndex:
@@ -162,3 +171,97 @@ def _holds(point: Point, condition: Condition) -> bool:
     value = point.fields.get(condition.field)
     values = value if isinstance(value, list | tuple) else [value]
     return any(one in condition.any_of for one in values)
+
+
+class HashEmbedder:
+    """Each word's stem is a fixed direction; a text is their sum. Counts what it was asked for."""
+
+    def __init__(self, name: str = "hash", dimensions: int = 64) -> None:
+        self._card = ModelCard(name=name, revision="1", dimensions=dimensions)
+        self._directions: dict[int, Vector] = {}
+        self.queries_embedded = 0
+        self.passages_embedded = 0
+
+    @property
+    def model(self) -> ModelCard:
+        return self._card
+
+    async def embed_query(self, text: str) -> Vector:
+        self.queries_embedded += 1
+        return self._embed(text)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        self.passages_embedded += len(texts)
+        vectors = [self._embed(text) for text in texts]
+        return np.stack(vectors) if vectors else np.empty((0, self._card.dimensions), np.float32)
+
+    def _embed(self, text: str) -> Vector:
+        total = sum(
+            (self._direction(terms_of_word(word)[0]) for word in words_of(text)), self._direction(0) * 0.01
+        )
+        return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
+
+    def _direction(self, term: int) -> Vector:
+        if term not in self._directions:
+            seed = hashlib.sha256(f"{self._card.name}:{term}".encode()).digest()[:8]
+            generator = np.random.default_rng(int.from_bytes(seed, "little"))
+            self._directions[term] = generator.standard_normal(self._card.dimensions).astype(np.float32)
+        return self._directions[term]
+
+
+class WordReranker:
+    """Counts what it was asked for."""
+
+    def __init__(self, name: str = "words") -> None:
+        self._name = name
+        self.passages_read = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def scores(self, query: str, passages: Sequence[str]) -> Sequence[float]:
+        self.passages_read += len(passages)
+        asked = _stems(query)
+        return [len(asked & _stems(passage)) / max(len(asked), 1) for passage in passages]
+
+
+def _stems(text: str) -> frozenset[int]:
+    return frozenset(terms_of_word(word)[0] for word in without_stop_words(words_of(text)))
+
+
+Fact = str | int | float | bool
+
+
+@dataclass
+class MemorySpan:
+    """`error` is the class of what ended it, if that was an error."""
+
+    name: str
+    facts: Mapping[str, Fact]
+    within: "MemorySpan | None"
+    error: str = ""
+    ended: bool = field(default=False)
+
+
+class MemorySpans:
+    def __init__(self) -> None:
+        self.spans: list[MemorySpan] = []
+        self._now: ContextVar[MemorySpan | None] = ContextVar("span", default=None)
+
+    def span(self, name: str, **facts: Fact) -> AbstractContextManager[None]:
+        return self._running(name, facts)
+
+    @contextmanager
+    def _running(self, name: str, facts: Mapping[str, Fact]) -> Iterator[None]:
+        span = MemorySpan(name, facts, self._now.get())
+        self.spans.append(span)
+        before = self._now.set(span)
+        try:
+            yield
+        except BaseException as error:
+            span.error = type(error).__name__
+            raise
+        finally:
+            self._now.reset(before)
+            span.ended = True

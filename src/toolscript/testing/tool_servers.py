@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from toolscript.errors import NotFound, ServerUnavailable
-from toolscript.model.items import Item, ItemKind, JsonObject
-from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState, ServerStatus
+from toolscript.core.errors import NotFound, ServerUnavailable
+from toolscript.core.items import Item, ItemKind, JsonObject
+from toolscript.core.mcp_client.model import CallResult, Offer, ServerSpec, ServerState, ServerStatus
 
 Answer = Callable[[str, str, JsonObject], CallResult]
 

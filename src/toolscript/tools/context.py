@@ -1,10 +1,56 @@
-"""What the log says of the stages of a search: in literal mode to everybody, else to developers."""
+"""One search on its way through the stages."""
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from toolscript.model.queries import SearchType, ToolQuery
-from toolscript.model.results import MatchedSkill, ToolHit
+from toolscript.core.retrieval.deadline import Attempt, Deadline, IsOverloaded, never_overloaded
+from toolscript.core.retrieval.ports import Spans
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.request import Request, read_request
+from toolscript.core.retrieval.timings import NO_SPANS, Stages
+from toolscript.tools.model.answer import MatchedSkill, ToolHit
+from toolscript.tools.model.query import ToolQuery
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Asked:
+    query: ToolQuery
+    request: Request
+    attempt: Attempt
+    stages: Stages
+    spans: Spans = NO_SPANS
+
+    @classmethod
+    def now(
+        cls,
+        query: ToolQuery,
+        deadline_seconds: float,
+        spans: Spans = NO_SPANS,
+        is_overloaded: IsOverloaded = never_overloaded,
+    ) -> "Asked":
+        stages = Stages()
+        attempt = Attempt(Deadline(deadline_seconds), is_overloaded=is_overloaded)
+        request = read_request(query.text)
+        stages.end("ranking")
+        return cls(query, request, attempt, stages, spans)
+
+
+@contextmanager
+def begun(work: Coroutine[Any, Any, T]) -> Iterator[asyncio.Task[T]]:
+    """Goes on beside what is done meanwhile, and not for longer than that."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        if not task.done():
+            task.cancel()
+
 
 logger = logging.getLogger(__name__)
 

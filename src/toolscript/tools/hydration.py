@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from toolscript.model.items import ItemKind, Schemas
-from toolscript.model.results import ToolHit
-from toolscript.ports import Catalog
-from toolscript.search.asked import Asked
-from toolscript.search.fallbacks import Part
-from toolscript.search.item_stage import Scored
-from toolscript.search.point_memory import PointMemory, Remembered, Revisions
+from toolscript.core.items import ItemKind, Schemas
+from toolscript.core.retrieval.deadline import Part
+from toolscript.tools.context import Asked
+from toolscript.tools.item_stage import Scored
+from toolscript.tools.model.answer import ToolHit
+from toolscript.tools.payload_cache import PointMemory, Remembered, Revisions
+from toolscript.tools.ports import Catalog
 
 
 class DetailStage:

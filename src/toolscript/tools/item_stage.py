@@ -6,27 +6,28 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from toolscript.model.index import Ask, Candidates, Condition, Where, type_skills
-from toolscript.model.items import ItemKind
-from toolscript.model.models import Vector
-from toolscript.model.queries import SearchType, Strategy
-from toolscript.model.results import MatchedSkill
-from toolscript.ports import Index
-from toolscript.search.asked import Asked
-from toolscript.search.fallbacks import Part
-from toolscript.search.point_memory import PointMemory, revisions_of
-from toolscript.search.ranking import (
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.deadline import Part
+from toolscript.core.retrieval.model import Ask, Candidates, Condition, Vector, Where, type_skills
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.request import Request
+from toolscript.core.retrieval.rerank import (
     CANDIDATES_PER_ARM,
     LOOKED_AT,
+    FirstLook,
     Ranking,
-    Recipe,
-    Request,
+    TraitsById,
+    first_look,
     rank,
     unmatched_words,
 )
-from toolscript.search.ranking.first_look import FirstLook, first_look
-from toolscript.search.ranking.traits import TraitsById
-from toolscript.search.score_scale import arm_scores, scores_of
+from toolscript.core.retrieval.weights import Recipe
+from toolscript.tools.context import Asked
+from toolscript.tools.model.answer import MatchedSkill
+from toolscript.tools.model.query import Strategy
+from toolscript.tools.payload_cache import PointMemory, revisions_of
+from toolscript.tools.score_scale import arm_scores, scores_of
 
 # What the arms gave for each part of a request, the whole first.
 Found = Sequence[Candidates]

@@ -9,11 +9,11 @@ and not all that was read at once is forgotten at once.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from toolscript.model.index import Candidate, Fields
-from toolscript.ports import Index
-from toolscript.search.fallbacks import Attempt, Part
-from toolscript.search.ranking.traits import Traits, traits_of_fields
-from toolscript.search.short_memory import ShortMemory
+from toolscript.core.retrieval.cache import ShortMemory
+from toolscript.core.retrieval.deadline import Attempt, Part
+from toolscript.core.retrieval.model import Candidate, Fields
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.rerank import Traits, traits_of_fields
 
 REMEMBERED = 10_000
 REMEMBERED_SECONDS = 600.0

@@ -11,9 +11,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from toolscript.model.index import Candidate, Candidates
-from toolscript.search.ranking import Ranking
-from toolscript.search.ranking.rank import ARM_PARTS
+from toolscript.core.retrieval.model import Candidate, Candidates
+from toolscript.core.retrieval.rerank import ARM_PARTS, Ranking
 
 # A word score has no upper end. About this many times the rarity of a word that only one item has reads as a
 # similarity of one half: the rarer words can be, in a larger catalog, the more a match has to show.

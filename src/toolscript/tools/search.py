@@ -6,24 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toolscript.model.index import Candidates
-from toolscript.model.models import Vector
-from toolscript.model.queries import SearchType, SkillQuery, Strategy, ToolQuery, settled
-from toolscript.model.results import MatchedSkill, SkillAnswer, Timings, ToolAnswer
-from toolscript.ports import Catalog, Embedder, Index, Spans
-from toolscript.search.absences import Absences
-from toolscript.search.asked import Asked, begun
-from toolscript.search.detail_stage import DetailStage
-from toolscript.search.explaining import Outcome
-from toolscript.search.fallbacks import IsOverloaded, Part, never_overloaded
-from toolscript.search.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
-from toolscript.search.no_spans import NO_SPANS
-from toolscript.search.point_memory import PointMemory
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.search.score_scale import reaches
-from toolscript.search.skill_matching import SkillMatching, SkillsOfItems
-from toolscript.search.stage_lines import tell_skills, tell_tools
-from toolscript.search.stages import Stages
+from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
+from toolscript.core.retrieval.model import Candidates, Vector
+from toolscript.core.retrieval.ports import Embedder, Index, Spans
+from toolscript.core.retrieval.query import SearchType, settled
+from toolscript.core.retrieval.timings import NO_SPANS, Stages
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Recipe
+from toolscript.tools.context import Asked, begun, tell_skills, tell_tools
+from toolscript.tools.hydration import DetailStage
+from toolscript.tools.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
+from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer
+from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
+from toolscript.tools.payload_cache import PointMemory
+from toolscript.tools.ports import Catalog
+from toolscript.tools.score_scale import reaches
+from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
+from toolscript.tools.why_not import Absences, Outcome
 
 NEAR_MISSES = 3
 NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"

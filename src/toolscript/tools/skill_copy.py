@@ -13,10 +13,20 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from toolscript.errors import ToolscriptError
-from toolscript.model.index import Ask, Candidate, Candidates, Condition, Fields, KeptPoint, Point, PointVersion
-from toolscript.model.models import IndexCard, Matrix
-from toolscript.ports import Index
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.retrieval.model import (
+    Ask,
+    Candidate,
+    Candidates,
+    Condition,
+    Fields,
+    IndexCard,
+    KeptPoint,
+    Matrix,
+    Point,
+    PointVersion,
+)
+from toolscript.core.retrieval.ports import Index
 
 MOST_SKILLS = 1_000
 CHECK_SECONDS = 0.25

@@ -6,14 +6,13 @@ together hold the items which share the most words with the query. Vectors alone
 
 from collections.abc import Mapping, Sequence
 
-from toolscript.model.index import Ask, Candidate, Condition, Fields, Where
-from toolscript.model.models import Vector
-from toolscript.model.results import MatchedBy, MatchedSkill
-from toolscript.model.skills import skill_point_id
-from toolscript.ports import Index
-from toolscript.search.point_memory import PointMemory, RememberedById, revisions_of
-from toolscript.search.ranking import Request
-from toolscript.search.score_scale import reaches
+from toolscript.core.retrieval.model import Ask, Candidate, Condition, Fields, Vector, Where
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.request import Request
+from toolscript.core.taxonomy import skill_point_id
+from toolscript.tools.model.answer import MatchedBy, MatchedSkill
+from toolscript.tools.payload_cache import PointMemory, RememberedById, revisions_of
+from toolscript.tools.score_scale import reaches
 
 MOST_SKILLS = 8
 LEAST_BY_WORDS = 3

@@ -1,20 +1,69 @@
 """Says of an item that was not returned why it was not, and what would bring it back."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from toolscript.model.index import Ask, Candidates, Fields
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import Strategy
-from toolscript.model.results import Absence, AbsenceReason, Explanation
-from toolscript.model.tool_ids import tool_id
-from toolscript.model.words import query_terms
-from toolscript.ports import Index
-from toolscript.search.explaining import Outcome
-from toolscript.search.fallbacks import Part
-from toolscript.search.point_memory import skills_of
-from toolscript.search.ranking import CANDIDATES_PER_ARM
-from toolscript.search.score_scale import reaches
+from toolscript.core.items import ItemKind, tool_id
+from toolscript.core.retrieval.deadline import Part
+from toolscript.core.retrieval.model import Ask, Candidate, Candidates, Fields, Vector
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.rerank import CANDIDATES_PER_ARM
+from toolscript.core.retrieval.terms import query_terms
+from toolscript.tools.context import Asked
+from toolscript.tools.item_stage import Searched, Verdict
+from toolscript.tools.model.answer import Absence, AbsenceReason, Explanation, ToolHit
+from toolscript.tools.model.query import Strategy
+from toolscript.tools.payload_cache import skills_of
+from toolscript.tools.score_scale import reaches
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search came to."""
+
+    asked: Asked
+    vectors: Sequence[Vector] | None
+    searched: Searched
+    verdict: Verdict
+    hits: tuple[ToolHit, ...]
+
+    def explained_hits(self) -> tuple[ToolHit, ...]:
+        return tuple(replace(hit, explanation=self.explanation(hit.id, hit.skill_ids)) for hit in self.hits)
+
+    def explanation(self, id_: int, skill_ids: Sequence[str]) -> Explanation | None:
+        """None for an item that is no candidate."""
+        place = next((at for at, one in enumerate(self.verdict.scored, 1) if one.id == id_), None)
+        if place is None:
+            return None
+        parts = {} if self.verdict.ranking is None else self.verdict.ranking.parts(place - 1)
+        return self.said_of(id_, skill_ids, self._wholes(), place, parts)
+
+    def said_of(
+        self,
+        id_: int,
+        skill_ids: Sequence[str],
+        said: Sequence[Candidates],
+        place: int = 0,
+        parts: dict[str, float] | None = None,
+    ) -> Explanation:
+        routed = self.searched.skill_ids_used or ()
+        return Explanation(
+            place=place,
+            parts=parts or {},
+            similarity=_score((one.dense for one in said), id_),
+            word_score=_score((one.words for one in said), id_),
+            matched_skills=tuple(skill for skill in skill_ids if skill in routed),
+        )
+
+    def _wholes(self) -> list[Candidates]:
+        """What the arms said of the whole request, wherever they looked."""
+        retrieved = self.searched.retrieved
+        return [found[0] for found in (retrieved.direct, retrieved.routed) if found]
+
+
+def _score(arms: Iterator[Sequence[Candidate] | None], id_: int) -> float | None:
+    return next((hit.score for arm in arms for hit in arm or () if hit.id == id_), None)
+
 
 NAMED_FIELDS = ("server", "name", "type", "skill_ids")
 NEAREST = 3
@@ -52,7 +101,7 @@ class Absences:
             message,
             id=id_,
             name=_name(fields),
-            score=_score(outcome, explained),
+            score=_score_of_absences(outcome, explained),
             explanation=explained,
             skill_ids=skills_of(fields),
             others=named.others,
@@ -146,7 +195,7 @@ def _not_named(explained: Explanation) -> str:
     return f"{CANDIDATES_PER_ARM} items or more fit better in every way that was searched: ask in other words"
 
 
-def _score(outcome: Outcome, explained: Explanation) -> float | None:
+def _score_of_absences(outcome: Outcome, explained: Explanation) -> float | None:
     if not explained.place:
         return None
     return min(1.0, max(0.0, outcome.verdict.scored[explained.place - 1].score))

@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolscript.adapters.config_files import Config, Problem, Severity, read_config
-from toolscript.model.servers import ServerSpec
+from toolscript.core.mcp_client.model import ServerSpec
+from toolscript.gateway.config.problems import Problem, Severity
+from toolscript.gateway.config.read import Config, read_config
 
 NODE = {"command": "node"}
 

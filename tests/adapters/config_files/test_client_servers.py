@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from tests.adapters.config_files.scenes import NODE, write
 from tests.adapters.config_files.test_jsonc import JSON
-from toolscript.adapters.config_files.client_servers import FoundServer, read_client, read_clients
-from toolscript.adapters.config_files.clients import Client, ClientConfig, Layout
-from toolscript.adapters.config_files.entries import KEYS
-from toolscript.errors import ConfigInvalid
+from toolscript.core.errors import ConfigInvalid
+from toolscript.gateway.config.clients import Client, ClientConfig, FoundServer, Layout, read_client, read_clients
+from toolscript.gateway.config.entries import KEYS
 
 pytestmark = pytest.mark.requirement("TS-001")
 

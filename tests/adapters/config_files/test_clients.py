@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.config_files.scenes import write
-from toolscript.adapters.config_files.clients import Client, Layout, find_clients
+from toolscript.gateway.config.clients import Client, Layout, find_clients
 
 pytestmark = pytest.mark.requirement("TS-001")
 

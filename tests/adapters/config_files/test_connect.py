@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.config_files.scenes import NODE, write
-from toolscript.adapters.config_files.connect import (
+from toolscript.core.errors import ConfigInvalid, NotFound
+from toolscript.gateway.config.connect import (
     Change,
     ConnectPlan,
     Running,
@@ -16,7 +17,6 @@ from toolscript.adapters.config_files.connect import (
     connect_client,
     disconnect_client,
 )
-from toolscript.errors import ConfigInvalid, NotFound
 
 pytestmark = pytest.mark.requirement("TS-001")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.config_files.scenes import errors, only, read, warnings
-from toolscript.model.servers import Transport
+from toolscript.core.mcp_client.model import Transport
 
 pytestmark = pytest.mark.requirement("TS-001")
 

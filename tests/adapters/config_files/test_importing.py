@@ -10,19 +10,12 @@ from hypothesis import strategies as st
 
 from tests.adapters.config_files.scenes import NODE, write
 from tests.adapters.config_files.test_jsonc import JSON
-from toolscript.adapters.config_files import read_config
-from toolscript.adapters.config_files.client_servers import FoundServer, read_client
-from toolscript.adapters.config_files.clients import Client, ClientConfig, Layout
-from toolscript.adapters.config_files.editing import with_members
-from toolscript.adapters.config_files.importing import (
-    ImportPlan,
-    apply_import,
-    backup_of,
-    plan_import,
-    preview_rows,
-)
-from toolscript.adapters.config_files.jsonc import parse
-from toolscript.errors import ConfigInvalid
+from toolscript.core.errors import ConfigInvalid
+from toolscript.gateway.config.clients import Client, ClientConfig, FoundServer, Layout, read_client
+from toolscript.gateway.config.importing import ImportPlan, apply_import, backup_of, plan_import, preview_rows
+from toolscript.gateway.config.jsonc import parse
+from toolscript.gateway.config.read import read_config
+from toolscript.gateway.config.write import with_members
 
 pytestmark = pytest.mark.requirement("TS-001")
 

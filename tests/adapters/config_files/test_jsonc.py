@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.adapters.config_files.jsonc import MAX_BYTES, is_strict, parse, read_document, without_comments
-from toolscript.errors import ConfigInvalid
+from toolscript.core.errors import ConfigInvalid
+from toolscript.gateway.config.jsonc import MAX_BYTES, is_strict, parse, read_document, without_comments
 
 pytestmark = pytest.mark.requirement("TS-001")
 

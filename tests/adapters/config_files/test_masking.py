@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.adapters.config_files.masking import MASK, count_secrets, looks_secret, secret_words, shown_start
+from toolscript.gateway.config.secrets import MASK, count_secrets, looks_secret, secret_words, shown_start
 
 pytestmark = pytest.mark.requirement("TS-001")
 

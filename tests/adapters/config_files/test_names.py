@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.adapters.config_files.names import is_server_name, nearest_name, with_suffix
-from toolscript.model.tool_ids import split_tool_id, tool_id
+from toolscript.core.items import split_tool_id, tool_id
+from toolscript.gateway.config.problems import is_server_name, nearest_name, with_suffix
 
 pytestmark = pytest.mark.requirement("TS-001")
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.adapters.config_files.scenes import NODE, only, read, warnings, write
 from tests.adapters.config_files.test_jsonc import JSON
-from toolscript.adapters.config_files import config_paths, read_config
-from toolscript.adapters.config_files.entries import KEYS
-from toolscript.adapters.config_files.names import is_server_name
-from toolscript.errors import ConfigInvalid
+from toolscript.core.errors import ConfigInvalid
+from toolscript.gateway.config.entries import KEYS
+from toolscript.gateway.config.problems import is_server_name
+from toolscript.gateway.config.read import config_paths, read_config
 
 pytestmark = pytest.mark.requirement("TS-001")
 

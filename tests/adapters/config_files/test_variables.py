@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolscript.adapters.config_files.variables import Surroundings, fill
+from toolscript.gateway.config.variables import Surroundings, fill
 
 pytestmark = pytest.mark.requirement("TS-001")
 

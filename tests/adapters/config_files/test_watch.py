@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import watchfiles
 
-from toolscript.adapters.config_files.watch import config_changes
+from toolscript.gateway.config.watch import config_changes
 
 pytestmark = pytest.mark.requirement("TS-011")
 
@@ -213,8 +213,8 @@ def read_if_there(path: Path) -> str:
 @pytest.mark.parametrize(
     ("module", "late"),
     [
-        ("toolscript.adapters.config_files", ["anyio", "asyncio", "difflib", "tempfile", "tomllib", "watchfiles"]),
-        ("toolscript.adapters.config_files.watch", ["anyio", "watchfiles"]),
+        ("toolscript.gateway.config", ["anyio", "asyncio", "difflib", "tempfile", "tomllib", "watchfiles"]),
+        ("toolscript.gateway.config.watch", ["anyio", "watchfiles"]),
     ],
 )
 def test_what_takes_long_to_load_is_loaded_when_it_is_used(module: str, late: list[str]) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolscript.adapters.gateway_files import AnalysisFile
-from toolscript.adapters.gateway_files import analyses as analyses_module
-from toolscript.model.item_json import item_from_json
-from toolscript.search.local import Analysed, LocalIndex, analyse
+from toolscript.core.item_json import item_from_json
+from toolscript.gateway.index import Analysed, LocalIndex, analyse
+from toolscript.gateway.store import embeddings as analyses_module
+from toolscript.gateway.store.embeddings import AnalysisFile
 
 pytestmark = pytest.mark.requirement("TS-007")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolscript.adapters.gateway_files import EmbeddingFile
-from toolscript.adapters.gateway_files.atomic import write_whole
-from toolscript.model.models import IndexCard, ModelCard
+from toolscript.core.atomic_files import write_whole
+from toolscript.core.retrieval.model import IndexCard, ModelCard
+from toolscript.gateway.store.embeddings import EmbeddingFile
 
 pytestmark = pytest.mark.requirement("TS-007")
 
@@ -20,8 +20,8 @@ WRITER = """
 import sys
 import numpy as np
 from pathlib import Path
-from toolscript.adapters.gateway_files import EmbeddingFile
-from toolscript.model.models import IndexCard, ModelCard
+from toolscript.gateway.store.embeddings import EmbeddingFile
+from toolscript.core.retrieval.model import IndexCard, ModelCard
 folder, mark = Path(sys.argv[1]), int(sys.argv[2])
 file = EmbeddingFile(folder, ["s"], IndexCard(ModelCard("small", "1", 8)))
 print("ready", flush=True)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolscript.adapters.gateway_files import EmbeddingFile
-from toolscript.adapters.gateway_files.embeddings import server_list_hash
-from toolscript.model.models import IndexCard, ModelCard, Vector
+from toolscript.core.retrieval.model import IndexCard, ModelCard, Vector
+from toolscript.gateway.store.embeddings import EmbeddingFile, server_list_hash
 
 pytestmark = pytest.mark.requirement("TS-007")
 

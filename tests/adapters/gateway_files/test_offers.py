@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.gateway_files import OfferFile
-from toolscript.adapters.gateway_files import offers as offers_module
-from toolscript.adapters.gateway_files.offers import Remembered
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.servers import Offer, ServerSpec, Transport
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
+from toolscript.gateway.store import offers as offers_module
+from toolscript.gateway.store.offers import OfferFile, Remembered
 
 pytestmark = pytest.mark.requirement("TS-007", "TS-011")
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.adapters.mcp_servers.scenes import QUICK
-from toolscript.adapters.mcp_servers import McpServers
+from toolscript.core.mcp_client.servers import McpServers
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import sys
 
 from tests.adapters.mcp_servers.scenes import QUICK, faulty, text, until_ready
-from toolscript.adapters.mcp_servers import McpServers
+from toolscript.core.mcp_client.servers import McpServers
 
 NAMES = ("stubborn", "leaves_a_child")
 

@@ -10,10 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolscript.adapters.mcp_servers import Pace
-from toolscript.model.items import Item
-from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState, ServerStatus, Transport
-from toolscript.ports import ToolServers
+from toolscript.core.items import Item
+from toolscript.core.mcp_client.model import (
+    CallResult,
+    Offer,
+    ServerSpec,
+    ServerState,
+    ServerStatus,
+    ToolServers,
+    Transport,
+)
+from toolscript.core.mcp_client.supervision import Pace
 
 ROOT = Path(__file__).parents[3]
 SOON = 20.0

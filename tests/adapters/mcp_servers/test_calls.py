@@ -7,8 +7,8 @@ import time
 import pytest
 
 from tests.adapters.mcp_servers.scenes import ROOT, faulty, plain, text, until_failed, until_ready
-from toolscript.adapters.mcp_servers import McpServers
-from toolscript.errors import InvalidRequest, NotFound, ServerRejected, ServerUnavailable
+from toolscript.core.errors import InvalidRequest, NotFound, ServerRejected, ServerUnavailable
+from toolscript.core.mcp_client.servers import McpServers
 
 pytestmark = pytest.mark.requirement("TS-010")
 

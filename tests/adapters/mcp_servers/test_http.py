@@ -17,9 +17,9 @@ from tests.adapters.mcp_servers.scenes import (
     until_ready,
 )
 from tests.kept_ports import kept_port
-from toolscript.adapters.mcp_servers import McpServers
-from toolscript.errors import ServerRejected, ServerUnavailable
-from toolscript.model.servers import ServerSpec, Transport
+from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.mcp_client.model import ServerSpec, Transport
+from toolscript.core.mcp_client.servers import McpServers
 
 pytestmark = pytest.mark.requirement("TS-011")
 

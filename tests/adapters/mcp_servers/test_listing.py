@@ -18,8 +18,8 @@ from tests.adapters.mcp_servers.scenes import (
     until_ready,
     with_sdk,
 )
-from toolscript.adapters.mcp_servers import McpServers
-from toolscript.model.items import ItemKind
+from toolscript.core.items import ItemKind
+from toolscript.core.mcp_client.servers import McpServers
 
 pytestmark = pytest.mark.requirement("TS-011")
 

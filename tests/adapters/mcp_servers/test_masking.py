@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolscript.adapters.mcp_servers.masking import masked
-from toolscript.model.servers import ServerSpec, Transport
+from toolscript.core.mcp_client.model import ServerSpec, Transport, masked
 
 pytestmark = pytest.mark.requirement("TS-001")
 

@@ -23,8 +23,8 @@ from tests.adapters.mcp_servers.scenes import (
 )
 from tests.kept_ports import kept_port
 from tests.npm_servers_installed import entry_point, npm_servers
-from toolscript.adapters.mcp_servers import McpServers
-from toolscript.model.servers import ServerSpec, ServerStatus, Transport
+from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
+from toolscript.core.mcp_client.servers import McpServers
 
 pytestmark = pytest.mark.requirement("TS-001", "TS-010", "TS-011")
 

@@ -25,9 +25,9 @@ from tests.adapters.mcp_servers.scenes import (
     until_status,
     watched,
 )
-from toolscript.adapters.mcp_servers import McpServers
-from toolscript.errors import ServerUnavailable
-from toolscript.model.servers import ServerSpec, ServerStatus, Transport
+from toolscript.core.errors import ServerUnavailable
+from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
+from toolscript.core.mcp_client.servers import McpServers
 
 pytestmark = pytest.mark.requirement("TS-011")
 

@@ -19,9 +19,10 @@ from tests.adapters.mcp_servers.scenes import (
     until_ready,
     until_status,
 )
-from toolscript.adapters.mcp_servers import McpServers, Pace
-from toolscript.errors import ServerUnavailable
-from toolscript.model.servers import ServerSpec, ServerStatus, Transport
+from toolscript.core.errors import ServerUnavailable
+from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
+from toolscript.core.mcp_client.servers import McpServers
+from toolscript.core.mcp_client.supervision import Pace
 
 pytestmark = pytest.mark.requirement("TS-011")
 

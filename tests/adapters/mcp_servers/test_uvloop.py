@@ -3,9 +3,9 @@
 import pytest
 
 from tests.adapters.mcp_servers.scenes import QUICK, faulty, plain, text, until_failed, until_ready, watched
-from toolscript.adapters.mcp_servers import McpServers
-from toolscript.errors import ServerUnavailable
-from toolscript.model.servers import ServerSpec, Transport
+from toolscript.core.errors import ServerUnavailable
+from toolscript.core.mcp_client.model import ServerSpec, Transport
+from toolscript.core.mcp_client.servers import McpServers
 
 pytest.importorskip("uvloop")
 pytestmark = pytest.mark.requirement("TS-011")

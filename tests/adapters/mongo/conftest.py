@@ -8,8 +8,8 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from tests.contracts.library_scenes import drop_database, writer_url
-from toolscript.adapters.mongo import Document
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.mongo.connection import Document
 
 
 @dataclass(frozen=True)

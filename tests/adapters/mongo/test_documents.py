@@ -10,9 +10,10 @@ from bson import Decimal128, Int64, ObjectId
 
 from tests.adapters.mongo.conftest import Place
 from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source, an_extraction
-from toolscript.adapters.mongo import MongoLibraryReader, MongoLibraryWriter, connect
-from toolscript.errors import SetupError
-from toolscript.model.library import SCHEMA_VERSION, Position, SourceStatus, source_id
+from toolscript.core.errors import SetupError
+from toolscript.knowledge.model.library import SCHEMA_VERSION, Position, SourceStatus, source_id
+from toolscript.knowledge.mongo.connection import open_mongo as connect
+from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
 
 pytestmark = pytest.mark.requirement("KN-001")
 

@@ -13,9 +13,10 @@ from pymongo.errors import OperationFailure, PyMongoError
 from tests.adapters.mongo.conftest import Place
 from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source
 from tests.faults import Fault, relay
-from toolscript.adapters.mongo import MongoLibraryReader, MongoLibraryWriter, connect
-from toolscript.adapters.mongo.connection import BY_CODE, translated
-from toolscript.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError
+from toolscript.core.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError
+from toolscript.knowledge.mongo.connection import BY_CODE, translated
+from toolscript.knowledge.mongo.connection import open_mongo as connect
+from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
 
 pytestmark = pytest.mark.requirement("KN-001")
 

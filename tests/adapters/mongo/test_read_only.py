@@ -12,9 +12,11 @@ from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStart
 
 from tests.adapters.mongo.conftest import Place
 from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source, an_extraction
-from toolscript.adapters.mongo import Document, MongoLibraryReader, MongoLibraryWriter, connect
-from toolscript.errors import SetupError
-from toolscript.ports import LibraryReader, LibraryWriter
+from toolscript.core.errors import SetupError
+from toolscript.knowledge.mongo.connection import Document
+from toolscript.knowledge.mongo.connection import open_mongo as connect
+from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
+from toolscript.knowledge.ports import LibraryReader, LibraryWriter
 
 pytestmark = pytest.mark.requirement("KN-004")
 

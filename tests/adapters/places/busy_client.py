@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.documents import Document, DocumentHeader, PutOutcome
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.ports import DocumentIndex, TenantDocuments
-from toolscript.search.documents.search import DocumentSearch
-from toolscript.sync.documents import DocumentDesk
-from toolscript.sync.tenant_export import TenantExport
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.documents.model.document import Document, DocumentHeader, PutOutcome
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.model.query import DocumentQuery
+from toolscript.documents.ports import DocumentIndex, TenantDocuments
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
+from toolscript.documents.tenants import TenantExport
 from toolscript.testing import HashEmbedder, MemorySpans, MemoryTenants
 
 # What stays as it is for the whole time, to be found by every search.

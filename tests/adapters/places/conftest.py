@@ -8,11 +8,15 @@ from dataclasses import dataclass
 import pytest
 
 from tests.clusters import NODES, Cluster, fresh_cluster
-from toolscript.adapters.qdrant import DocumentLayout, Qdrant, QdrantDocuments, connect, open_documents, wire
-from toolscript.adapters.qdrant.documents.moving import Patience, QdrantPlaces
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.model import Tenant
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant
+from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
+from toolscript.documents.qdrant.layout import DocumentLayout
+from toolscript.documents.qdrant.shard_migration import Patience, QdrantPlaces
+from toolscript.documents.qdrant.tenant_points import TenantPoints
 from toolscript.testing import HashEmbedder
 
 SHARDS = 2

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolscript.adapters.qdrant import Qdrant
+from toolscript.core.qdrant.connection import Qdrant
 
 
 class Killed(BaseException):

@@ -5,9 +5,9 @@ import pytest
 from tests.adapters.places.busy_client import BusyClient
 from tests.adapters.places.conftest import SHARDS, Spread, in_shard
 from tests.adapters.places.dying import Death, Killed, dying
-from toolscript.adapters.qdrant.documents.places import own_key, shared_key
-from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.model import Tenant
+from toolscript.documents.qdrant.shards import own_key, shared_key
+from toolscript.documents.qdrant.tenant_points import EVERYTHING
 
 # The first change of the cluster begins the copy, the second one adds another copy of the own shard. Before
 # anything is removed, two batches try whether the shards are apart.

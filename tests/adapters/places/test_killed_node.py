@@ -9,12 +9,12 @@ from tests.adapters.places.busy_client import BusyClient
 from tests.adapters.places.conftest import SHARDS, Spread, in_shard
 from tests.adapters.places.dying import Death, Killed, dying
 from tests.clusters import NODES, Cluster
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
-from toolscript.adapters.qdrant.documents.places import own_key, shared_key
-from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING
-from toolscript.errors import IndexRejected, IndexUnavailable
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import IndexRejected, IndexUnavailable
+from toolscript.core.qdrant import wire
+from toolscript.documents.qdrant.shard_migration import QdrantPlaces
+from toolscript.documents.qdrant.shards import own_key, shared_key
+from toolscript.documents.qdrant.tenant_points import EVERYTHING
 
 
 @pytest.mark.requirement("DOC-006")

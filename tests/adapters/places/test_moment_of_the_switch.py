@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from toolscript.adapters.qdrant import DocumentLayout, QdrantDocuments
-from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING, TenantPoints
-from toolscript.model.documents import Document
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.sync.documents import DocumentDesk
-from toolscript.sync.tenant_export import TenantExport
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.documents.model.document import Document
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.qdrant.collection import QdrantDocuments
+from toolscript.documents.qdrant.layout import DocumentLayout
+from toolscript.documents.qdrant.tenant_points import EVERYTHING, TenantPoints
+from toolscript.documents.service import DocumentDesk
+from toolscript.documents.tenants import TenantExport
 from toolscript.testing import HashEmbedder, MemoryTenants
 
 pytestmark = pytest.mark.requirement("DOC-006")

@@ -7,17 +7,28 @@ import pytest
 from tests.adapters.places.busy_client import BusyClient
 from tests.adapters.places.conftest import LAYOUT, SHARDS, Spread, in_shard
 from tests.adapters.places.dying import Death, Killed, dying
-from toolscript.adapters.qdrant import DocumentLayout, open_documents, wire
-from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Copy, Stage, view_of
-from toolscript.adapters.qdrant.documents.places import keys_of, make_shards, own_key, shard_selector, shared_key
-from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING
-from toolscript.errors import NotFound
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_results import Total
-from toolscript.model.documents import Document
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.sync.documents import DocumentDesk
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.errors import NotFound
+from toolscript.core.qdrant import wire
+from toolscript.core.retrieval.results import Total
+from toolscript.documents.model.document import Document
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.collection import open_documents
+from toolscript.documents.qdrant.layout import DocumentLayout
+from toolscript.documents.qdrant.shards import (
+    ClusterView,
+    Copy,
+    Stage,
+    keys_of,
+    make_shards,
+    own_key,
+    shard_selector,
+    shared_key,
+    view_of,
+)
+from toolscript.documents.qdrant.tenant_points import EVERYTHING
+from toolscript.documents.service import DocumentDesk
 from toolscript.testing import HashEmbedder, MemoryTenants
 
 pytestmark = pytest.mark.requirement("DOC-004")

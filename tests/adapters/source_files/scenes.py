@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from fpdf import FPDF
 
-from toolscript.adapters.source_files.answers import reading_from_json
-from toolscript.adapters.source_files.limits import ReadingLimits
-from toolscript.adapters.source_files.worker import answer_for
-from toolscript.errors import FileSkipped
-from toolscript.model.ingest import BlockKind, Reading
+from toolscript.core.errors import FileSkipped
+from toolscript.knowledge.model.ingest import BlockKind, Reading
+from toolscript.knowledge.readers.blocks import ReadingLimits
+from toolscript.knowledge.readers.reading import reading_from_json
+from toolscript.knowledge.readers.worker import answer_for
 
 LIMITS = ReadingLimits()
 WORDS = "The quick brown fox jumps over the lazy dog while nobody in the whole village looks at it at all. "

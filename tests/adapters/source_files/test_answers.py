@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from toolscript.adapters.source_files.answers import reading_from_json, reading_to_json
-from toolscript.adapters.source_files.limits import ReadingLimits
-from toolscript.errors import FileSkipped
-from toolscript.model.ingest import Block, BlockKind, Reading
+from toolscript.core.errors import FileSkipped
+from toolscript.knowledge.model.ingest import Block, BlockKind, Reading
+from toolscript.knowledge.readers.blocks import ReadingLimits
+from toolscript.knowledge.readers.reading import reading_from_json, reading_to_json
 
 pytestmark = pytest.mark.requirement("KN-005")
 

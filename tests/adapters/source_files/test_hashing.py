@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.source_files import ReadingLimits, open_source_files
-from toolscript.errors import FileSkipped
+from toolscript.core.errors import FileSkipped
+from toolscript.knowledge.readers.blocks import ReadingLimits
+from toolscript.knowledge.readers.files import open_source_files
 
 
 @pytest.fixture

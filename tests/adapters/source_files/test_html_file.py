@@ -3,7 +3,7 @@
 import pytest
 
 from tests.adapters.source_files.scenes import read, shown
-from toolscript.errors import FileSkipped
+from toolscript.core.errors import FileSkipped
 
 pytestmark = pytest.mark.requirement("KN-005")
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.adapters.source_files.scenes import WORDS, pdf_bomb, pdf_of, read, read_or_reason
-from toolscript.adapters.source_files import ReadingLimits, open_source_files
-from toolscript.adapters.source_files.files import IsolatedFiles
-from toolscript.errors import FileSkipped
-from toolscript.ports.library import SourceFiles
+from toolscript.core.errors import FileSkipped
+from toolscript.knowledge.ports import SourceFiles
+from toolscript.knowledge.readers.blocks import ReadingLimits
+from toolscript.knowledge.readers.files import IsolatedFiles, open_source_files
 
 pytestmark = pytest.mark.requirement("KN-005")
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.adapters.source_files import list_files
-from toolscript.adapters.source_files.listing import MOST_DEPTH
-from toolscript.errors import NotFound
+from toolscript.core.errors import NotFound
+from toolscript.knowledge.readers.files import MOST_DEPTH, list_files
 
 pytestmark = pytest.mark.requirement("KN-005")
 

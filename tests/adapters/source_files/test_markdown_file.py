@@ -3,8 +3,8 @@
 import pytest
 
 from tests.adapters.source_files.scenes import read, shown, texts
-from toolscript.errors import FileSkipped
-from toolscript.model.ingest import BlockKind
+from toolscript.core.errors import FileSkipped
+from toolscript.knowledge.model.ingest import BlockKind
 
 pytestmark = pytest.mark.requirement("KN-005")
 

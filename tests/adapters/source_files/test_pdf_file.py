@@ -5,9 +5,9 @@ import zlib
 import pytest
 
 from tests.adapters.source_files.scenes import WORDS, book, pdf_bomb, pdf_of, read, read_or_reason, shown, texts
-from toolscript.adapters.source_files.limits import ReadingLimits
-from toolscript.errors import FileSkipped
-from toolscript.model.ingest import BlockKind
+from toolscript.core.errors import FileSkipped
+from toolscript.knowledge.model.ingest import BlockKind
+from toolscript.knowledge.readers.blocks import ReadingLimits
 
 pytestmark = pytest.mark.requirement("KN-005")
 

@@ -5,7 +5,7 @@ import codecs
 import pytest
 
 from tests.adapters.source_files.scenes import WORDS, read, shown
-from toolscript.errors import FileSkipped
+from toolscript.core.errors import FileSkipped
 
 pytestmark = pytest.mark.requirement("KN-005")
 

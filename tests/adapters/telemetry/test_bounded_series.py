@@ -6,24 +6,25 @@ import pytest
 
 from tests.adapters.telemetry.shown_figures import shown
 from tests.adapters.telemetry.test_figures import OneRequest, Refusing
-from toolscript.adapters.telemetry.figures import Figures
-from toolscript.adapters.telemetry.labels import (
+from toolscript.core.auth.model import Plan, Tenant
+from toolscript.core.errors import Unauthorized
+from toolscript.core.retrieval.timings import NoSpans
+from toolscript.documents.model.document import PutOutcome, PutResult
+from toolscript.documents.model.query import DocumentQuery
+from toolscript.server.measured import CountedBudget, CountedCallers, MeasuredSpans
+from toolscript.server.metrics import (
     DOCUMENTS,
     MCP_METHODS,
     MCP_OUTCOMES,
+    OTHER,
     PARTS,
+    REASONS,
     REFUSAL_REASONS,
     REFUSED_PRODUCTS,
     STAGES,
+    FewWords,
+    Figures,
 )
-from toolscript.adapters.telemetry.measured import CountedBudget, CountedCallers, MeasuredSpans
-from toolscript.adapters.telemetry.no_spans import NoSpans
-from toolscript.adapters.telemetry.refusals import REASONS
-from toolscript.adapters.telemetry.words import OTHER, FewWords
-from toolscript.errors import Unauthorized
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.documents import PutOutcome, PutResult
-from toolscript.model.tenancy import Plan, Tenant
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 

@@ -10,36 +10,32 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.adapters.telemetry.shown_figures import shown, value
-from toolscript.adapters import jwt_tokens
-from toolscript.adapters.telemetry.figures import Figures
-from toolscript.adapters.telemetry.labels import (
+from toolscript.core.auth import tokens
+from toolscript.core.auth.model import Budget, Caller, Plan, Stranger, Tenant
+from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable, InvalidRequest, Unauthorized
+from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
+from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.core.retrieval.results import Total
+from toolscript.core.retrieval.timings import NoSpans
+from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
+from toolscript.documents.model.document import PutOutcome, PutResult
+from toolscript.documents.model.query import DocumentQuery
+from toolscript.server.measured import CountedBudget, CountedCallers, MeasuredEmbedder, MeasuredSpans
+from toolscript.server.metrics import (
     DOCUMENTS,
     FAILURES,
     KNOWLEDGE,
+    OTHER,
     OUTCOMES,
     PARTS,
     REFUSAL_REASONS,
     REFUSED_PRODUCTS,
     STAGES,
     TOOLS,
+    Figures,
+    reason_of,
 )
-from toolscript.adapters.telemetry.measured import (
-    CountedBudget,
-    CountedCallers,
-    MeasuredEmbedder,
-    MeasuredSpans,
-)
-from toolscript.adapters.telemetry.no_spans import NoSpans
-from toolscript.adapters.telemetry.refusals import reason_of
-from toolscript.adapters.telemetry.words import OTHER
-from toolscript.errors import EmbedderUnavailable, IndexUnavailable, InvalidRequest, Unauthorized
-from toolscript.model.document_queries import DocumentQuery, Fusion
-from toolscript.model.document_results import DocumentAnswer, DocumentHit, Total
-from toolscript.model.documents import PutOutcome, PutResult
-from toolscript.model.models import Matrix, ModelCard, Vector
-from toolscript.model.queries import SearchType
-from toolscript.model.tenancy import Budget, Caller, Plan, Stranger, Tenant
-from toolscript.service.seeing import Seeing
+from toolscript.server.observability import Seeing
 from toolscript.testing import HashEmbedder
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
@@ -223,7 +219,7 @@ async def test_tokens_are_counted_by_why_they_were_refused(figures: Figures, mes
 
 
 def test_for_every_refusal_of_a_token_there_is_a_word() -> None:
-    folder = Path(jwt_tokens.__file__).parent
+    folder = Path(tokens.__file__).parent
     said = [one for file in folder.glob("*.py") for one in _refusals(ast.parse(file.read_text()))]
     assert len(said) > 8
     assert [one for one in said if reason_of(Unauthorized(one)) == OTHER] == []

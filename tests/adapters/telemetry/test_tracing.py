@@ -9,10 +9,16 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from tests.adapters.otlp_receiver import otlp_receiver
-from toolscript.adapters.telemetry import tracing
-from toolscript.adapters.telemetry.trace_context import trace_headers, trace_ids
-from toolscript.adapters.telemetry.tracing import MOST_OF_A_FACT, address, open_tracing, spans_of
-from toolscript.errors import IndexUnavailable, SetupError
+from toolscript.core.errors import IndexUnavailable, SetupError
+from toolscript.core.observability import tracing
+from toolscript.core.observability.tracing import (
+    MOST_OF_A_FACT,
+    address,
+    open_tracing,
+    spans_of,
+    trace_headers,
+    trace_ids,
+)
 
 pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007")]
 

@@ -16,7 +16,7 @@ from tests.kept_ports import kept_port
 from tests.token_issuer import Issuer, an_issuer
 from tests.whole.commands import run_here
 from tests.whole.tenants.service import SOON, Service
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 from toolscript.testing import HashEmbedder
 
 DIMENSIONS = 64

@@ -16,9 +16,9 @@ from tests.surfaces.search.scenes import Searching
 from tests.surfaces.sources.scenes import serving, write_config
 from tests.sync.classify.models import answer, told
 from tests.whole.gateway.machines import mcp_server
-from toolscript.model.progress import silent
-from toolscript.service.writing import Writer, open_writer
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.server.indexing import Writer, open_writer
 
 CALENDAR, MAIL, FILES = "calendar_management", "communication", "file_operations"
 SKILLS = "/api/v1/skills"

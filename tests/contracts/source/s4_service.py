@@ -16,7 +16,7 @@ from tests.adapters.text_endpoint import TextEndpoint
 from tests.kept_ports import kept_port
 from tests.whole.commands import WAIT_SECONDS, command, environment, run_here, until_listening
 from tests.whole.ingest.holdings import holdings
-from toolscript.adapters.local_model.embedder import LocalEmbedder
+from toolscript.core.embedding.embedder import LocalEmbedder
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 
 from tests.contracts.source.s2_service import LIBRARY, Json
 from tests.surfaces.documents.scenes import Client, Parts, app_of, client_of
-from toolscript.adapters.qdrant import QdrantDocuments
-from toolscript.model.document_cards import DocumentCard
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.collection import QdrantDocuments
 from toolscript.testing import HashEmbedder, MemoryDocuments
 
 SEARCHES: list[Json] = [

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from tests.contracts.source.s2_service import LIBRARY, Json, Running, cosine_of_best, running
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 QUERY = "who pays the tax of the harbour"
 LINES, EVENTS = "application/x-ndjson", "text/event-stream"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.contracts.source.s2_service import LIBRARY, Json, Running, cosine_of_best, running
 from tests.whole.commands import run_here
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 QUERY = "who pays the tax of the harbour"
 CHOSEN: list[tuple[Json, tuple[str, str | None]]] = [

@@ -18,7 +18,7 @@ from tests.adapters.text_endpoint import TextEndpoint
 from tests.adapters.tiny_cross_encoder import NOTHING_COMMON, write_cross_encoder
 from tests.contracts.source.s2_service import LIBRARY, Json, Running, running
 from tests.whole.commands import run_here
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 BYPASS = {"x-debug-bypass-auth": "1"}
 PLANS = {"plans": {"default": {}, "small": {"max_top_k": 2, "metadata_fields": ["title", "year"]}}}

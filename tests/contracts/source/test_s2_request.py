@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.source.s2_service import COAST, LIBRARY, Json, Running, running
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 EVERY_KIND: list[Json] = [
     {"search_type": "semantic"},

@@ -20,7 +20,7 @@ from tests.contracts.source.s3_scenes import (
     world,
 )
 from tests.sync.classify.models import told
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from tests.contracts.source.s3_scenes import (
     world,
 )
 from tests.surfaces.search.scenes import by_vector, by_words, ids, names, scores
-from toolscript.service.parts import open_embedder
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.server.stores import open_embedder
 
 NOTHING_LIKE_IT = "photosynthesis of deep sea algae"
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.contracts.source.s3_scenes import CALENDAR, CATEGORIES, FILES, MAIL, SKILLS, World, installed, world
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 COLUMNS = """
 SELECT column_name, data_type || coalesce('/' || nullif(udt_name, data_type), ''), is_nullable, column_default

@@ -13,7 +13,7 @@ from pymongo import MongoClient
 
 from tests.contracts.source.s4_service import CHUNKS, SECTIONS, TITLE, Json, ingest, write_books
 from tests.whole.ingest.holdings import forget, named_library
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 DIMENSIONS = 384
 

@@ -13,10 +13,12 @@ from tests.search.knowledge.conftest import filled
 from tests.search.knowledge.scenes import Shelf, open_shelf
 from tests.surfaces.documents.scenes import Client, Json, client_of
 from tests.surfaces.knowledge.conftest import app_of
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.adapters.qdrant import Layout, QdrantIndexes, connect
-from toolscript.errors import EmbedderUnavailable, IndexUnavailable, ToolscriptError
-from toolscript.model.tenancy import Scope
+from toolscript.core.auth.model import Scope
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable, ToolscriptError
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.layout import Layout
 from toolscript.testing import MemoryIndexes
 
 SEARCH = "/search_knowledge"

@@ -25,8 +25,8 @@ from tests.contracts.source.s4_service import (
 from tests.surfaces.mcp_service.scenes import Plain
 from tests.whole.commands import run_here
 from tests.whole.ingest.holdings import holdings
-from toolscript.service.serving import open_app
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.server.serve import open_app
 
 QUESTION = "what do colonies eat in the cold months"
 KINDS = {"chunk", "extraction"}

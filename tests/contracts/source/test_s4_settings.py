@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic_settings import BaseSettings
 
-from toolscript.settings.service import Settings, load_settings
-from toolscript.settings.shared_names import second_names
+from toolscript.core.settings.service import Settings, second_names
+from toolscript.server.settings import load_settings
 
 OURS = {
     "MONGODB_URI": "TOOLSCRIPT_MONGO_URL",

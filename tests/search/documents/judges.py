@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from toolscript.model.words import words_of
+from toolscript.core.retrieval.terms import words_of
 
 
 def told(request: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:

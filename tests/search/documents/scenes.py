@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolscript.adapters.telemetry.no_spans import NoSpans
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.document_queries import FIRST_PAGE, DocumentQuery
-from toolscript.model.document_results import DocumentAnswer
-from toolscript.model.documents import Document, PutResult
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.ports import DocumentIndex, Spans
-from toolscript.search.documents.search import DocumentSearch
-from toolscript.sync.documents import DocumentDesk
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.retrieval.ports import Spans
+from toolscript.core.retrieval.timings import NoSpans
+from toolscript.documents.model.answer import DocumentAnswer
+from toolscript.documents.model.document import Document, PutResult
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.model.query import FIRST_PAGE, DocumentQuery
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
 from toolscript.testing import HashEmbedder, MemoryTenants
 
 CARD = DocumentCard(HashEmbedder().model)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.document_queries import FIRST_PAGE, DocumentQuery
-from toolscript.model.document_results import Exactness, Total
-from toolscript.model.tenancy import Tenant
-from toolscript.search.documents import cursors
-from toolscript.search.documents.cursors import Cursor, Cursors
-from toolscript.search.documents.fusion import Ranked
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.retrieval.fusion import Ranked
+from toolscript.core.retrieval.results import Exactness, Total
+from toolscript.documents import cursors
+from toolscript.documents.cursors import Cursor, Cursors
+from toolscript.documents.model.query import FIRST_PAGE, DocumentQuery
 
 ACME, OTHER = Tenant("acme"), Tenant("other")
 QUERY = DocumentQuery("taxes", cursor=FIRST_PAGE)

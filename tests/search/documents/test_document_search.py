@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from tests.search.documents.scenes import ACME, CARD, OTHER, Shelf, document, long_text
-from toolscript.adapters.qdrant import QdrantDocuments
-from toolscript.errors import BlankQuery, EmbedderUnavailable, IndexUnavailable, InvalidRequest, PlanExceeded
-from toolscript.model.document_points import FoundPassages, PassageAsk
-from toolscript.model.document_queries import DocumentQuery, Fusion, Rerank
-from toolscript.model.document_results import Exactness, Total
-from toolscript.model.filters import FieldCondition, Filters
-from toolscript.model.models import Vector
-from toolscript.model.queries import SearchType
-from toolscript.model.tenancy import Caller, Plan, Tenant
-from toolscript.ports import TenantDocuments
-from toolscript.search.documents.search import DocumentSearch
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.errors import BlankQuery, EmbedderUnavailable, IndexUnavailable, InvalidRequest, PlanExceeded
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.core.retrieval.results import Exactness, FoundPassages, Total
+from toolscript.documents.model.filters import FieldCondition, Filters
+from toolscript.documents.model.points import PassageAsk
+from toolscript.documents.model.query import DocumentQuery, Rerank
+from toolscript.documents.ports import TenantDocuments
+from toolscript.documents.qdrant.collection import QdrantDocuments
+from toolscript.documents.search import DocumentSearch
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemorySpans
 
 EVERY_KIND: list[dict[str, Any]] = [

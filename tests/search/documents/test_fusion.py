@@ -4,11 +4,9 @@ import random
 
 import pytest
 
-from toolscript.model.document_points import FoundPassage, FoundPassages, PassageId
-from toolscript.model.document_queries import Fusion
-from toolscript.model.document_results import Exactness, Total
-from toolscript.search.documents.arms import LOOKED_AT, by_document
-from toolscript.search.documents.fusion import RRF_K, ranked
+from toolscript.core.retrieval.fusion import LOOKED_AT, RRF_K, by_document, ranked
+from toolscript.core.retrieval.query import Fusion
+from toolscript.core.retrieval.results import Exactness, FoundPassage, FoundPassages, PassageId, Total
 
 FUSIONS = list(Fusion)
 

@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.search.documents.judges import fair, told
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.errors import Rejected, SetupError, Unavailable
-from toolscript.model.items import JsonObject
-from toolscript.model.text_usage import TextUsage
-from toolscript.search.documents.llm_reranker import (
-    MOST_AT_ONCE,
-    MOST_PASSAGE,
-    MOST_PASSAGES,
-    MOST_QUERY,
-    LlmReranker,
-)
+from toolscript.core.errors import Rejected, SetupError, Unavailable
+from toolscript.core.items import JsonObject
+from toolscript.core.llm.model import TextUsage
+from toolscript.core.llm.openai import OpenAITextModel
+from toolscript.documents.rerank import MOST_AT_ONCE, MOST_PASSAGE, MOST_PASSAGES, MOST_QUERY, LlmReranker
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

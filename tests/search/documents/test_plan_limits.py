@@ -2,11 +2,11 @@
 
 import pytest
 
-from toolscript.errors import PlanExceeded
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.filters import FieldCondition, Filters
-from toolscript.model.tenancy import UNLIMITED, Plan
-from toolscript.search.documents.plan_limits import require_within, shown_metadata
+from toolscript.core.auth.model import UNLIMITED, Plan
+from toolscript.core.errors import PlanExceeded
+from toolscript.documents.model.filters import FieldCondition, Filters
+from toolscript.documents.model.query import DocumentQuery
+from toolscript.documents.plan_limits import require_within, shown_metadata
 
 SMALL = Plan("small", max_top_k=5, metadata_fields=frozenset({"title", "author"}))
 METADATA = {"title": "T", "author": {"name": "N"}, "salary": 1}

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.model.document_results import Snippet
-from toolscript.model.documents import Passage
-from toolscript.model.passages import passage_query_terms
-from toolscript.model.words import terms_of_word, words_of
-from toolscript.search.documents.snippets import snippet
+from toolscript.core.chunking import passage_query_terms
+from toolscript.core.retrieval.terms import terms_of_word, words_of
+from toolscript.core.text import Passage
+from toolscript.documents.hydration import snippet
+from toolscript.documents.model.answer import Snippet
 
 pytestmark = pytest.mark.requirement("DOC-001")
 

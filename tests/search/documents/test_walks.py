@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.search.documents.scenes import CARD, Shelf, document, long_text
-from toolscript.adapters.qdrant import QdrantDocuments
-from toolscript.model.document_queries import FIRST_PAGE, Fusion
-from toolscript.model.queries import SearchType
+from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.documents.model.query import FIRST_PAGE
+from toolscript.documents.qdrant.collection import QdrantDocuments
 from toolscript.testing import MemoryDocuments
 
 WORDS = ("tax", "wage", "cat", "river", "engine", "music", "winter", "paper")

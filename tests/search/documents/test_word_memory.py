@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from toolscript.model.document_points import WordStatistics
-from toolscript.model.tenancy import Tenant
-from toolscript.search.documents.word_memory import LEAST_TERMS, WordMemory
+from toolscript.core.auth.model import Tenant
+from toolscript.documents.model.points import WordStatistics
+from toolscript.documents.retrieval import LEAST_TERMS, WordMemory
 from toolscript.testing.documents import MemoryTenantDocuments
 
 

@@ -7,11 +7,13 @@ import pytest
 
 from tests.conftest import drop_collections
 from tests.search.knowledge.scenes import GUIDE, PAPER, Shelf, open_shelf
-from toolscript.adapters import qdrant
-from toolscript.settings.service import Settings
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.qdrant.layout import Layout
+from toolscript.core.settings.service import Settings
 from toolscript.testing import MemoryIndexes
 
-LAYOUT = qdrant.Layout(
+LAYOUT = Layout(
     keyword_fields=("source_id", "type", "topics"),
     bool_fields=(),
     broad=frozenset(),
@@ -29,9 +31,9 @@ async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[Shelf]:
         return
     engines: Settings = request.getfixturevalue("engines")
     alias = f"test_{uuid.uuid4().hex[:12]}"
-    async with qdrant.connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         names = f"{alias}__c", f"{alias}__e"
-        yield await filled(await open_shelf(*(qdrant.QdrantIndexes(connected, name, LAYOUT) for name in names)))
+        yield await filled(await open_shelf(*(QdrantIndexes(connected, name, LAYOUT) for name in names)))
         await drop_collections(connected, alias)
 
 

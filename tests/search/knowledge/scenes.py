@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from toolscript.errors import ToolscriptError
-from toolscript.model.index import Point
-from toolscript.model.knowledge import KnowledgeAnswer, KnowledgeQuery
-from toolscript.model.library import (
+from toolscript.core.chunking import passage_terms
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.retrieval.model import IndexCard, Point
+from toolscript.core.retrieval.ports import Embedder, Index, Indexes
+from toolscript.knowledge.model.library import (
     Chunk,
     Extraction,
     Position,
@@ -17,10 +18,9 @@ from toolscript.model.library import (
     point_of,
     source_id,
 )
-from toolscript.model.models import IndexCard
-from toolscript.model.passages import passage_terms
-from toolscript.ports import Embedder, Index, Indexes, LibraryReader
-from toolscript.search.knowledge.search import KnowledgeSearch
+from toolscript.knowledge.model.query import KnowledgeAnswer, KnowledgeQuery
+from toolscript.knowledge.ports import LibraryReader
+from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.testing import HashEmbedder, MemoryLibrary
 
 CARD = IndexCard(HashEmbedder().model)

@@ -3,10 +3,16 @@
 import pytest
 
 from tests.search.knowledge.scenes import Shelf
-from toolscript.errors import EmbedderUnavailable, IndexUnavailable, InvalidRequest, LibraryUnavailable, NotFound
-from toolscript.model.knowledge import PassageQuery, SourcesQuery
-from toolscript.model.library import source_id
-from toolscript.model.queries import SearchType
+from toolscript.core.errors import (
+    EmbedderUnavailable,
+    IndexUnavailable,
+    InvalidRequest,
+    LibraryUnavailable,
+    NotFound,
+)
+from toolscript.core.retrieval.query import SearchType
+from toolscript.knowledge.model.library import source_id
+from toolscript.knowledge.model.query import PassageQuery, SourcesQuery
 
 pytestmark = pytest.mark.requirement("KN-001")
 BEES, STEEL = source_id("Keeping bees"), source_id("On steel bridges")

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.model.library import Source, source_id
-from toolscript.search.knowledge.source_memory import REMEMBERED_SECONDS, SourceMemory
+from toolscript.knowledge.hydration import REMEMBERED_SECONDS, SourceMemory
+from toolscript.knowledge.model.library import Source, source_id
 from toolscript.testing import MemoryLibrary
 
 BEES = Source(source_id("bees"), "book", "Keeping bees", "bees")

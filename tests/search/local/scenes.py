@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toolscript.model.gateway import LocalAnswer, LocalQuery
-from toolscript.model.item_text import embedded_views
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import Matrix, Vector
-from toolscript.model.tool_ids import tool_id
-from toolscript.search.local import LocalIndex, LocalSearch, analyse, default_capabilities
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
+from toolscript.core.item_text import embedded_views
+from toolscript.core.items import Item, ItemKind, tool_id
+from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Recipe
+from toolscript.gateway.capabilities import default_capabilities
+from toolscript.gateway.index import LocalIndex, analyse
+from toolscript.gateway.model import LocalAnswer, LocalQuery
+from toolscript.gateway.search import LocalSearch
 from toolscript.testing import HashEmbedder
 
 

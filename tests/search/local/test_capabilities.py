@@ -5,16 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.search.local.scenes import BASH, GIT_COMMIT, ITEMS, READ_FILE, found, item, names, search_over
-from toolscript.errors import ConfigInvalid
-from toolscript.model.gateway import LocalQuery
-from toolscript.search.local.capabilities import (
-    LIKELY,
-    SURE,
-    Capabilities,
-    capabilities_of,
-    default_capabilities,
-)
-from toolscript.search.local.index import name_parts
+from toolscript.core.errors import ConfigInvalid
+from toolscript.gateway.capabilities import LIKELY, SURE, Capabilities, capabilities_of, default_capabilities
+from toolscript.gateway.index import name_parts
+from toolscript.gateway.model import LocalQuery
 
 pytestmark = pytest.mark.requirement("TS-004")
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from tests.search.local.scenes import ITEMS, found, index_of, names, search_over
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.model.gateway import DEFAULT_THRESHOLD, LocalAnswer, LocalQuery
-from toolscript.search.local import LocalSearch
-from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Recipe
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Calibration, Recipe
+from toolscript.gateway.model import DEFAULT_THRESHOLD, LocalAnswer, LocalQuery
+from toolscript.gateway.search import LocalSearch
 
 pytestmark = pytest.mark.requirement("TS-003")
 

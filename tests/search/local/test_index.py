@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.local.scenes import ITEMS, LOG, READ_FILE, SUMMARY, direction, index_of, item, vectors_of
-from toolscript.model.index import Ask
-from toolscript.model.item_text import item_terms, item_words, stems_of_words
-from toolscript.model.items import Item, ItemKind, StoredItem
-from toolscript.model.models import IndexCard
-from toolscript.model.words import terms_of_word
-from toolscript.search.local.index import LocalIndex, Rows, squashed
-from toolscript.sync.points import point_of
+from toolscript.core.item_text import item_terms, item_words, stems_of_words
+from toolscript.core.items import Item, ItemKind, StoredItem
+from toolscript.core.retrieval.model import Ask, IndexCard
+from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.gateway.index import LocalIndex, Rows, squashed
 from toolscript.testing import HashEmbedder
-from toolscript.testing.index import MemoryIndex
+from toolscript.testing.retrieval import MemoryIndex
+from toolscript.tools.indexing.points import point_of
 
 pytestmark = pytest.mark.requirement("TS-003")
 

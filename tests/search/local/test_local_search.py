@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.search.local.scenes import ITEMS, READ_FILE, SEND_MAIL, found, index_of, item, names, search_over
-from toolscript.errors import EmbedderRejected, EmbedderUnavailable
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.items import ItemKind
-from toolscript.model.models import Vector
-from toolscript.search.local.tools import NEAR_MISSES
+from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.model import Vector
+from toolscript.gateway.model import LocalQuery
+from toolscript.gateway.search import NEAR_MISSES
 from toolscript.testing import HashEmbedder
 
 TRY_OTHERS = "try other words, or a lower threshold"

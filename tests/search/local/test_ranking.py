@@ -6,12 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.local.scenes import ITEMS, direction, found, index_of, item, names, search_over
-from toolscript.model.gateway import LocalAnswer, LocalQuery
-from toolscript.model.items import Item
-from toolscript.model.models import Matrix, Vector
-from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Recipe
-from toolscript.search.ranking.confidence import EVIDENCE, Evidence
-from toolscript.search.ranking.recipe import PARTS
+from toolscript.core.items import Item
+from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, EVIDENCE, PARTS, Calibration, Evidence, Recipe
+from toolscript.gateway.model import LocalAnswer, LocalQuery
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("TS-003")

@@ -3,14 +3,13 @@
 import pytest
 
 from tests.search.local.scenes import CALENDAR, READ_FILE, SEND_MAIL, index_of, item
-from toolscript.model.gateway import ScoreParts, WordMatch
-from toolscript.model.item_text import item_words
-from toolscript.model.items import Item
-from toolscript.search.local.capabilities import Inferred
-from toolscript.search.local.domains import domain_of
-from toolscript.search.local.reasons import matched_words, reason
-from toolscript.search.local.spelling import corrections
-from toolscript.search.ranking import Request, read_request
+from toolscript.core.item_text import item_words
+from toolscript.core.items import Item
+from toolscript.core.retrieval.request import Request, read_request
+from toolscript.gateway.capabilities import Inferred
+from toolscript.gateway.index import corrections, domain_of
+from toolscript.gateway.model import ScoreParts, WordMatch
+from toolscript.gateway.reasons import matched_words, reason
 
 pytestmark = pytest.mark.requirement("TS-003")
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.local.scenes import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
-from toolscript.search.local.spelling import EXACT_BUT_FOR_CASE, MOST_CORRECTED, corrections, name_likeness
+from toolscript.gateway.index import EXACT_BUT_FOR_CASE, MOST_CORRECTED, corrections, name_likeness
 
 pytestmark = pytest.mark.requirement("TS-003")
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from toolscript.model.index import Candidate, Candidates
-from toolscript.model.words import terms_of_word
-from toolscript.search.ranking.traits import Traits
+from toolscript.core.retrieval.model import Candidate, Candidates
+from toolscript.core.retrieval.rerank import Traits
+from toolscript.core.retrieval.terms import terms_of_word
 
 LETTERS = "abcdefgh"
 LIMIT = 100

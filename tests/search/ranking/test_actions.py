@@ -5,8 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import RequestTexts
-from toolscript.search.ranking.actions import (
+from toolscript.core.retrieval.request import (
+    ACTIONS,
     FIRST_WORDS,
+    LEAD_IN,
+    PHRASES,
+    PREPOSITIONS,
+    SAY_LITTLE,
+    VERBS,
     action_asked,
     actions_named,
     agreement,
@@ -14,7 +20,6 @@ from toolscript.search.ranking.actions import (
     without_phrases,
     words_in_order,
 )
-from toolscript.search.ranking.english import ACTIONS, LEAD_IN, PHRASES, PREPOSITIONS, SAY_LITTLE, VERBS
 
 READ, CREATE, DELETE = frozenset({"read"}), frozenset({"create"}), frozenset({"delete"})
 KindSets = st.frozensets(st.sampled_from(sorted(ACTIONS)))

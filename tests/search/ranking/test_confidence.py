@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolscript.search.ranking import DEFAULT_RECIPE, Calibration
-from toolscript.search.ranking.confidence import EVIDENCE, MOST_LEAD, Evidence, as_row
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, EVIDENCE, MOST_LEAD, Calibration, Evidence, as_row
 
 pytestmark = pytest.mark.requirement("TS-003")
 

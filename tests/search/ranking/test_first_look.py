@@ -9,10 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import LIMIT, Founds, arm, id_of, letters
-from toolscript.model.index import Candidate, Candidates
-from toolscript.search.ranking import DEFAULT_RECIPE, Recipe
-from toolscript.search.ranking.first_look import FirstLook, first_look
-from toolscript.search.ranking.recipe import WORTH_OF_WORDS
+from toolscript.core.retrieval.model import Candidate, Candidates
+from toolscript.core.retrieval.rerank import FirstLook, first_look
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, WORTH_OF_WORDS, Recipe
 
 # Both arms count the same.
 HALF = Recipe(meaning=WORTH_OF_WORDS / (1 + WORTH_OF_WORDS), wishes=0.5)

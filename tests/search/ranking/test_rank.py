@@ -8,12 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import LIMIT, Founds, RequestTexts, arm, having, id_of, letters
-from toolscript.model.index import Candidate, Candidates
-from toolscript.search.ranking import LOOKED_AT, Calibration, Ranking, Recipe, Traits, rank, read_request
-from toolscript.search.ranking.confidence import EVIDENCE, MOST_LEAD, Evidence
-from toolscript.search.ranking.first_look import first_look
-from toolscript.search.ranking.rank import PART_NAMES, unmatched_words
-from toolscript.search.ranking.recipe import PARTS
+from toolscript.core.retrieval.model import Candidate, Candidates
+from toolscript.core.retrieval.request import read_request
+from toolscript.core.retrieval.rerank import (
+    LOOKED_AT,
+    PART_NAMES,
+    Ranking,
+    Traits,
+    first_look,
+    rank,
+    unmatched_words,
+)
+from toolscript.core.retrieval.weights import EVIDENCE, MOST_LEAD, PARTS, Calibration, Evidence, Recipe
 
 pytestmark = pytest.mark.requirement("TS-003")
 

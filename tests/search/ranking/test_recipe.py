@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.errors import InvalidRequest
-from toolscript.search.ranking import DEFAULT_RECIPE, Calibration, Recipe
-from toolscript.search.ranking.confidence import EVIDENCE, Evidence
-from toolscript.search.ranking.recipe import PARTS, recipe_from_json, recipe_to_json
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.retrieval.weights import (
+    DEFAULT_RECIPE,
+    EVIDENCE,
+    PARTS,
+    Calibration,
+    Evidence,
+    Recipe,
+    recipe_from_json,
+    recipe_to_json,
+)
 
 Weights = st.floats(-100, 100)
 Evidences = st.builds(Evidence, *[Weights] * len(EVIDENCE))

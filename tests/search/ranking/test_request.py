@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import RequestTexts, stem, stems
-from toolscript.model.words import STEM_SHARE, SURFACE_SHARE, query_terms, terms_of_word
-from toolscript.search.ranking import read_request
-from toolscript.search.ranking.request import TRUST_IN_A_CORRECTION, TRUST_IN_A_VALUE
+from toolscript.core.retrieval.request import TRUST_IN_A_CORRECTION, TRUST_IN_A_VALUE, read_request
+from toolscript.core.retrieval.terms import STEM_SHARE, SURFACE_SHARE, query_terms, terms_of_word
 
 TWO_WISHES = 'read the notes in "garden plan" and send a letter to Ann'
 Meant = st.dictionaries(st.sampled_from(["file", "weather", "letter", "get"]), st.sampled_from(["life", "tell"]))

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import RequestTexts, catalog, having, stems
-from toolscript.model.index import Candidates
-from toolscript.search.ranking import Traits, read_request
-from toolscript.search.ranking.second_look import FIT_PARTS, Fit, SecondLook
-from toolscript.search.ranking.traits import NOTHING_KNOWN
+from toolscript.core.retrieval.model import Candidates
+from toolscript.core.retrieval.request import read_request
+from toolscript.core.retrieval.rerank import FIT_PARTS, NOTHING_KNOWN, Fit, SecondLook, Traits
 
 SOME = catalog(1_000)
 Stems = st.frozensets(st.sampled_from(sorted(stems("get show create file weather letter info"))))

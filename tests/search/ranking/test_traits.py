@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import stems
-from toolscript.model.item_text import item_words, stems_of_words
-from toolscript.model.items import Item, ItemKind, StoredItem
-from toolscript.search.ranking.traits import TRAIT_FIELDS, Traits, traits_of_fields, trigrams
-from toolscript.sync.points import point_of
+from toolscript.core.item_text import item_words, stems_of_words
+from toolscript.core.items import Item, ItemKind, StoredItem
+from toolscript.core.retrieval.rerank import TRAIT_FIELDS, Traits, traits_of_fields, trigrams
 from toolscript.testing import HashEmbedder
+from toolscript.tools.indexing.points import point_of
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it is"}}}
 Texts = st.text(max_size=30)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.search.ranking.scenes import HOSTILE, HOSTILE_CHARACTERS, MOST_SECONDS, RequestTexts, seconds_for
-from toolscript.model.words import STOP_WORDS
-from toolscript.search.ranking.values import FEWEST_WORDS, without_values
+from toolscript.core.retrieval.request import FEWEST_WORDS, without_values
+from toolscript.core.retrieval.terms import STOP_WORDS
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given, settings
 
 from tests.search.ranking.scenes import HOSTILE, HOSTILE_CHARACTERS, MOST_SECONDS, RequestTexts, seconds_for
-from toolscript.search.ranking.actions import words_in_order
-from toolscript.search.ranking.english import LEAD_IN, PREPOSITIONS
-from toolscript.search.ranking.wishes import MOST_WISHES, subject_of, wishes_in
+from toolscript.core.retrieval.request import (
+    LEAD_IN,
+    MOST_WISHES,
+    PREPOSITIONS,
+    subject_of,
+    wishes_in,
+    words_in_order,
+)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,8 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
-from toolscript.surfaces.admission.admission import Admission
-from toolscript.surfaces.admission.gate import Limits
-from toolscript.surfaces.admission.middleware import Admitted
-from toolscript.surfaces.admission.table import Kind, kind_of
-from toolscript.surfaces.request_context import RequestContext
+from toolscript.core.web.admission import Admission, Admitted, Kind, Limits, kind_of
+from toolscript.core.web.request_context import RequestContext
 
 pytestmark = pytest.mark.requirement("API-004", "OP-006")
 SEARCH, WRITE = ("POST", "/api/v1/search"), ("POST", "/api/v1/skills")

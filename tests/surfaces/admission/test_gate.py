@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from toolscript.surfaces.admission.gate import (
+from toolscript.core.web.admission import (
     FIRST_GUESS_SECONDS,
     LATE_SECONDS,
     LEAST_CONCURRENT,

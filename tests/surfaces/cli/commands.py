@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.cli import build_cli
-from toolscript.cli.app import run
-from toolscript.gateway import asking, lifecycle
-from toolscript.model.progress import OnProgress
+from toolscript.cli.app import build_cli, run
+from toolscript.core.values import OnProgress
+from toolscript.gateway import daemon as lifecycle
+from toolscript.gateway import session
+from toolscript.gateway.model import Need
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Commands:
     """Stands for a gateway that is asked or started; remembers what with."""
 
     gateway: GatewayDouble = field(default_factory=GatewayDouble)
-    asked: list[tuple[Mapping[str, object], asking.Need]] = field(default_factory=list)
+    asked: list[tuple[Mapping[str, object], Need]] = field(default_factory=list)
     started: list[Mapping[str, object]] = field(default_factory=list)
 
     def ask(
@@ -31,7 +32,7 @@ class Commands:
         action: Callable[[Any], Awaitable[Any]],
         *,
         flags: Mapping[str, object],
-        need: asking.Need,
+        need: Need,
         on_progress: OnProgress,
     ) -> Any:
         self.asked.append((flags, need))
@@ -62,7 +63,7 @@ class CommandLine:
         for name in [one for one in os.environ if one.startswith("TOOLSCRIPT_")]:
             monkeypatch.delenv(name)
         monkeypatch.setenv("HOME", str(home))
-        monkeypatch.setattr(asking, "ask", self.commands.ask)
+        monkeypatch.setattr(session, "ask", self.commands.ask)
         monkeypatch.setattr(lifecycle, "start", self.commands.start)
 
     @property

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from toolscript.cli import build_cli
+from benchmarks.cli import bench_commands
+from benchmarks.measurements import LoadComparison, LoadCurve, LoadFigures
 from toolscript.cli.app import run
-from toolscript.model.measurements import LoadComparison, LoadCurve, LoadFigures
-from toolscript.model.queries import Strategy
+from toolscript.tools.model.query import Strategy
 
 Benched = Callable[[LoadCurve, LoadCurve], tuple[int, str]]
 
@@ -23,11 +23,11 @@ def curve(carried: float, answered: Sequence[float] = ()) -> LoadCurve:
 @pytest.fixture
 def benched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Benched:
     def bench(bare: LoadCurve, ours: LoadCurve) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["toolscript", "bench", "search", "--load", "--least", "0.8"])
+        monkeypatch.setattr(sys, "argv", ["benchmarks", "search", "--load", "--least", "0.8"])
         measured = LoadComparison(Strategy.DIRECT, 40, False, bare, ours)
-        monkeypatch.setattr("toolscript.service.bench_load.bench_load", lambda **_: measured)
+        monkeypatch.setattr("benchmarks.search.bench_load", lambda **_: measured)
         with pytest.raises(SystemExit) as ended:
-            run(build_cli())
+            run(bench_commands())
         return int(ended.value.code or 0), capsys.readouterr().err
 
     return bench

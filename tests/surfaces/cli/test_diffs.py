@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.cli.diffs import MOST_LINES_MATCHED, field_diff, visible
+from toolscript.cli.sources import MOST_LINES_MATCHED, field_diff, visible
 
 pytestmark = pytest.mark.requirement("SK-009")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolscript.cli.document_filters import filters_of
-from toolscript.errors import InvalidRequest
-from toolscript.surfaces.http.document_models import DocumentFilters
+from toolscript.cli.documents import filters_of
+from toolscript.core.errors import InvalidRequest
+from toolscript.documents.schemas import DocumentFilters
 
 pytestmark = pytest.mark.requirement("DOC-002")
 

@@ -13,9 +13,9 @@ from tests.surfaces.cli.commands import CommandLine
 from tests.whole.commands import run, run_here
 from toolscript.cli.app import run as run_app
 from toolscript.cli.evaluate import evaluate_commands
-from toolscript.model.judged import EvalRequest, EvalResult
-from toolscript.model.progress import OnProgress
-from toolscript.model.queries import Strategy
+from toolscript.core.values import OnProgress
+from toolscript.eval.dataset import EvalRequest, EvalResult
+from toolscript.tools.model.query import Strategy
 
 TOOLS = {
     "read": "Read the contents of a file",
@@ -105,8 +105,8 @@ def test_the_service_is_asked_to_search_all_items_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch, told: tuple[str, ...], strategy: Strategy
 ) -> None:
     service, gateway = Wiring(), Wiring()
-    monkeypatch.setattr("toolscript.service.evaluating.evaluate", service.evaluate)
-    monkeypatch.setattr("toolscript.gateway.evaluating.evaluate", gateway.evaluate)
+    monkeypatch.setattr("toolscript.eval.service.evaluate", service.evaluate)
+    monkeypatch.setattr("toolscript.eval.gateway.evaluate", gateway.evaluate)
     monkeypatch.setattr(sys, "argv", ["eval", "--dataset", "mine", "--engine", "service", *told])
     with pytest.raises(SystemExit) as ended:
         run_app(evaluate_commands())

@@ -11,10 +11,10 @@ import typer
 
 from tests.surfaces.cli.commands import CommandLine
 from toolscript.cli.app import run
-from toolscript.cli.evaluate_make import add_make
-from toolscript.errors import InvalidRequest
-from toolscript.model.drafts import WrittenDraft
-from toolscript.model.progress import OnProgress
+from toolscript.cli.evaluate import add_make
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.values import OnProgress
+from toolscript.eval.dataset import WrittenDraft
 
 CATALOG = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 
@@ -60,7 +60,7 @@ class Command:
         self._app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
         self._app.callback()(lambda: None)
         self._monkeypatch = monkeypatch
-        monkeypatch.setattr("toolscript.gateway.eval_drafts.make_draft", drafts.make_draft)
+        monkeypatch.setattr("toolscript.eval.gateway.make_draft", drafts.make_draft)
         add_make(self._app)
 
     def __call__(self, *arguments: str) -> int:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.evaluation.quality_reports import HOSTILE, report
 from tests.surfaces.cli.commands import CommandLine
-from toolscript.evaluation.report_json import report_to_json
-from toolscript.model.judged import EvalReport
+from toolscript.eval.dataset import EvalReport
+from toolscript.eval.report import report_to_json
 
 
 @pytest.fixture

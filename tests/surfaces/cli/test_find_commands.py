@@ -9,10 +9,10 @@ import pytest
 from tests.surfaces.cli.commands import CommandLine
 from tests.surfaces.mcp.gateway_double import ITEMS, down
 from toolscript.cli.gateway_tables import show_answer
-from toolscript.errors import NotReady
-from toolscript.model.gateway import LocalAnswer, LocalHit
-from toolscript.model.items import ItemKind
-from toolscript.model.servers import CallResult
+from toolscript.core.errors import NotReady
+from toolscript.core.items import ItemKind
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.gateway.model import LocalAnswer, LocalHit
 
 pytestmark = pytest.mark.requirement("TS-002")
 

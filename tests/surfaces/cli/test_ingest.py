@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.surfaces.cli.commands import Ended
-from toolscript.cli import build_cli
-from toolscript.cli.app import run
-from toolscript.model.ingest import IngestOutcome, IngestResult
-from toolscript.model.ingest_order import IngestOrder
-from toolscript.model.progress import OnProgress, Progress
-from toolscript.model.text_usage import TextUsage
-from toolscript.service import ingesting, library_reindexing
-from toolscript.sync.ingest_report import IngestReport
+from toolscript.cli.app import build_cli, run
+from toolscript.core.llm.model import TextUsage
+from toolscript.core.values import OnProgress, Progress
+from toolscript.knowledge.ingest.report import IngestReport
+from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
+from toolscript.server import ingest as ingesting
+from toolscript.server import library as library_reindexing
 
 pytestmark = pytest.mark.requirement("KN-005")
 

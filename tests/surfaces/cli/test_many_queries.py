@@ -2,10 +2,10 @@
 
 import pytest
 
-from toolscript.cli.many_queries import queries_of
-from toolscript.errors import InvalidRequest
-from toolscript.model.gateway import LocalQuery
-from toolscript.model.items import ItemKind
+from toolscript.cli.search import queries_of
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import ItemKind
+from toolscript.gateway.model import LocalQuery
 
 pytestmark = pytest.mark.requirement("TS-002")
 

@@ -4,7 +4,7 @@ import pytest
 
 from toolscript.cli import output
 from toolscript.cli.output import progress, rate_text
-from toolscript.model.progress import Progress
+from toolscript.core.values import Progress
 
 
 class Clock:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.cli.tables import BOLD, PLAIN, harmless, printable, table, width
+from toolscript.cli.output import BOLD, PLAIN, harmless, printable, table, width
 
 pytestmark = pytest.mark.requirement("TS-002")
 

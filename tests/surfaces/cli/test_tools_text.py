@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.cli.tools_absence import absence_text
+from toolscript.cli.tools import absence_text
 from toolscript.cli.tools_text import (
     degraded_lines,
     doubt_lines,
@@ -15,9 +15,9 @@ from toolscript.cli.tools_text import (
     skills_table,
     timings_text,
 )
-from toolscript.model.items import ItemKind
-from toolscript.model.queries import Strategy
-from toolscript.model.results import (
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.deadline import Part
+from toolscript.tools.model.answer import (
     Absence,
     AbsenceReason,
     Explanation,
@@ -27,7 +27,7 @@ from toolscript.model.results import (
     ToolAnswer,
     ToolHit,
 )
-from toolscript.search.fallbacks import Part
+from toolscript.tools.model.query import Strategy
 
 EVIL = "a\x1b[2J\x07\u202eb\u2028c\nd"
 HARMLESS = "a [2J b c d"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.surfaces.documents.scenes import Client, Parts, app_of, client_of
-from toolscript.model.document_cards import DocumentCard
+from toolscript.documents.model.points import DocumentCard
 from toolscript.testing import HashEmbedder
 from toolscript.testing.documents import MemoryDocuments
 

@@ -14,22 +14,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.document_results import DocumentAnswer
-from toolscript.model.documents import Document, PutOutcome, PutResult
-from toolscript.model.tenancy import Caller, Plan, Tenant
-from toolscript.ports import DocumentIndex
-from toolscript.search.documents.search import DocumentSearch
-from toolscript.surfaces.http import create_app
-from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.document_parts import ABSENT, DocumentRoutes
-from toolscript.surfaces.http.health import Health, PartHealth
-from toolscript.sync.documents import DocumentDesk
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.health import Health, PartHealth
+from toolscript.core.web.auth import callers_of
+from toolscript.documents.http.dependencies import ABSENT, DocumentRoutes
+from toolscript.documents.model.answer import DocumentAnswer
+from toolscript.documents.model.document import Document, PutOutcome, PutResult
+from toolscript.documents.model.query import DocumentQuery
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentDesk
+from toolscript.server.app import create_app
 from toolscript.testing import HashEmbedder
-from toolscript.testing.callers import MemoryCallers
-from toolscript.testing.request_budget import MemoryRequestBudget
-from toolscript.testing.spans import MemorySpans
-from toolscript.testing.tenants import MemoryTenants
+from toolscript.testing.auth import MemoryCallers, MemoryRequestBudget
+from toolscript.testing.documents import MemoryTenants
+from toolscript.testing.retrieval import MemorySpans
 
 ACME = Caller(Tenant("acme"))
 OTHER = Caller(Tenant("other"))

@@ -11,13 +11,12 @@ from fastapi import APIRouter, Body, Depends, FastAPI
 from fastapi.responses import StreamingResponse
 
 from tests.bad_tokens import Issuer, Shown, an_issuer, bad_requests
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules
-from toolscript.errors import PlanExceeded, Unavailable
-from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Scope, Tenant
-from toolscript.ports import Callers
-from toolscript.surfaces.http.callers import callers_of
-from toolscript.surfaces.http.checked_routes import CallerHere, for_callers
-from toolscript.surfaces.http.errors import install_error_handlers
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import UNLIMITED, Caller, Callers, Plan, Scope, Tenant
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.errors import PlanExceeded, Unavailable
+from toolscript.core.web.auth import CallerHere, callers_of, for_callers
+from toolscript.core.web.errors import install_error_handlers
 from toolscript.testing import MemoryCallers, MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("DOC-004")

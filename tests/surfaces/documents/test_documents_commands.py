@@ -14,7 +14,7 @@ from tests.house.test_generated import RUN, SLOW_TO_IMPORT
 from tests.surfaces.documents.scenes import Parts, app_of
 from tests.surfaces.documents.serving import on_a_thread
 from tests.whole import commands
-from toolscript.cli.documents_text import snippet_text
+from toolscript.cli.documents import snippet_text
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

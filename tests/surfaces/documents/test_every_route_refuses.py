@@ -16,11 +16,12 @@ import pytest
 from tests.bad_tokens import Shown, an_issuer, bad_requests
 from tests.surfaces.documents.operations import Operation, as_sent, for_callers, require_refusal
 from tests.surfaces.documents.scenes import Parts, app_of
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules
-from toolscript.model.documents import Document
-from toolscript.model.tenancy import UNLIMITED, Caller, Tenant
-from toolscript.surfaces.http.callers import callers_of
-from toolscript.testing.request_budget import MemoryRequestBudget
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import UNLIMITED, Caller, Tenant
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.web.auth import callers_of
+from toolscript.documents.model.document import Document
+from toolscript.testing.auth import MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

@@ -12,8 +12,10 @@ import pytest
 from tests.gateway.serving import serving
 from tests.surfaces.documents.scenes import Client, Parts, app_of
 from tests.surfaces.documents.test_put_lines_http import SOON, head, lines, read
-from toolscript.surfaces.http import document_lines, document_pace, document_put
-from toolscript.surfaces.http.document_pace import Pace
+from toolscript.documents.http import put as document_lines
+from toolscript.documents.http import put as document_put
+from toolscript.documents.http import upload_limits as document_pace
+from toolscript.documents.http.upload_limits import Pace
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

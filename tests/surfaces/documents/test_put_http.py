@@ -5,10 +5,11 @@ from urllib.parse import quote
 import pytest
 
 from tests.surfaces.documents.scenes import ACME, Client, Parts, app_of, client_of, document
-from toolscript.errors import IndexUnavailable
-from toolscript.model.document_points import IndexedDocument, IndexedPassage, PassageId
-from toolscript.model.documents import document_key
-from toolscript.model.filters import filterable
+from toolscript.core.errors import IndexUnavailable
+from toolscript.core.retrieval.results import PassageId
+from toolscript.documents.model.document import document_key
+from toolscript.documents.model.filters import filterable
+from toolscript.documents.model.points import IndexedDocument, IndexedPassage
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("DOC-006")

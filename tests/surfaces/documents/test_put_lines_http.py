@@ -9,10 +9,12 @@ import pytest
 
 from tests.gateway.serving import serving
 from tests.surfaces.documents.scenes import LINES, Client, Json, Parts, app_of, document
-from toolscript.errors import IndexUnavailable
-from toolscript.model.documents import Document
-from toolscript.surfaces.http import document_lines, document_pace, document_put
-from toolscript.surfaces.http.document_pace import Pace
+from toolscript.core.errors import IndexUnavailable
+from toolscript.documents.http import put as document_lines
+from toolscript.documents.http import put as document_put
+from toolscript.documents.http import upload_limits as document_pace
+from toolscript.documents.http.upload_limits import Pace
+from toolscript.documents.model.document import Document
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

@@ -16,12 +16,11 @@ from tests.kept_ports import kept_port
 from tests.surfaces.documents.scenes import LIMITED, Parts, app_of
 from tests.surfaces.documents.serving import on_a_thread
 from tests.whole import commands
-from toolscript.adapters.document_files import DocumentFiles
-from toolscript.adapters.http_clients.documents import DocumentsClient
-from toolscript.adapters.sending_state import SendingState
-from toolscript.model.documents import Document, PutOutcome
-from toolscript.model.progress import silent
-from toolscript.service.documents_sending import Sending, Ways
+from toolscript.client.bulk_upload import Sending, SendingState, Ways
+from toolscript.client.documents import DocumentsClient
+from toolscript.core.values import silent
+from toolscript.documents.client.files import DocumentFiles
+from toolscript.documents.model.document import Document, PutOutcome
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.surfaces.documents.scenes import ACME, LINES, OTHER, Parts, app_of, client_of
 from tests.surfaces.documents.test_put_lines_http import SOON, lines
-from toolscript.errors import TooManyRequests, Unavailable
-from toolscript.model.tenancy import Tenant
-from toolscript.surfaces.http.document_turns import PutTurns
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import TooManyRequests, Unavailable
+from toolscript.documents.http.upload_limits import PutTurns
 
 pytestmark = pytest.mark.requirement("DOC-006")
 

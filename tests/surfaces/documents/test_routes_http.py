@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.surfaces.documents.scenes import Client, Json, Parts, app_of, client_of
-from toolscript.surfaces.http.health import Health, PartHealth
+from toolscript.core.health import Health, PartHealth
 
 FOR_CALLERS = [
     ("POST", "/search"),

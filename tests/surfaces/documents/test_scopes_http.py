@@ -7,9 +7,9 @@ import pytest
 
 from tests.surfaces.documents.operations import Operation, for_callers
 from tests.surfaces.documents.scenes import Parts, app_of
-from toolscript.model.documents import Document
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.surfaces.http.callers import callers_of
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.web.auth import callers_of
+from toolscript.documents.model.document import Document
 from toolscript.testing import MemoryCallers, MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("DOC-004", "KN-005")

@@ -5,9 +5,9 @@ import uuid
 import pytest
 
 from tests.surfaces.documents.scenes import ACME, Client, Json, Parts, app_of, client_of, document
-from toolscript.model.document_queries import Fusion, Rerank
-from toolscript.model.filters import FieldCondition, Filters, Op
-from toolscript.model.queries import SearchType
+from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.documents.model.filters import FieldCondition, Filters, Op
+from toolscript.documents.model.query import Rerank
 
 pytestmark = pytest.mark.requirement("DOC-001")
 

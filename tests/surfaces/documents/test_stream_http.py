@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.serving import serving
 from tests.surfaces.documents.scenes import Client, Json, Parts, app_of, document
-from toolscript.errors import IndexUnavailable
+from toolscript.core.errors import IndexUnavailable
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

@@ -14,8 +14,8 @@ from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.faults import relay
 from tests.grpc_faults import call_relay
 from tests.surfaces.faults.scenes import DEADLINE_SECONDS, DIMENSIONS, Faulty, asking, fill
-from toolscript.service.serving import open_app
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.server.serve import open_app
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,12 @@ import httpx2
 from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.faults import Relay
 from tests.grpc_faults import CallRelay
-from toolscript.model.item_json import item_from_json
-from toolscript.model.progress import silent
-from toolscript.model.skills import Skill
-from toolscript.service.writing import open_writer
-from toolscript.settings.service import Settings
-from toolscript.sync.import_items import import_items
+from toolscript.core.item_json import item_from_json
+from toolscript.core.settings.service import Settings
+from toolscript.core.taxonomy import Skill
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
+from toolscript.tools.catalog.items import import_items
 
 DIMENSIONS = 64
 DEADLINE_SECONDS = 1.0

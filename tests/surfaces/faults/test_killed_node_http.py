@@ -14,8 +14,8 @@ from tests.clusters import NODES, Cluster, fresh_cluster
 from tests.conftest import Installation, fresh_database
 from tests.faults import relay
 from tests.surfaces.faults.scenes import DIMENSIONS, FOUND, GENEROUS, STRATEGIES, asking, fill
-from toolscript.service.serving import open_app
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.server.serve import open_app
 
 LEAST_PER_SECOND = 20
 SEARCHES = 40

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from benchmarks.search import Child
 from tests.conftest import Installation
 from tests.faults import Fault, Relay, relay
 from tests.whole.served import Served, served
-from toolscript.service.bench_processes import Child
 
 REFUSALS = 2_000
 MOST_CPU_SECONDS = 0.001

@@ -7,9 +7,9 @@ from starlette.applications import Starlette
 
 from tests.gateway.scenes import FILES, MAIL, open_world, tool
 from tests.gateway.serving import open_app
-from toolscript.errors import ServerRejected, ServerUnavailable
-from toolscript.model.items import JsonObject
-from toolscript.model.servers import CallResult
+from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp_client.model import CallResult
 
 
 def answered(_server: str, name: str, arguments: JsonObject) -> CallResult:

@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from tests.gateway.serving import open_app
 from tests.surfaces.gateway_http.asking import HOST, ask
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.surfaces.gateway_http import create_gateway_app
+from toolscript.gateway.http import create_gateway_app
 
 pytestmark = pytest.mark.requirement("TS-008")
 

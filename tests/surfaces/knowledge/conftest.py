@@ -9,14 +9,12 @@ from fastapi import FastAPI
 from tests.search.knowledge.conftest import filled
 from tests.search.knowledge.scenes import Shelf, open_shelf
 from tests.surfaces.documents.scenes import Client, client_of
-from toolscript.model.tenancy import Caller, Scope, Tenant
-from toolscript.surfaces.http import create_app
-from toolscript.surfaces.http.app import ApiAccess
-from toolscript.surfaces.http.knowledge import KnowledgeRoutes
-from toolscript.surfaces.http.visitors import visitors_of
+from toolscript.core.auth.model import Caller, Scope, Tenant
+from toolscript.core.web.auth import visitors_of
+from toolscript.knowledge.http.routes import KnowledgeRoutes
+from toolscript.server.app import ApiAccess, create_app
 from toolscript.testing import MemoryIndexes
-from toolscript.testing.callers import MemoryCallers
-from toolscript.testing.request_budget import MemoryRequestBudget
+from toolscript.testing.auth import MemoryCallers, MemoryRequestBudget
 
 NARROW = Caller(Tenant("acme"), scopes=frozenset({"documents:read"}))
 READER = Caller(Tenant("acme"), scopes=frozenset({"knowledge:read"}))

@@ -5,9 +5,9 @@ import pytest
 from tests.search.knowledge.scenes import Shelf
 from tests.surfaces.documents.scenes import Client, Json, client_of
 from tests.surfaces.knowledge.conftest import app_of
-from toolscript.errors import LibraryUnavailable
-from toolscript.model.library import source_id
-from toolscript.model.tenancy import Scope
+from toolscript.core.auth.model import Scope
+from toolscript.core.errors import LibraryUnavailable
+from toolscript.knowledge.model.library import source_id
 
 pytestmark = pytest.mark.requirement("KN-003")
 BEES = source_id("Keeping bees")

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolscript.errors import NotFound, ServerUnavailable
-from toolscript.model.gateway import GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
-from toolscript.model.items import Item, ItemKind, JsonObject
-from toolscript.model.servers import CallResult, ServerState
-from toolscript.model.tool_ids import is_wanted, tool_id
+from toolscript.core.errors import NotFound, ServerUnavailable
+from toolscript.core.items import Item, ItemKind, JsonObject, is_wanted, tool_id
+from toolscript.core.mcp_client.model import CallResult, ServerState
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 EVERY_BLOCK: tuple[JsonObject, ...] = (

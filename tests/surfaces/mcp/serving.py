@@ -9,8 +9,9 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
-from toolscript.ports import Gateway
-from toolscript.surfaces.mcp.endpoint import create_mcp_server, mcp_asgi
+from toolscript.core.mcp.endpoint import mcp_asgi
+from toolscript.gateway.mcp.server import create_mcp_server
+from toolscript.gateway.model import Gateway
 
 
 @asynccontextmanager

@@ -6,9 +6,10 @@ import sys
 import anyio
 
 from tests.surfaces.mcp.gateway_double import GatewayDouble
-from toolscript.model.items import JsonObject
-from toolscript.model.servers import CallResult
-from toolscript.surfaces.mcp.endpoint import create_mcp_server, run_stdio
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp.endpoint import run_stdio
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.gateway.mcp.server import create_mcp_server
 
 
 class Noisy(GatewayDouble):

@@ -4,8 +4,8 @@ import pytest
 
 from tests.surfaces.mcp.clients import LEGACY, MODERN, MODES, call, text_of
 from tests.surfaces.mcp.gateway_double import EVERY_BLOCK, GatewayDouble, down
-from toolscript.errors import ServerRejected
-from toolscript.model.servers import CallResult
+from toolscript.core.errors import ServerRejected
+from toolscript.core.mcp_client.model import CallResult
 
 READ = "files__read_file"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.servers import CallResult
-from toolscript.surfaces.mcp.large_results import MOST_CHARACTERS, MOST_KEPT, LargeResults
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.gateway.mcp.large_results import MOST_CHARACTERS, MOST_KEPT, LargeResults
 
 pytestmark = pytest.mark.requirement("GW-004")
 

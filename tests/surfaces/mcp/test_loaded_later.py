@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolscript.errors import Unavailable
-from toolscript.surfaces.mcp.loaded_later import LoadedLater
+from toolscript.core.errors import Unavailable
+from toolscript.core.mcp.lazy_mount import LoadedLater
 
 SCOPE: Scope = {"type": "http"}
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from tests.surfaces.mcp.clients import text_of
 from tests.surfaces.mcp.serving import serve
 from tests.surfaces.mcp.through import serve_everything_through_the_gateway, serve_passthrough
-from toolscript.model.servers import ServerSpec, Transport
+from toolscript.core.mcp_client.model import ServerSpec, Transport
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 SECONDS = 20

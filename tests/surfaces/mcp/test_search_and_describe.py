@@ -8,9 +8,9 @@ from mcp_types import INVALID_PARAMS
 
 from tests.surfaces.mcp.clients import MODES, call, connected, text_of
 from tests.surfaces.mcp.gateway_double import ITEMS, GatewayDouble
-from toolscript.errors import NotReady
-from toolscript.surfaces.mcp.answers import LONGEST_DESCRIPTION, one_line
-from toolscript.surfaces.mcp.endpoint import HOUR_MS
+from toolscript.core.errors import NotReady
+from toolscript.core.mcp.answers import LONGEST_DESCRIPTION, one_line
+from toolscript.core.mcp.endpoint import HOUR_MS
 
 
 @pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])

@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.house.sources import ROOT
 from tests.surfaces.mcp.clients import text_of
-from toolscript.surfaces.mcp.input_lines import InputLines
+from toolscript.core.mcp.endpoint import InputLines
 
 COMMAND = [sys.executable, "-m", "tests.surfaces.mcp.stdio_gateway"]
 SECONDS = 60

@@ -14,8 +14,8 @@ from starlette.routing import Route
 from tests.mcp_servers_conformance.everything import everything_server
 from tests.surfaces.mcp.serving import serve
 from tests.whole.commands import command, environment
-from toolscript.surfaces.mcp.endpoint import LOOPBACK_ONLY
-from toolscript.surfaces.mcp.passthrough import FindServer, passthrough_asgi
+from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
+from toolscript.gateway.mcp.passthrough import FindServer, passthrough_asgi
 
 
 @asynccontextmanager

@@ -17,20 +17,21 @@ from tests.search.scenes import Scene
 from tests.surfaces.documents.operations import as_sent
 from tests.surfaces.documents.scenes import Parts as Documents
 from tests.token_issuer import Issuer, an_issuer
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyFile, KeyRing, TokenRules
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.documents import Document
-from toolscript.model.skills import Skill
-from toolscript.model.tenancy import UNLIMITED, Caller, Plan, Scope, Tenant
-from toolscript.service.mcp import open_mcp
-from toolscript.settings.service import Settings
-from toolscript.surfaces.http.errors import install_error_handlers
-from toolscript.surfaces.http.knowledge import KnowledgeRoutes, knowledge_routes
-from toolscript.surfaces.http.visitors import visitors_of
-from toolscript.surfaces.mcp_service.parts import CatalogParts, ServiceParts
-from toolscript.surfaces.request_context import RequestContext
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import UNLIMITED, Caller, Plan, Scope, Tenant
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.settings.service import Settings
+from toolscript.core.taxonomy import Skill
+from toolscript.core.web.auth import visitors_of
+from toolscript.core.web.errors import install_error_handlers
+from toolscript.core.web.request_context import RequestContext
+from toolscript.documents.model.document import Document
+from toolscript.documents.model.points import DocumentCard
+from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
+from toolscript.server.mcp import ServiceParts, open_mcp
 from toolscript.testing import HashEmbedder, MemoryIndexes, MemoryRequestBudget, MemoryTaxonomy
 from toolscript.testing.documents import MemoryDocuments
+from toolscript.tools.mcp.tools import CatalogParts
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 MODERN, OLD = "2026-07-28", "2025-06-18"

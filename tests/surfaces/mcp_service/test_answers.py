@@ -7,9 +7,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from tests.surfaces.mcp_service.scenes import ACCEPT, ME, OLD, Plain, World, result_of, token
-from toolscript.errors import IndexUnavailable, LibraryUnavailable
-from toolscript.model.knowledge import KnowledgeQuery, PassageQuery, SourcesQuery
-from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.core.errors import IndexUnavailable, LibraryUnavailable
+from toolscript.knowledge.model.json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.knowledge.model.query import KnowledgeQuery, PassageQuery, SourcesQuery
 
 pytestmark = pytest.mark.requirement("KN-005")
 

@@ -18,11 +18,10 @@ from tests.mcp_servers_conformance.everything import everything_server
 from tests.surfaces.mcp import expected_failures
 from tests.surfaces.mcp.conformance_suite import failing_checks, required
 from tests.surfaces.mcp_service.scenes import World
-from toolscript.surfaces.http.visitors import visitors_of
-from toolscript.surfaces.mcp.endpoint import LOOPBACK_HOSTS, mcp_asgi, only_hosts
-from toolscript.surfaces.mcp_service.guard import Guard
-from toolscript.surfaces.mcp_service.tools import ServiceTools
-from toolscript.surfaces.request_context import MOST_BYTES, RequestContext
+from toolscript.core.mcp.endpoint import LOOPBACK_HOSTS, mcp_asgi, only_hosts
+from toolscript.core.web.auth import visitors_of
+from toolscript.core.web.request_context import MOST_BYTES, RequestContext
+from toolscript.server.mcp import Guard, ServiceTools
 from toolscript.testing import MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("KN-005")

@@ -9,11 +9,11 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from tests.surfaces.mcp_service.scenes import ACCEPT, CATALOG, LIBRARY, ME, Json, Plain, World, result_of, token
-from toolscript.errors import SetupError
-from toolscript.model.tenancy import Scope
-from toolscript.service.mcp import known_hosts
-from toolscript.settings.service import Settings
-from toolscript.surfaces.mcp_service import guard
+from toolscript.core.auth.model import Scope
+from toolscript.core.errors import SetupError
+from toolscript.core.settings.service import Settings
+from toolscript.server import mcp as guard
+from toolscript.server.mcp import known_hosts
 
 pytestmark = pytest.mark.requirement("KN-005")
 

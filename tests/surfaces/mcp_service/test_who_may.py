@@ -4,7 +4,7 @@ import pytest
 
 from tests.bad_tokens import an_issuer, bad_tokens, misplaced_tokens
 from tests.surfaces.mcp_service.scenes import CATALOG, DOCUMENTS, LIBRARY, Json, World, bearer, token
-from toolscript.model.tenancy import Scope
+from toolscript.core.auth.model import Scope
 
 pytestmark = pytest.mark.requirement("KN-005")
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Installation
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.model.item_json import item_from_json
-from toolscript.model.items import Item, StoredItem
-from toolscript.model.progress import silent
-from toolscript.model.skills import Skill
-from toolscript.service.parts import Stores
-from toolscript.service.skills import load_default_skills
-from toolscript.service.writing import open_writer
-from toolscript.sync.import_items import import_items
+from toolscript.core.item_json import item_from_json
+from toolscript.core.items import Item, StoredItem
+from toolscript.core.taxonomy import Skill
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
+from toolscript.server.skills import load_default_skills
+from toolscript.server.stores import Stores
+from toolscript.tools.catalog.files import read_items
+from toolscript.tools.catalog.items import import_items
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 

@@ -8,7 +8,7 @@ from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.surfaces.search.catalog import stock
 from tests.surfaces.search.scenes import Searching
 from tests.surfaces.sources.scenes import serving
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ from tests.conftest import Installation, fresh_installation
 from tests.surfaces.search.catalog import stock
 from tests.surfaces.search.scenes import Searching
 from tests.surfaces.sources.scenes import serving
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.settings.service import Settings
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.settings.service import Settings
 
 QUERIES = 300
 

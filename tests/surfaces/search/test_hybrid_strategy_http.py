@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.surfaces.search.catalog import GOLDEN, own_items
 from tests.surfaces.search.scenes import ALL, Searching, by_words, ids, scores
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.model.items import Item
-from toolscript.model.words import words_of
+from toolscript.core.items import Item
+from toolscript.core.retrieval.terms import words_of
+from toolscript.tools.catalog.files import read_items
 
 pytestmark = pytest.mark.requirement("BR-010")
 

@@ -12,10 +12,10 @@ from tests.surfaces.conftest import fill
 from tests.surfaces.search.catalog import ids_by_name
 from tests.surfaces.search.scenes import ALL, STRATEGIES, Searching, by_vector, by_words, ids, names
 from tests.surfaces.sources.scenes import catalog, serving
-from toolscript.model.progress import silent
-from toolscript.service.writing import Writer, open_writer
-from toolscript.settings.service import Settings
-from toolscript.sync.indexer import Step
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.server.indexing import Writer, open_writer
+from toolscript.tools.indexing.indexer import Step
 
 SKILLS = "/api/v1/skills"
 MAIL = {"id": "mail", "name": "Mail", "description": "Sends and reads email messages"}

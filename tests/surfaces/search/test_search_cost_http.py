@@ -16,13 +16,13 @@ from tests.surfaces.search.catalog import BEES, BY_HAND, ids_by_name, own_items
 from tests.surfaces.search.scenes import ALL, STRATEGIES, Searching, by_words, ids, names
 from tests.surfaces.search.watched_postgres import WatchedPostgres, watched_postgres
 from tests.surfaces.sources.scenes import serving
-from toolscript.model.items import ItemKind
-from toolscript.model.progress import silent
-from toolscript.service.writing import open_writer
-from toolscript.settings.service import Settings
-from toolscript.sync.import_items import import_items
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.items import ItemKind
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
 from toolscript.testing import HashEmbedder
+from toolscript.tools.catalog.items import import_items
 
 DIMENSIONS = 64
 DEADLINE_SECONDS = 3.0

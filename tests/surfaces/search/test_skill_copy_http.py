@@ -11,7 +11,7 @@ from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.surfaces.conftest import fill
 from tests.surfaces.search.scenes import STRATEGIES, Searching, ids, without_times
 from tests.surfaces.sources.scenes import serving
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 SKILLS = "/api/v1/skills"
 IN_MEMORY = {"TOOLSCRIPT_SKILL_COPY": "true"}

@@ -12,9 +12,9 @@ from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.faults import relay
 from tests.surfaces.conftest import fill
 from tests.surfaces.skills.scenes import Managed
-from toolscript.service.parts import open_stores
-from toolscript.service.serving import open_app
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.server.serve import open_app
+from toolscript.server.stores import open_stores
 
 
 @pytest.fixture(scope="module")

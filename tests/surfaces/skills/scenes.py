@@ -7,11 +7,10 @@ import httpx2
 
 from tests.conftest import Installation
 from tests.faults import Relay
-from toolscript.model.index import Fields
-from toolscript.model.models import IndexCard
-from toolscript.model.skills import Classification, Classified, Skill, SuggestedSkill
-from toolscript.service.parts import Stores, open_embedder
-from toolscript.sync.generations import open_for_examination
+from toolscript.core.retrieval.model import Fields, IndexCard
+from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
+from toolscript.server.stores import Stores, open_embedder
+from toolscript.tools.indexing.versions import open_for_examination
 
 SKILLS = "/api/v1/skills"
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.conftest import Installation
 from tests.whole.commands import run_here
-from toolscript.model.items import Item, ItemKind
-from toolscript.service.parts import open_stores
+from toolscript.core.items import Item, ItemKind
+from toolscript.server.stores import open_stores
 
 pytestmark = pytest.mark.requirement("SK-001")
 
-SHIPPED = json.loads((files("toolscript.model") / "default_taxonomy.json").read_text("utf-8"))
+SHIPPED = json.loads((files("toolscript.core") / "default_taxonomy.json").read_text("utf-8"))
 
 
 def listed(installation: Installation) -> list[str]:

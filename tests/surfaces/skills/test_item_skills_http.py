@@ -3,10 +3,10 @@
 import pytest
 
 from tests.surfaces.skills.scenes import Managed
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.progress import silent
-from toolscript.model.skills import Classification, Classified
-from toolscript.service.writing import open_writer
+from toolscript.core.items import AssignedBy, Assignment
+from toolscript.core.taxonomy import Classification, Classified
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
 
 pytestmark = pytest.mark.requirement("SK-008")
 

@@ -8,10 +8,10 @@ from typing import TypeVar
 import pytest
 
 from tests.sync.skill_scenes import Managed
-from toolscript.cli.skills_review import KEYS, Dialogue, review_all
-from toolscript.errors import ModelNotFound
-from toolscript.model.skills import Skill, SuggestionState
-from toolscript.sync.skill_management import SkillManagement
+from toolscript.cli.suggestions import KEYS, Dialogue, review_all
+from toolscript.core.errors import ModelNotFound
+from toolscript.core.taxonomy import Skill, SuggestionState
+from toolscript.tools.skills.management import SkillManagement
 
 pytestmark = pytest.mark.requirement("SK-006")
 
@@ -174,7 +174,7 @@ def test_with_nothing_to_review_it_says_so(desk: Desk) -> None:
 
 
 def test_every_page_of_suggestions_is_reviewed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolscript.cli.skills_review.PAGE", 2)
+    monkeypatch.setattr("toolscript.cli.suggestions.PAGE", 2)
     for number in range(5):
         desk.suggest(f"suggestion {number}", f"tool_{number}")
     assert desk.review("r", "s", "r", "s", "r") == {"rejected": 3, "skipped": 2}

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Installation
 from tests.surfaces.skills.scenes import suggest
 from tests.whole.commands import run_here
-from toolscript.service.parts import open_stores
+from toolscript.server.stores import open_stores
 
 pytestmark = pytest.mark.requirement("SK-001")
 

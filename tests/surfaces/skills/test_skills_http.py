@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.surfaces.skills.scenes import SKILLS, Managed, described
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.skills import Classification, Classified
+from toolscript.core.items import AssignedBy, Assignment
+from toolscript.core.taxonomy import Classification, Classified
 
 pytestmark = pytest.mark.requirement("SK-001")
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.faults import Fault
 from tests.surfaces.skills.scenes import SKILLS, Managed, described
-from toolscript.model.progress import silent
-from toolscript.service.writing import open_writer
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
 
 pytestmark = pytest.mark.requirement("SK-001")
 

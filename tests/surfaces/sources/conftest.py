@@ -11,7 +11,7 @@ from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.surfaces.conftest import fill
 from tests.surfaces.sources.scenes import Service, serving, write_config
 from tests.whole.gateway.machines import mcp_server
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 
 @pytest.fixture(scope="module")

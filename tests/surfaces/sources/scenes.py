@@ -12,9 +12,9 @@ import httpx2
 from fastapi import FastAPI
 
 from tests.conftest import Installation
-from toolscript.model.items import StoredItem
-from toolscript.service.parts import Stores, open_stores
-from toolscript.service.serving import open_app
+from toolscript.core.items import StoredItem
+from toolscript.server.serve import open_app
+from toolscript.server.stores import Stores, open_stores
 
 SYNC = "/api/v1/sync"
 CHANGES = "/api/v1/changes"

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from tests.surfaces.sources.scenes import SYNC, Service, catalog, described
-from toolscript.surfaces.http.sync import MOST_ITEMS, MOST_SYNC_BYTES
-from toolscript.surfaces.request_context import MOST_BYTES
+from toolscript.core.web.request_context import MOST_BYTES
+from toolscript.tools.http.sync import MOST_ITEMS, MOST_SYNC_BYTES
 
 pytestmark = pytest.mark.requirement("SK-010")
 

@@ -7,9 +7,10 @@ import pytest
 from tests.conftest import Installation
 from tests.surfaces.sources.scenes import SYNC, serving, write_config
 from tests.whole.gateway.machines import mcp_server
-from toolscript.adapters.postgres import PostgresSyncJobs, open_pool
-from toolscript.model.jobs import JobState
-from toolscript.sync.job_runner import AT_ONCE, MOST_WAITING
+from toolscript.core.postgres.pool import open_pool
+from toolscript.tools.catalog.jobs import AT_ONCE, MOST_WAITING
+from toolscript.tools.model.catalog import JobState
+from toolscript.tools.postgres.jobs import PostgresSyncJobs
 
 pytestmark = pytest.mark.requirement("SK-010")
 

@@ -8,13 +8,16 @@ from typing import Any, TypeVar
 
 from tests.conftest import Installation
 from tests.whole import commands
-from toolscript.adapters import postgres, qdrant
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.documents import Document
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.service.document_index import document_layout
-from toolscript.service.parts import connect_qdrant
-from toolscript.sync.documents import DocumentDesk
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.qdrant.connection import Qdrant
+from toolscript.documents.model.document import Document
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.postgres import PostgresTenants
+from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
+from toolscript.documents.service import DocumentDesk
+from toolscript.server.documents import document_layout
+from toolscript.server.stores import connect_qdrant
 from toolscript.testing import HashEmbedder
 
 T = TypeVar("T")
@@ -26,12 +29,12 @@ LONG = " ".join(f"Line {number} of the log of the harbour master." for number in
 class Engines:
     """Both of them, and the desk over them."""
 
-    pool: postgres.Pool
-    engine: qdrant.Qdrant
-    index: qdrant.QdrantDocuments
+    pool: Pool
+    engine: Qdrant
+    index: QdrantDocuments
 
     async def put(self, tenant: str, documents: Sequence[Document]) -> None:
-        desk = DocumentDesk(HashEmbedder(), self.index, postgres.PostgresTenants(self.pool))
+        desk = DocumentDesk(HashEmbedder(), self.index, PostgresTenants(self.pool))
         for start in range(0, len(documents), 64):
             await desk.put(Caller(Tenant(tenant)), documents[start : start + 64])
 
@@ -57,8 +60,8 @@ class Tenants:
         async def act() -> T:
             settings = self.installation.settings
             url = settings.postgres_url.get_secret_value()
-            async with postgres.open_pool(url, size=2) as pool, connect_qdrant(settings) as engine:
-                index = await qdrant.open_documents(
+            async with open_pool(url, size=2) as pool, connect_qdrant(settings) as engine:
+                index = await open_documents(
                     engine,
                     settings.qdrant_documents_alias,
                     DocumentCard(HashEmbedder().model),

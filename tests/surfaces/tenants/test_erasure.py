@@ -6,9 +6,9 @@ import pytest
 
 from tests.surfaces.tenants.filled import Engines, Tenants, documents
 from tests.sync.query_log_scenes import search
-from toolscript.adapters.postgres import PostgresRequestBudget, alone_with
-from toolscript.adapters.postgres.query_log import PostgresQueryLog
-from toolscript.model.tenancy import Plan, Tenant
+from toolscript.core.auth.budget import PostgresRequestBudget
+from toolscript.core.auth.model import Plan, Tenant
+from toolscript.documents.postgres import PostgresQueryLog, alone_with
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
 

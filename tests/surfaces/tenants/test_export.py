@@ -9,12 +9,11 @@ import pytest
 from tests.conftest import fresh_database, fresh_installation
 from tests.surfaces.tenants.filled import Engines, Tenants, documents
 from tests.whole import commands
-from toolscript.adapters.qdrant.documents.tenant_points import Span, TenantPoints
-from toolscript.model.document_json import line_read
-from toolscript.model.document_points import PassageId
-from toolscript.model.documents import Document, document_key
-from toolscript.model.tenancy import Tenant
-from toolscript.settings.service import Settings
+from toolscript.core.auth.model import Tenant
+from toolscript.core.retrieval.results import PassageId
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.document import Document, document_key, line_read
+from toolscript.documents.qdrant.tenant_points import Span, TenantPoints
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
 

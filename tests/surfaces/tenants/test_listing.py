@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.surfaces.tenants.filled import Tenants, documents
-from toolscript.adapters.jwt_tokens import JwtCallers, KeyRing, key_source
-from toolscript.errors import Unauthorized
-from toolscript.model.tenancy import Caller, Plan
-from toolscript.service.tenancy import token_rules
+from toolscript.core.auth.keys import KeyRing, key_source
+from toolscript.core.auth.model import Caller, Plan
+from toolscript.core.auth.tokens import JwtCallers
+from toolscript.core.errors import Unauthorized
+from toolscript.server.access import token_rules
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

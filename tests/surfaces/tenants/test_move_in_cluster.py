@@ -14,10 +14,9 @@ from tests.clusters import Cluster, fresh_cluster
 from tests.conftest import Installation, fresh_database
 from tests.surfaces.tenants.filled import Engines, Tenants, documents
 from tests.whole import commands
-from toolscript.adapters.qdrant.documents.cluster_view import Stage, view_of
-from toolscript.adapters.qdrant.documents.places import keys_of, own_key
-from toolscript.model.tenancy import Tenant
-from toolscript.settings.service import Settings
+from toolscript.core.auth.model import Tenant
+from toolscript.core.settings.service import Settings
+from toolscript.documents.qdrant.shards import Stage, keys_of, own_key, view_of
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
 

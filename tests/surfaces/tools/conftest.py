@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.whole import catalog_files
 from tests.whole.commands import run_here, serving
-from toolscript.service.parts import open_stores
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.server.stores import open_stores
 
 EVIL = "\x1b[2Jgone\x07\u202e [bold]not bold[/bold]\nsecond line"
 SKILLS = {"files": "Reads and writes files on a disk", "dates": "Plans meetings in a calendar"}

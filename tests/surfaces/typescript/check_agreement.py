@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.npm_tools import run_check
 from tests.surfaces.typescript.compiling import errors_by_module
 from tests.surfaces.typescript.tools import catalog_tools, tool
-from toolscript.surfaces.typescript import typescript_module
+from toolscript.gateway.typescript.module import typescript_module
 
 # True for the same type only: each can be given for the other is too little, as `{}` fits what is all optional.
 SAME = "type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false;"

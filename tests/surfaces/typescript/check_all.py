@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.surfaces.typescript.compiling import errors_of
 from tests.surfaces.typescript.tools import catalog_tools
-from toolscript.model.items import Item
-from toolscript.surfaces.typescript import typescript_module
+from toolscript.core.items import Item
+from toolscript.gateway.typescript.module import typescript_module
 
 TOOLS_PER_MODULE = 500
 TOOLS_PER_RUN = 10_000

@@ -14,9 +14,8 @@ from pathlib import Path
 from tests.npm_tools import run_check
 from tests.surfaces.typescript.compiling import errors_of
 from tests.surfaces.typescript.hostile import Hostile
-from toolscript.model.items import Item
-from toolscript.surfaces.typescript import typescript_module
-from toolscript.surfaces.typescript.runtime import CALL_TOOL
+from toolscript.core.items import Item
+from toolscript.gateway.typescript.module import CALL_TOOL, typescript_module
 
 TOOLS_PER_MODULE = 50
 

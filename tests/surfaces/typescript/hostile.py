@@ -3,7 +3,7 @@
 import random
 
 from tests.surfaces.typescript.tools import tool
-from toolscript.model.items import Item
+from toolscript.core.items import Item
 
 PIECES = (
     *("*/", "/*", "/**", "//", "*", "/", "\\", '"', "'", "`", "${evil()}", "$&", "`+evil()+`"),

@@ -14,7 +14,7 @@ import pytest
 from tests.surfaces.typescript.deno import run_client_under_deno, run_client_under_node
 from tests.surfaces.typescript.schema_cases import TEXT, obj
 from tests.surfaces.typescript.tools import tool
-from toolscript.surfaces.typescript import typescript_module
+from toolscript.gateway.typescript.module import typescript_module
 
 pytestmark = pytest.mark.requirement("TS-009")
 

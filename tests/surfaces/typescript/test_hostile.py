@@ -13,7 +13,8 @@ from tests.surfaces.typescript.compiling import errors_of
 from tests.surfaces.typescript.hostile import Hostile
 from tests.surfaces.typescript.schema_cases import TEXT, obj
 from tests.surfaces.typescript.tools import tool
-from toolscript.surfaces.typescript import client_usage, typescript_module
+from toolscript.gateway.typescript.markdown import client_usage
+from toolscript.gateway.typescript.module import typescript_module
 
 pytestmark = pytest.mark.requirement("TS-009")
 

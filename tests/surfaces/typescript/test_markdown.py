@@ -5,13 +5,8 @@ import pytest
 from tests.surfaces.typescript.schema_cases import TEXT, obj
 from tests.surfaces.typescript.test_module import READ, READ_FILE
 from tests.surfaces.typescript.tools import tool
-from toolscript.surfaces.typescript import (
-    client_usage,
-    fenced,
-    search_preamble,
-    types_document,
-    typescript_module,
-)
+from toolscript.gateway.typescript.markdown import client_usage, fenced, search_preamble, types_document
+from toolscript.gateway.typescript.module import typescript_module
 
 pytestmark = pytest.mark.requirement("TS-009")
 

@@ -8,9 +8,9 @@ import pytest
 from tests.surfaces.typescript.compiling import errors_of
 from tests.surfaces.typescript.schema_cases import TEXT, obj
 from tests.surfaces.typescript.tools import tool
-from toolscript.model.items import ItemKind
-from toolscript.surfaces.typescript import typescript_module
-from toolscript.surfaces.typescript.names import camel_case, pascal_case
+from toolscript.core.items import ItemKind
+from toolscript.gateway.typescript.module import typescript_module
+from toolscript.gateway.typescript.text import camel_case, pascal_case
 
 pytestmark = pytest.mark.requirement("TS-009")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.surfaces.typescript.compiling import errors_by_module
 from tests.surfaces.typescript.schema_cases import CASES, NUMBER, TEXT, Case, obj
 from tests.surfaces.typescript.tools import tool
-from toolscript.surfaces.typescript import typescript_module
+from toolscript.gateway.typescript.module import typescript_module
 
 pytestmark = pytest.mark.requirement("TS-009")
 

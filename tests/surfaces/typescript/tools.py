@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from toolscript.model.items import Item, ItemKind
+from toolscript.core.items import Item, ItemKind
 
 CATALOG = Path(__file__).parents[4] / "shared" / "data" / "merged_tools" / "tools.jsonl"
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from toolscript.model.items import Item, ItemKind
+from toolscript.core.items import Item, ItemKind
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 

@@ -6,10 +6,10 @@ from importlib.resources import files
 
 import numpy as np
 
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.skills import Classification, Skill, Unclassified
-from toolscript.ports import Embedder
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.taxonomy import Classification, Skill, Unclassified
 
 CALENDAR = Skill(
     "calendar", "Calendars", "Events, meetings and appointments", keywords=("calendar", "event", "time zone")
@@ -30,7 +30,7 @@ async def asked(embedder: Embedder, items: Sequence[Item]) -> list[Unclassified]
 
 
 def default_skills() -> list[Skill]:
-    rows = json.loads((files("toolscript.model") / "default_taxonomy.json").read_text("utf-8"))
+    rows = json.loads((files("toolscript.core") / "default_taxonomy.json").read_text("utf-8"))
     return [
         Skill(
             row["id"],

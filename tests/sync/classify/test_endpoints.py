@@ -11,11 +11,12 @@ from tests.adapters.text_endpoint import Scripted, TextEndpoint, completion
 from tests.sync.classify.benign_tools import benign_tools
 from tests.sync.classify.models import answer, assignment, honest, offered, told
 from tests.sync.classify.scenes import asked, default_skills
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.model.assignments import AssignedBy, valid_assignments
-from toolscript.model.skills import Classification, Unclassified
-from toolscript.sync.classify import FallbackClassifier, LlmClassifier, RulesClassifier
+from toolscript.core.items import AssignedBy, valid_assignments
+from toolscript.core.llm.openai import OpenAITextModel
+from toolscript.core.taxonomy import Classification, Unclassified
 from toolscript.testing import HashEmbedder
+from toolscript.tools.classify.llm import LlmClassifier
+from toolscript.tools.classify.rules import FallbackClassifier, RulesClassifier
 
 SKILLS = default_skills()
 KNOWN = frozenset(skill.id for skill in SKILLS)

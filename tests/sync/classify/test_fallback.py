@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from tests.sync.classify.scenes import SKILLS, ids_of, tool
-from toolscript.errors import Rejected, SetupError, ToolscriptError, Unavailable
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.skills import Classification, Skill, SuggestedSkill, Unclassified
-from toolscript.sync.classify import FallbackClassifier
-from toolscript.sync.classify.fallback import FIRST_PAUSE, LONGEST_PAUSE
+from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavailable
+from toolscript.core.items import AssignedBy, Assignment
+from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill, Unclassified
+from toolscript.tools.classify.rules import FIRST_PAUSE, LONGEST_PAUSE, FallbackClassifier
 
 pytestmark = pytest.mark.requirement("SK-005")
 

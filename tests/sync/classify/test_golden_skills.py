@@ -8,9 +8,9 @@ import pytest
 
 from tests.sync.classify.benign_tools import GOLDEN, benign_tools
 from tests.sync.classify.scenes import asked, default_skills
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.model.skills import Classification
-from toolscript.sync.classify import RulesClassifier
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.taxonomy import Classification
+from toolscript.tools.classify.rules import RulesClassifier
 
 LABELS: dict[str, list[str]] = {
     row["id"]: row["skill_ids"]

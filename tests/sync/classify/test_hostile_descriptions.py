@@ -10,10 +10,10 @@ import pytest
 from tests.sync.classify import held_out_texts, hostile_texts, unseen_texts
 from tests.sync.classify.benign_tools import benign_tools
 from tests.sync.classify.scenes import asked, default_skills, ids_of
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.model.items import Item
-from toolscript.model.skills import Skill
-from toolscript.sync.classify import RulesClassifier
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.items import Item
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.classify.rules import RulesClassifier
 
 SKILLS = default_skills()
 

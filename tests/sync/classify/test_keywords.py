@@ -3,8 +3,8 @@
 import pytest
 
 from tests.sync.classify.scenes import SKILLS, many_skills, tool
-from toolscript.model.skills import Skill
-from toolscript.sync.classify.keywords import KeywordIndex
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.classify.rules import KeywordIndex
 
 INDEX = KeywordIndex(SKILLS)
 

@@ -11,15 +11,13 @@ import pytest
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.sync.classify.models import answer, assignment, honest, offered, told
 from tests.sync.classify.scenes import SKILLS, asked, ids_of, many_skills, tool
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.errors import Rejected, Unavailable
-from toolscript.model.assignments import MAX_REASON, AssignedBy
-from toolscript.model.items import Item
-from toolscript.model.skills import Classification, Skill, SuggestedSkill
-from toolscript.sync.classify import LlmClassifier, RulesClassifier
-from toolscript.sync.classify.llm import MOST_SKILLS_OFFERED
-from toolscript.sync.classify.rules import LEFT_OUT
+from toolscript.core.errors import Rejected, Unavailable
+from toolscript.core.items import MAX_REASON, AssignedBy, Item
+from toolscript.core.llm.openai import OpenAITextModel
+from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill
 from toolscript.testing import HashEmbedder
+from toolscript.tools.classify.llm import MOST_SKILLS_OFFERED, LlmClassifier
+from toolscript.tools.classify.rules import LEFT_OUT, RulesClassifier
 
 pytestmark = pytest.mark.requirement("SK-004")
 

@@ -11,10 +11,11 @@ from tests.sync.classify import held_out_texts, hostile_texts
 from tests.sync.classify.benign_tools import benign_tools
 from tests.sync.classify.models import obedient
 from tests.sync.classify.scenes import asked, default_skills, ids_of
-from toolscript.adapters.openai_text import OpenAITextModel
-from toolscript.model.items import Item
-from toolscript.sync.classify import FallbackClassifier, LlmClassifier, RulesClassifier
+from toolscript.core.items import Item
+from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.testing import HashEmbedder
+from toolscript.tools.classify.llm import LlmClassifier
+from toolscript.tools.classify.rules import FallbackClassifier, RulesClassifier
 
 pytestmark = pytest.mark.requirement("SK-004")
 

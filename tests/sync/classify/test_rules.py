@@ -17,11 +17,10 @@ from tests.sync.classify.scenes import (
     random_vectors,
     tool,
 )
-from toolscript.model.assignments import MOST_ASSIGNMENTS, AssignedBy
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.skills import Classification, Skill, Unclassified
-from toolscript.sync.classify.rules import RulesClassifier, confidence_of
+from toolscript.core.items import MOST_ASSIGNMENTS, AssignedBy, Item, ItemKind
+from toolscript.core.taxonomy import Classification, Skill, Unclassified
 from toolscript.testing import HashEmbedder
+from toolscript.tools.classify.rules import RulesClassifier, confidence_of
 
 pytestmark = pytest.mark.requirement("SK-005")
 

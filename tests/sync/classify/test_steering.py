@@ -9,11 +9,10 @@ from tests.sync.classify.benign_tools import benign_tools
 from tests.sync.classify.held_out_texts import APPENDED as OTHERS
 from tests.sync.classify.hostile_texts import APPENDED, PREPENDED
 from tests.sync.classify.scenes import asked, default_skills, tool
-from toolscript.model.items import Item
-from toolscript.sync.classify.rules import LEFT_OUT, RulesClassifier
-from toolscript.sync.classify.skill_names import SkillNames
-from toolscript.sync.classify.steering import MAX_DESCRIBED, MAX_NAME, described
+from toolscript.core.items import Item
 from toolscript.testing import HashEmbedder
+from toolscript.tools.classify.rules import LEFT_OUT, RulesClassifier
+from toolscript.tools.classify.steering import MAX_DESCRIBED, MAX_NAME, SkillNames, described
 
 pytestmark = pytest.mark.requirement("SK-004")
 

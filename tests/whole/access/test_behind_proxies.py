@@ -14,7 +14,7 @@ from tests.token_issuer import an_issuer
 from tests.whole import catalog_files
 from tests.whole.access.proxies import ways_to
 from tests.whole.commands import run_here, serving
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("TR-004")
 

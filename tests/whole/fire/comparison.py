@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from tests.whole.fire.model import Known, Model
-from toolscript.model.index import Ask, Fields
-from toolscript.model.items import StoredItem
-from toolscript.model.skill_vectors import Counted, SkillState, SkillSum, added_up
-from toolscript.model.skills import Skill, SuggestionState
-from toolscript.service.parts import Stores
-from toolscript.sync.doctor import Doctor
-from toolscript.sync.generations import Opened
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.items import StoredItem
+from toolscript.core.retrieval.model import Ask, Fields
+from toolscript.core.taxonomy import Skill, SuggestionState
+from toolscript.server.stores import Stores
 from toolscript.testing import HashEmbedder
+from toolscript.tools.indexing.doctor import Doctor
+from toolscript.tools.indexing.versions import Opened
+from toolscript.tools.model.centroids import Counted, SkillState, SkillSum, added_up
 
 MOST = 1_000_000
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 
 from tests.whole.fire.topics import classified
-from toolscript.model.assignments import LEAST_CONFIDENCE, MOST_ASSIGNMENTS, AssignedBy
-from toolscript.model.items import Item
-from toolscript.model.skills import SuggestionState
+from toolscript.core.items import LEAST_CONFIDENCE, MOST_ASSIGNMENTS, AssignedBy, Item
+from toolscript.core.taxonomy import SuggestionState
 
 Assigned = tuple[str, float, str]
 

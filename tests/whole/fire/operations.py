@@ -9,9 +9,9 @@ from functools import partial
 from tests.whole.fire import topics
 from tests.whole.fire.model import Model
 from tests.whole.fire.topics import SOURCES, source_of
-from toolscript.errors import CatalogUnavailable
-from toolscript.model.skills import Skill, SuggestionState
-from toolscript.service.parts import Stores
+from toolscript.core.errors import CatalogUnavailable
+from toolscript.core.taxonomy import Skill, SuggestionState
+from toolscript.server.stores import Stores
 
 TRIES = 20
 

@@ -20,12 +20,12 @@ from tests.whole.fire.comparison import Comparison
 from tests.whole.fire.model import Model
 from tests.whole.fire.operations import Operation, Operations
 from tests.whole.fire.topics import GROUPS, topic
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.model.models import IndexCard
-from toolscript.service.parts import Stores, open_stores
-from toolscript.settings.service import Settings
-from toolscript.sync.generations import Opened, open_for_writing
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.settings.service import Settings
+from toolscript.server.stores import Stores, open_stores
 from toolscript.testing import HashEmbedder
+from toolscript.tools.indexing.versions import Opened, open_for_writing
 
 LEASE = "1"
 PATIENCE_SECONDS = 300.0

@@ -7,9 +7,8 @@ are left alone, so that what must come out does not depend on who was faster.
 import hashlib
 from collections.abc import Sequence
 
-from toolscript.model.assignments import AssignedBy, Assignment, valid_assignments
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.skills import Classification, Skill, SuggestedSkill, Unclassified
+from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, valid_assignments
+from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill, Unclassified
 
 GROUPS = 20
 TOPICS_PER_GROUP = 4

@@ -3,14 +3,14 @@
 import asyncio
 
 from tests.whole.fire.topics import TopicClassifier
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import silent
-from toolscript.service.classifying import Classifying
-from toolscript.service.parts import open_stores
-from toolscript.service.writing import Writer
-from toolscript.settings.service import load_settings
-from toolscript.sync.generations import open_for_writing
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.values import silent
+from toolscript.server.indexing import Writer
+from toolscript.server.settings import load_settings
+from toolscript.server.skills import Classifying
+from toolscript.server.stores import open_stores
 from toolscript.testing import HashEmbedder
+from toolscript.tools.indexing.versions import open_for_writing
 
 
 async def main() -> None:

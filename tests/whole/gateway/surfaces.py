@@ -10,7 +10,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.whole.commands import command
 from tests.whole.gateway.machines import Gateway, Machine
-from toolscript.model.gateway import DEFAULT_LIMIT
+from toolscript.gateway.model import DEFAULT_LIMIT
 
 
 class Found(NamedTuple):

@@ -138,7 +138,7 @@ def test_a_terminal_is_shown_nothing_that_it_would_obey(hostile: tuple[Machine, 
 
 
 def test_what_languages_and_pictures_need_stays() -> None:
-    from toolscript.model.text import visible
+    from toolscript.core.text import visible
 
     for fine in ("می\u200cخواهم", "👨\u200d👩\u200d👧", "❤\ufe0f", "1\ufe0f\u20e3", "क्\u200dष", "naïve", "a\n\tb"):
         assert visible(fine) == fine

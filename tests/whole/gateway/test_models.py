@@ -14,10 +14,10 @@ from tests.whole.gateway.caches import card_of, embeddings_of, meaning, vector_o
 from tests.whole.gateway.catalogs import catalog_servers, tool, write_catalog
 from tests.whole.gateway.machines import Machine, until
 from tests.whole.gateway.scenarios import scenario
-from toolscript.adapters.local_model.embedder import LocalEmbedder
-from toolscript.adapters.local_model.engine import GPU_PROVIDERS, Device, providers_for
-from toolscript.model.item_json import item_from_json
-from toolscript.model.item_text import embedded_text
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.embedding.engine import GPU_PROVIDERS, Device, providers_for
+from toolscript.core.item_json import item_from_json
+from toolscript.core.item_text import embedded_text
 
 pytestmark = pytest.mark.requirement("TS-005")
 

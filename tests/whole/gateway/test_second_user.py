@@ -163,7 +163,7 @@ def test_commands_that_are_given_an_address_show_the_token_of_that_gateway_alone
     owned: tuple[Machine, Gateway],
 ) -> None:
     """An address that somebody else listens at is shown nothing."""
-    from toolscript.adapters.running_gateway import token_at
+    from toolscript.gateway.discovery import token_at
 
     machine, gateway = owned
     run = machine.data / "run"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from types import CodeType
 
-from toolscript.gateway.mcp_routes import MODULES
-from toolscript.surfaces.mcp.loaded_later import load
+from toolscript.core.mcp.lazy_mount import load
+from toolscript.gateway.serve import MODULES
 
 WAIT_SECONDS = 20.0
 failures: list[BaseException] = []
@@ -25,7 +25,7 @@ def run(action: Callable[[], object]) -> None:
         failures.append(error)
 
 
-servers = threading.Thread(target=run, args=[lambda: import_module("toolscript.adapters.mcp_servers.connection")])
+servers = threading.Thread(target=run, args=[lambda: import_module("toolscript.core.mcp_client.connection")])
 routes = threading.Thread(target=run, args=[lambda: load(MODULES)])
 
 

@@ -10,10 +10,10 @@ from qdrant_client import grpc as wire
 
 from tests.conftest import drop_collections
 from tests.contracts.library_scenes import drop_database, writer_url
-from toolscript.adapters import qdrant
-from toolscript.adapters.qdrant.values import from_value
-from toolscript.settings.service import Settings
-from toolscript.sync.library_marks import mark_read
+from toolscript.core.qdrant.connection import Qdrant, open_qdrant
+from toolscript.core.qdrant.values import from_value
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.ingest.indexes import mark_read
 
 PAGE = 500
 Holdings = dict[str, dict[str, Any]]
@@ -35,11 +35,11 @@ def named_library(engines: Settings) -> Iterator[dict[str, str]]:
 
 
 @asynccontextmanager
-async def opened(environment: dict[str, str]) -> AsyncIterator[tuple[Any, qdrant.Qdrant]]:
+async def opened(environment: dict[str, str]) -> AsyncIterator[tuple[Any, Qdrant]]:
     port = int(environment["TOOLSCRIPT_QDRANT_GRPC_PORT"])
     async with (
         AsyncMongoClient[dict[str, Any]](environment["TOOLSCRIPT_MONGO_WRITER_URL"]) as client,
-        qdrant.connect(environment["TOOLSCRIPT_QDRANT_URL"], port) as engine,
+        open_qdrant(environment["TOOLSCRIPT_QDRANT_URL"], port) as engine,
     ):
         yield client[environment["TOOLSCRIPT_MONGO_DATABASE"]], engine
 
@@ -71,7 +71,7 @@ async def _documents(database: Any, collection: str, *unlike: str) -> dict[str, 
     return found
 
 
-async def _points(engine: qdrant.Qdrant, alias: str) -> dict[str, Any]:
+async def _points(engine: Qdrant, alias: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     offset: wire.PointId | None = None
     while True:

@@ -24,9 +24,9 @@ from unittest.mock import patch
 from tests.whole.ingest.folder import Folder
 from tests.whole.ingest.holdings import differences, forget, holdings, named_library, opened
 from tests.whole.ingest.process import BEGUN, ingested
-from toolscript.model.ingest import IngestOutcome
-from toolscript.settings.service import Settings
-from toolscript.sync.ingest_report import IngestReport
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.ingest.report import IngestReport
+from toolscript.knowledge.model.ingest import IngestOutcome
 
 ROOT = Path(__file__).parent.parent.parent.parent
 LEASE = "2"

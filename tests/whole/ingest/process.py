@@ -10,15 +10,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 from unittest.mock import patch
 
-from toolscript.model.ingest_order import IngestOrder
-from toolscript.model.items import JsonObject
-from toolscript.model.progress import silent
-from toolscript.model.text_usage import TextUsage
-from toolscript.service import ingesting, library_shelves
-from toolscript.service.extracting import Extracting
-from toolscript.sync.extracting import Extractor
-from toolscript.sync.ingest_report import IngestReport
-from toolscript.sync.ingest_run import unheard
+from toolscript.core.items import JsonObject
+from toolscript.core.llm.model import TextUsage
+from toolscript.core.values import silent
+from toolscript.knowledge.ingest.extraction import Extractor
+from toolscript.knowledge.ingest.report import IngestReport, unheard
+from toolscript.knowledge.model.ingest import IngestOrder
+from toolscript.server import ingest as ingesting
+from toolscript.server import ingest as library_shelves
+from toolscript.server.ingest import Extracting
 from toolscript.testing import HashEmbedder
 
 BEGUN = "begun"

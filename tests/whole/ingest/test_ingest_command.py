@@ -16,7 +16,7 @@ import pytest
 from tests.adapters.text_endpoint import TextEndpoint
 from tests.whole.commands import WAIT_SECONDS, command, environment, run_here
 from tests.whole.ingest.holdings import Holdings, forget, holdings, named_library
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("KN-004", "KN-005")
 

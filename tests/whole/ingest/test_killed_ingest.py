@@ -3,7 +3,7 @@
 import pytest
 
 from tests.whole.ingest.killed import kill_often
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 
 @pytest.mark.nightly

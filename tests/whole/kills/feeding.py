@@ -5,8 +5,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolscript.model.items import Item
-from toolscript.service.parts import Stores
+from toolscript.core.items import Item
+from toolscript.server.stores import Stores
 
 SOURCE = "file"
 PORTION = 200

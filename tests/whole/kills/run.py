@@ -16,10 +16,10 @@ from multiprocessing.connection import Connection
 from tests.whole.kills import worker
 from tests.whole.kills.feeding import Feeding
 from tests.whole.kills.worker import Doom
-from toolscript.adapters.postgres.pool import connection
-from toolscript.service.parts import Stores
-from toolscript.settings.service import Settings
-from toolscript.sync.indexer import Step
+from toolscript.core.postgres.pool import connection
+from toolscript.core.settings.service import Settings
+from toolscript.server.stores import Stores
+from toolscript.tools.indexing.indexer import Step
 
 WATCH_SECONDS = 0.02
 PATIENCE_SECONDS = 120.0

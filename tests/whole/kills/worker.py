@@ -8,19 +8,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
-from toolscript.adapters.postgres import PostgresDirtySet
-from toolscript.adapters.postgres.pool import Pool
-from toolscript.model.dirty import Claim
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import silent
-from toolscript.ports import Embedder
-from toolscript.service.classifying import open_classifier
-from toolscript.service.parts import open_embedder, open_stores
-from toolscript.service.writing import Writer
-from toolscript.settings.service import Settings
-from toolscript.sync.generations import open_for_writing
-from toolscript.sync.indexer import Step
+from toolscript.core.postgres.pool import Pool
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import silent
+from toolscript.server.indexing import Writer
+from toolscript.server.skills import open_classifier
+from toolscript.server.stores import open_embedder, open_stores
 from toolscript.testing import HashEmbedder
+from toolscript.tools.indexing.indexer import Step
+from toolscript.tools.indexing.versions import open_for_writing
+from toolscript.tools.model.catalog import Claim
+from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 
 HASH = "hash"
 

@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from tests.whole.literal.compare import Compared, compared
-from toolscript.adapters.judged_sets import read_judged_set
-from toolscript.evaluation.judging import evenly_spread
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.eval.dataset import read_judged_set
+from toolscript.eval.judging import evenly_spread
 
 SHOWN = 5
 

@@ -9,20 +9,21 @@ from statistics import fmean, median, quantiles
 from qdrant_client import QdrantClient
 
 from tests.whole.literal.bare import Bare, BareSearch
-from toolscript.adapters import qdrant
-from toolscript.evaluation.metrics import DEPTH, ndcg
-from toolscript.model.items import Item
-from toolscript.model.judged import JudgedQuery, JudgedSet
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import OnProgress, silent
-from toolscript.model.queries import SearchType, ToolQuery
-from toolscript.model.results import ToolAnswer
-from toolscript.ports import Embedder
-from toolscript.search.tools import ToolSearch
-from toolscript.service.judged_points import Collections, JudgedPoints
-from toolscript.service.parts import connect_qdrant, item_layout, open_embedder, skill_layout
-from toolscript.settings.service import Settings
+from toolscript.core.items import Item
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.settings.service import Settings
+from toolscript.core.values import OnProgress, silent
+from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.metrics import DEPTH, ndcg
+from toolscript.eval.service import Collections, JudgedPoints
+from toolscript.server.stores import connect_qdrant, item_layout, open_embedder, skill_layout
 from toolscript.testing import MemoryCatalog, MemoryDirtySet
+from toolscript.tools.model.answer import ToolAnswer
+from toolscript.tools.model.query import ToolQuery
+from toolscript.tools.search import ToolSearch
 
 SAME = 1e-5
 
@@ -118,8 +119,8 @@ async def opened_catalog(
         connected = await stack.enter_async_context(connect_qdrant(settings, timeout_seconds=300))
         embedder = await stack.enter_async_context(open_embedder(settings))
         card = IndexCard(embedder.model)
-        of_items = qdrant.QdrantIndexes(connected, alias, item_layout(settings))
-        of_skills = qdrant.QdrantIndexes(connected, f"{alias}__skills", skill_layout(settings))
+        of_items = QdrantIndexes(connected, alias, item_layout(settings))
+        of_skills = QdrantIndexes(connected, f"{alias}__skills", skill_layout(settings))
         for indexes in (of_items, of_skills):
             await indexes.create(card)
             stack.push_async_callback(indexes.drop, card.fingerprint)

@@ -7,10 +7,10 @@ import pytest
 from tests.surfaces.search.catalog import GOLDEN
 from tests.whole.literal.bare import Bare
 from tests.whole.literal.compare import SAME, Compared, compared
-from toolscript.adapters.jsonl_items import read_items
-from toolscript.model.items import Item
-from toolscript.model.judged import JudgedQuery, JudgedSet
-from toolscript.settings.service import Settings
+from toolscript.core.items import Item
+from toolscript.core.settings.service import Settings
+from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.tools.catalog.files import read_items
 
 # Some fit skills, some fit none of them, and some ask for several things at once.
 REQUESTS = {

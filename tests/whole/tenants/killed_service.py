@@ -20,7 +20,7 @@ from tests.token_issuer import Issuer
 from tests.whole.tenants import standing
 from tests.whole.tenants.service import Service, clients, own_installation, served
 from tests.whole.tenants.two_writers import text
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 TENANTS = ("first", "second", "third")
 DOCUMENTS = 4

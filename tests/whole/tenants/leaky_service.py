@@ -10,9 +10,8 @@ import sys
 from typing import Any
 
 from toolscript.__main__ import main
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.payload import TENANT
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
+from toolscript.core.qdrant import wire
+from toolscript.documents.qdrant.tenant_points import TENANT, TenantPoints
 
 LEAKS = ("filter", "all")
 

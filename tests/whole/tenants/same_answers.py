@@ -21,9 +21,9 @@ from tests.conftest import Installation
 from tests.token_issuer import Issuer
 from tests.whole.tenants.questions import answers, difference, documents
 from tests.whole.tenants.service import Service, clients, own_installation, served
-from toolscript.adapters import qdrant
-from toolscript.adapters.qdrant import wire
-from toolscript.settings.service import Settings
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.settings.service import Settings
 
 AT_ONCE = 200
 LOOK_EVERY_SECONDS = 0.2
@@ -119,7 +119,7 @@ class Comparison:
 async def until_settled(settings: Settings) -> None:
     """Until the engine has done what it does by itself after writes: build graphs, merge segments."""
     ends_at = time.monotonic() + PATIENCE_SECONDS
-    async with qdrant.connect(settings.qdrant_url, settings.qdrant_grpc_port) as engine:
+    async with open_qdrant(settings.qdrant_url, settings.qdrant_grpc_port) as engine:
         request = wire.GetCollectionInfoRequest(collection_name=settings.qdrant_documents_alias)
         while (await engine.collections.Get(request)).result.status != wire.CollectionStatus.Green:
             assert time.monotonic() < ends_at, "the engine does not come to rest"

@@ -20,8 +20,8 @@ from tests.kept_ports import kept_port
 from tests.token_issuer import Issuer, an_issuer
 from tests.whole.commands import command, environment, run_here
 from tests.whole.tenants.embedding import endpoint
-from toolscript.adapters.postgres.migrate import upgrade
-from toolscript.settings.service import Settings
+from toolscript.core.postgres.migrate import upgrade
+from toolscript.core.settings.service import Settings
 
 SOON = 120.0
 LOOK_EVERY_SECONDS = 0.05

@@ -5,12 +5,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolscript.adapters import qdrant
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.ids import passage_id
-from toolscript.adapters.qdrant.documents.payload import COMPLETE, GONE, HEAD, ID, PASSAGES, TENANT, TEXT, VERSION
-from toolscript.adapters.qdrant.values import Payload
-from toolscript.settings.service import Settings
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.qdrant.values import Payload
+from toolscript.core.settings.service import Settings
+from toolscript.documents.qdrant.tenant_points import (
+    COMPLETE,
+    GONE,
+    HEAD,
+    ID,
+    PASSAGES,
+    TENANT,
+    TEXT,
+    VERSION,
+    passage_id,
+)
 
 PAGE = 1_000
 
@@ -45,7 +54,7 @@ class Standing:
 async def everything(settings: Settings) -> dict[tuple[str, str], Standing]:
     """Of all tenants, by tenant and key."""
     found: defaultdict[tuple[str, str], Standing] = defaultdict(Standing)
-    async with qdrant.connect(settings.qdrant_url, settings.qdrant_grpc_port) as engine:
+    async with open_qdrant(settings.qdrant_url, settings.qdrant_grpc_port) as engine:
         offset = None
         while True:
             request = wire.ScrollPoints(

@@ -15,7 +15,7 @@ from tests.whole.commands import run_here
 from tests.whole.tenants import two_writers
 from tests.whole.tenants.run import Size, report, run, watched
 from tests.whole.tenants.service import Service, clients, served
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

@@ -16,7 +16,7 @@ import httpx2
 from tests.token_issuer import Issuer
 from tests.whole.tenants import standing
 from tests.whole.tenants.service import clients, own_installation, served
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 LENGTHS = (1, 1, 2, 3, 7, 20, 40)
 LETTERS_OF_A_PASSAGE = 1_200

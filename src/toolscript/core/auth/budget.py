@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import cast
 from zlib import crc32
 
-from toolscript.adapters.postgres.pool import Pool, connection
-from toolscript.errors import ToolscriptError
-from toolscript.model.tenancy import Budget, Plan, Stranger, Tenant
+from toolscript.core.auth.model import Budget, Plan, Stranger, Tenant
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.postgres.pool import Pool, connection
 
 WAIT_SECONDS = 0.2
 # How long nobody asks again after PostgreSQL did not answer.

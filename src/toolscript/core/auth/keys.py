@@ -1,14 +1,24 @@
-"""Where a key set is read: a file, or an address of whoever issues the tokens."""
+"""The keys in use: read when they are due, by one request for all, and kept while their issuer is away."""
 
 import asyncio
 import ipaddress
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 from urllib.parse import urlsplit
 
 import httpx2
+from joserfc.errors import JoseError
+from joserfc.jwk import DictKey, JWKRegistry, Key
+from joserfc.jws import JWSRegistry
+from joserfc.util import base64_to_int
 
-from toolscript.errors import SetupError, Unavailable
+from toolscript.core.errors import SetupError, Unavailable
 
 MOST_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 5.0
@@ -133,3 +143,186 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+MOST_BYTES_OF_ALGORITHMS = 8 * 1024
+
+# The type of key and the curve that each needs. The last two are old and new names of the same.
+FITS: Mapping[str, tuple[str, str]] = {
+    "RS256": ("RSA", ""),
+    "ES256": ("EC", "P-256"),
+    "EdDSA": ("OKP", "Ed25519"),
+    "Ed25519": ("OKP", "Ed25519"),
+}
+
+
+def fitting(key_type: object, curve: object, own: object) -> frozenset[str]:
+    """Names of algorithms for a key of this type, which may name its `own`."""
+    suited = {name for name, fit in FITS.items() if fit == (key_type, curve or "")}
+    return frozenset(suited) if own is None or (isinstance(own, str) and own in suited) else frozenset()
+
+
+def _registry() -> JWSRegistry:
+    """Knows no algorithm but ours, so that no header can ask for another."""
+    registry = JWSRegistry(algorithms=list(FITS), strict_check_header=False)
+    known = JWSRegistry.algorithms
+    registry.algorithms = {name: known[name] for name in FITS} | {"EdDSA": known["Ed25519"]}
+    registry.max_header_length = registry.max_payload_length = registry.max_signature_length = (
+        MOST_BYTES_OF_ALGORITHMS
+    )
+    return registry
+
+
+SIGNATURES = _registry()
+
+MOST_KEYS = 100
+SMALLEST_RSA_BITS, LARGEST_RSA_BITS = 2048, 8192
+
+_PUBLIC = ("kty", "n", "e", "crv", "x", "y")
+_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
+_HINT_of_key_sets = 'it must be {"keys": [...]} with public keys'
+
+
+@dataclass(frozen=True)
+class VerifyingKey:
+    """A public key. `algorithms` are those it may be used with, by its type and by its own word."""
+
+    kid: str | None
+    algorithms: frozenset[str]
+    key: Key
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """`private`: how many keys were there that nobody should ever have been shown."""
+
+    keys: tuple[VerifyingKey, ...]
+    private: int = 0
+
+    def fitting(self, algorithm: str, kid: str | None) -> list[VerifyingKey]:
+        """Those of this name; where none is named, all that could have signed."""
+        fit = [one for one in self.keys if algorithm in one.algorithms]
+        return fit if kid is None else [one for one in fit if one.kid == kid]
+
+
+def read_key_set(data: bytes) -> KeySet:
+    """Refused when it is no key set; a key in it that cannot be used is passed over."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise Unavailable("the key set is not JSON", hint=_HINT_of_key_sets) from None
+    keys = found.get("keys") if isinstance(found, dict) else None
+    if not isinstance(keys, list):
+        raise Unavailable("the key set has no list `keys`", hint=_HINT_of_key_sets)
+    if len(keys) > MOST_KEYS:
+        raise Unavailable(f"the key set has more than {MOST_KEYS} keys", hint=_HINT_of_key_sets)
+    objects = [one for one in keys if isinstance(one, dict)]
+    public = [one for one in objects if not _PRIVATE & one.keys()]
+    usable = [key for one in public if (key := _verifying_key(one)) is not None]
+    return KeySet(tuple(usable), private=len(objects) - len(public))
+
+
+def _verifying_key(found: Mapping[str, object]) -> VerifyingKey | None:
+    kid, algorithms = found.get("kid"), fitting(found.get("kty"), found.get("crv"), found.get("alg"))
+    operations = found.get("key_ops", ["verify"])
+    is_for_signatures = (
+        found.get("use", "sig") == "sig" and isinstance(operations, list) and "verify" in operations
+    )
+    if not algorithms or not is_for_signatures or not (kid is None or isinstance(kid, str)):
+        return None
+    try:
+        if found.get("kty") == "RSA" and not _is_sound_rsa(str(found.get("n"))):
+            return None
+        key = JWKRegistry.import_key(cast("DictKey", {name: found[name] for name in _PUBLIC if name in found}))
+    except (JoseError, ValueError, TypeError):
+        return None
+    return VerifyingKey(kid, algorithms, key)
+
+
+def _is_sound_rsa(modulus: str) -> bool:
+    """Smaller ones can be broken; larger ones would make every request slow."""
+    return SMALLEST_RSA_BITS <= base64_to_int(modulus).bit_length() <= LARGEST_RSA_BITS
+
+
+# How long known keys stay in use when nobody can say whether they still hold.
+LONGEST_SECONDS = 24 * 3600.0
+# Without any key nobody is answered, and so its issuer is asked more often than otherwise.
+LONGEST_PAUSE_WITHOUT_KEYS = 2.0
+SHORTEST_PAUSE = 1.0
+HINT = "try again; whoever runs this service finds the key set named by TOOLSCRIPT_JWT_KEYS"
+
+logger = logging.getLogger(__name__)
+
+
+class KeyRing:
+    """`now` is a clock that never goes back."""
+
+    def __init__(self, source: KeySource, now: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._now = now
+        self._data = b""
+        self._keys: KeySet | None = None
+        self._read_at = self._looked_at = self._failed_at = -math.inf
+        self._failure = ""
+        self._reading: asyncio.Task[None] | None = None
+
+    async def keys(self) -> KeySet:
+        """Those in force. Unavailable when there have never been any, or not for too long."""
+        overdue = self._now() - self._read_at - self._source.fresh_seconds
+        if overdue >= 0 and self._may_try():
+            reading = self._read_once()
+            # Where many ask, nobody waits; nor for an issuer that was away a moment ago, while there are keys.
+            if self._known() is None or (overdue >= self._source.grace_seconds and not self._failure):
+                await asyncio.shield(reading)
+        known = self._known()
+        if known is None:
+            raise Unavailable(self._failure, hint=HINT)
+        return known
+
+    async def look_again(self) -> KeySet:
+        """For a token whose key is not there: it may be new. Whoever sends nonsense cannot ask for this often."""
+        if self._now() - self._looked_at >= self._source.pause_seconds:
+            self._looked_at = self._now()
+            await asyncio.shield(self._read_once())
+        elif self._reading is not None and not self._reading.done():
+            await asyncio.shield(self._reading)
+        return await self.keys()
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    def _known(self) -> KeySet | None:
+        return self._keys if self._now() - self._read_at < LONGEST_SECONDS else None
+
+    def _may_try(self) -> bool:
+        pause = max(self._source.pause_seconds, SHORTEST_PAUSE)
+        if self._known() is None:
+            pause = min(pause, LONGEST_PAUSE_WITHOUT_KEYS)
+        return not self._failure or self._now() - self._failed_at >= pause
+
+    def _read_once(self) -> asyncio.Task[None]:
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        return self._reading
+
+    async def _read(self) -> None:
+        try:
+            self._take(await self._source.read())
+        except Unavailable as error:
+            if not self._failure:
+                logger.warning(
+                    "keys of tokens cannot be read", extra={"part": "jwt_keys", "reason": error.message}
+                )
+            self._failure, self._failed_at = error.message, self._now()
+
+    def _take(self, data: bytes) -> None:
+        if self._keys is None or data != self._data:
+            self._keys, self._data = read_key_set(data), data
+            if self._keys.private:
+                reason = f"{self._keys.private} private: whoever can read them can sign; left out, replace them"
+                logger.warning("a key set shows private keys", extra={"part": "jwt_keys", "reason": reason})
+        if self._failure:
+            logger.info("keys of tokens are read again", extra={"part": "jwt_keys"})
+        self._failure, self._read_at = "", self._now()

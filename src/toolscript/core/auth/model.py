@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-from toolscript.errors import Unauthorized
-from toolscript.model.items import JsonObject
+from toolscript.core.errors import Unauthorized
+from toolscript.core.items import JsonObject
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
@@ -112,3 +113,17 @@ class KnownTenant:
 
     tenant: Tenant
     since: str
+
+
+class Callers(Protocol):
+    """Who shows this token?"""
+
+    async def verify(self, token: str) -> Caller:
+        """The caller; Unauthorized for every token that is not certainly right."""
+
+
+class RequestBudget(Protocol):
+    """How many requests a tenant, or an address without a token, still has in this minute."""
+
+    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
+        """Takes one, if one is left."""

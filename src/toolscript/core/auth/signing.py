@@ -12,10 +12,10 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, Key, OKPKey
 
-from toolscript.adapters.jwt_tokens.algorithms import SIGNATURES, fitting
-from toolscript.adapters.jwt_tokens.claims import TokenRules
-from toolscript.errors import Conflict, InvalidRequest, NotFound
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.keys import SIGNATURES, fitting
+from toolscript.core.auth.model import Tenant
+from toolscript.core.auth.tokens import TokenRules
+from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 
 PRIVATE_NAME, PUBLIC_NAME = "signing-key.json", "jwks.json"
 LONGEST_HOURS = 24 * 366.0

@@ -1,22 +1,74 @@
-"""Vectors of texts, remembered from run to run: a large catalog takes minutes to embed, and no time to recall.
+"""An embedder that remembers the queries it has seen, to the letter."""
 
-Two files per model, which only grow. In one the SHA-256 of each text and a digest of its vector, in the other the
-vectors, in the same order. A vector that does not fit its digest is not there: whoever died while writing or wrote
-at the same time as another, costs an embedding and never gives a wrong one.
-"""
-
+import asyncio
 import hashlib
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from toolscript.model.models import Matrix, ModelCard, Vector
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import Embedder
+from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.values import OnProgress, Progress, silent
+
+
+@dataclass
+class _Known:
+    vector: asyncio.Future[Vector]
+    waiting: int = 0
+
+
+class CachedEmbedder:
+    """Keeps the last `size` queries. The same query asked twice at once is embedded once."""
+
+    def __init__(self, embedder: Embedder, size: int) -> None:
+        self._embedder = embedder
+        self._size = size
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    @property
+    def model(self) -> ModelCard:
+        return self._embedder.model
+
+    async def embed_query(self, text: str) -> Vector:
+        known = self._known.get(text) or self._begin(text)
+        self._known.move_to_end(text)
+        if len(self._known) > self._size:
+            self._known.popitem(last=False)
+        return await self._vector(text, known)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        return await self._embedder.embed_passages(texts)
+
+    def _begin(self, text: str) -> _Known:
+        begun = _Known(asyncio.ensure_future(self._embedder.embed_query(text)))
+        self._known[text] = begun
+        begun.vector.add_done_callback(lambda _: self._forget_failure(text, begun))
+        return begun
+
+    async def _vector(self, text: str, known: _Known) -> Vector:
+        """One caller giving up does not take the vector away from the others; the last one ends the work."""
+        known.waiting += 1
+        try:
+            return await asyncio.shield(known.vector)
+        finally:
+            known.waiting -= 1
+            if not known.waiting and not known.vector.done():
+                known.vector.cancel()
+                self._forget(text, known)
+
+    def _forget_failure(self, text: str, done: _Known) -> None:
+        if done.vector.cancelled() or done.vector.exception():
+            self._forget(text, done)
+
+    def _forget(self, text: str, known: _Known) -> None:
+        if self._known.get(text) is known:
+            del self._known[text]
+
 
 TEXT_BYTES, CHECK_BYTES = 32, 8
 KEY_BYTES = TEXT_BYTES + CHECK_BYTES

@@ -14,10 +14,10 @@ from fastembed.common.model_description import ModelSource
 from fastembed.rerank.cross_encoder import TextCrossEncoder
 from loguru import logger as fastembed_log
 
-from toolscript.adapters.local_model.engine import Device, providers_for
-from toolscript.adapters.local_model.folder import MODEL_FILES
-from toolscript.adapters.local_model.named import require_network
-from toolscript.errors import ModelNotFound, ModelUnknown, Rejected, SetupError, Unavailable
+from toolscript.core.embedding.engine import Device, providers_for
+from toolscript.core.embedding.fastembed_models import require_network
+from toolscript.core.embedding.local_folder import MODEL_FILES
+from toolscript.core.errors import ModelNotFound, ModelUnknown, Rejected, SetupError, Unavailable
 
 BATCH = 16
 # More than any of these models reads; its tokenizer cuts to what it does read.

@@ -11,9 +11,9 @@ from huggingface_hub import constants, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import EntryNotFoundError
 from huggingface_hub.utils import build_hf_headers, get_session  # type: ignore[attr-defined]
 
-from toolscript.adapters.local_model.refusals import REFUSED_SECONDS, UNREACHABLE_SECONDS, Refusals
-from toolscript.errors import ModelNotFound
-from toolscript.model.progress import OnProgress, Progress
+from toolscript.core.embedding.download_failures import REFUSED_SECONDS, UNREACHABLE_SECONDS, Refusals
+from toolscript.core.errors import ModelNotFound
+from toolscript.core.values import OnProgress, Progress
 
 REACH_SECONDS = 5.0
 OF_THIS_DISK = (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.ENAMETOOLONG)

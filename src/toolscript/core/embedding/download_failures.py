@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolscript.errors import ModelNotFound
+from toolscript.core.errors import ModelNotFound
 
 # Names of the same weights as another library has them.
 OTHER_NAMES = {

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from toolscript.adapters.local_model.engine import Device, Loaded
-from toolscript.adapters.local_model.refusals import model_folder
-from toolscript.adapters.local_model.token_counts import TokenCounter
-from toolscript.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
-from toolscript.model.models import Matrix, ModelCard, Vector, checked_vectors
-from toolscript.model.progress import OnProgress, silent
+from toolscript.core.embedding.download_failures import model_folder
+from toolscript.core.embedding.engine import Device, Loaded, TokenCounter
+from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
+from toolscript.core.retrieval.model import Matrix, ModelCard, Vector, checked_vectors
+from toolscript.core.values import OnProgress, silent
 
 BATCH = 32
 TOGETHER = 4
@@ -168,10 +167,10 @@ def _load(
     folder = model_folder(model)
     try:
         if folder is not None:
-            from toolscript.adapters.local_model.folder import load_folder
+            from toolscript.core.embedding.local_folder import load_folder
 
             return load_folder(folder, threads, device)
-        from toolscript.adapters.local_model.named import load_named
+        from toolscript.core.embedding.fastembed_models import load_named
 
         return load_named(model, threads, device, downloads, on_progress)
     except SetupError:

@@ -11,13 +11,12 @@ from fastembed.common.utils import define_cache_dir
 from huggingface_hub.constants import ENDPOINT
 from loguru import logger as fastembed_log
 
-from toolscript.adapters.local_model.download import REACH_SECONDS, download
-from toolscript.adapters.local_model.engine import Device, Loaded, digest_of, prefixes_of, providers_for
-from toolscript.adapters.local_model.refusals import OTHER_NAMES
-from toolscript.adapters.local_model.token_counts import TokenCounter
-from toolscript.errors import ModelNotFound, ModelUnknown
-from toolscript.model.models import Matrix, ModelCard
-from toolscript.model.progress import OnProgress
+from toolscript.core.embedding.download import REACH_SECONDS, download
+from toolscript.core.embedding.download_failures import OTHER_NAMES
+from toolscript.core.embedding.engine import Device, Loaded, TokenCounter, digest_of, prefixes_of, providers_for
+from toolscript.core.errors import ModelNotFound, ModelUnknown
+from toolscript.core.retrieval.model import Matrix, ModelCard
+from toolscript.core.values import OnProgress
 
 
 class NamedEngine:

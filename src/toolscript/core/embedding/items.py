@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from toolscript.model.item_text import ITEM_TEXT_VERSION, embedded_views
-from toolscript.model.items import Item, ItemKind
-from toolscript.model.models import Matrix, Vector, checked_vectors
-from toolscript.model.tool_ids import tool_id
-from toolscript.ports import Embedder, VectorMemory
+from toolscript.core.item_text import ITEM_TEXT_VERSION, embedded_views
+from toolscript.core.items import Item, ItemKind, tool_id
+from toolscript.core.retrieval.model import Matrix, Vector, checked_vectors
+from toolscript.core.retrieval.ports import Embedder, VectorMemory
 
 
 def vector_hash(item: Item) -> str:

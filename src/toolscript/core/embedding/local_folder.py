@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from onnxruntime import InferenceSession, SessionOptions
 from tokenizers import Tokenizer
 
-from toolscript.adapters.local_model.engine import Device, Loaded, digest_of, prefixes_of, providers_for
-from toolscript.adapters.local_model.token_counts import TokenCounter
-from toolscript.errors import ModelNotFound
-from toolscript.model.models import Matrix, ModelCard
+from toolscript.core.embedding.engine import Device, Loaded, TokenCounter, digest_of, prefixes_of, providers_for
+from toolscript.core.errors import ModelNotFound
+from toolscript.core.retrieval.model import Matrix, ModelCard
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "model_quantized.onnx")
 # Where a tokenizer does not say it, as most sentence models have it.

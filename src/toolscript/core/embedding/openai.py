@@ -8,8 +8,8 @@ import openai
 from openai import AsyncOpenAI
 from openai.types import CreateEmbeddingResponse
 
-from toolscript.errors import EmbedderRejected, EmbedderUnavailable, SetupError, ToolscriptError
-from toolscript.model.models import Matrix, ModelCard, Vector, checked_vectors
+from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, SetupError, ToolscriptError
+from toolscript.core.retrieval.model import Matrix, ModelCard, Vector, checked_vectors
 
 BATCH = 128
 

@@ -11,10 +11,10 @@ import openai
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
-from toolscript.errors import Rejected, SetupError, ToolscriptError, Unavailable
-from toolscript.model.items import JsonObject
-from toolscript.model.text import readable
-from toolscript.model.text_usage import TextUsage
+from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavailable
+from toolscript.core.items import JsonObject
+from toolscript.core.llm.model import TextUsage
+from toolscript.core.text import readable
 
 # Room for a model that thinks first, and an end for one that never stops.
 MOST_TOKENS = 2_000

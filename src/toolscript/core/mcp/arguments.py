@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.items import JsonObject
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import JsonObject
 
 
 def require_known(tool: str, given: JsonObject, known: Sequence[str]) -> None:

@@ -2,8 +2,12 @@
 over stdio. The service's tools (surfaces/mcp_service) are spoken for in the same way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,14 +24,87 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.servers import CallResult
-from toolscript.ports import Gateway
-from toolscript.surfaces.error_table import envelope_of
-from toolscript.surfaces.mcp.answers import compact_json, failed
-from toolscript.surfaces.mcp.definitions import CALL, DEFINITIONS, INSTRUCTIONS
-from toolscript.surfaces.mcp.input_lines import InputLines, claimed_input
-from toolscript.surfaces.mcp.meta_tools import MetaTools
+from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
+from toolscript.core.mcp.answers import compact_json, failed, failed_with
+from toolscript.core.mcp_client.model import CallResult
+
+logger = logging.getLogger("toolscript.mcp")
+
+
+async def answered(
+    answer: Callable[[], Awaitable[CallResult]], but_for: tuple[type[ToolscriptError], ...] = ()
+) -> CallResult:
+    """`but_for` are errors that whoever asks answers differently."""
+    try:
+        return await answer()
+    except but_for:
+        raise
+    except ToolscriptError as error:
+        return failed(error)
+    except Exception:
+        logger.exception("unexpected error")
+        return failed_with("Something unexpected went wrong on our side.")
+
+
+AT_ONCE = 64 * 1024
+WAITING_LINES = 64
+
+
+class InputLines:
+    """An asynchronous iterator over the lines of a file descriptor. Starts to read when it is first asked."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue(WAITING_LINES)
+        self._started = False
+
+    def __aiter__(self) -> "InputLines":
+        return self
+
+    async def __anext__(self) -> str:
+        if not self._started:
+            self._started = True
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._read, args=(loop,), name="stdin", daemon=True).start()
+        line = await self._lines.get()
+        if line is None:
+            raise StopAsyncIteration
+        return line
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        rest = b""
+        while piece := os.read(self._descriptor, AT_ONCE):
+            *lines, rest = (rest + piece).split(b"\n")
+            if not all(self._hand_over(line, loop) for line in lines):
+                return
+        if not rest or self._hand_over(rest, loop):
+            self._hand_over(None, loop)
+
+    def _hand_over(self, line: bytes | None, loop: asyncio.AbstractEventLoop) -> bool:
+        """Waits until there is room; False when nobody reads any more."""
+        text = None if line is None else line.decode("utf-8", "replace")
+        put = self._lines.put(text)
+        try:
+            asyncio.run_coroutine_threadsafe(put, loop).result()
+        except (RuntimeError, asyncio.CancelledError):
+            put.close()
+            return False
+        return True
+
+
+@contextmanager
+def claimed_input() -> Iterator[int]:
+    """A descriptor of our own for what arrives on stdin; meanwhile children find nothing there to take away."""
+    wire = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        yield wire
+    finally:
+        # `wire` stays open: the thread may still be reading it.
+        os.dup2(wire, 0)
+
 
 # From this version on, what a model can put right is an answer for the model and not an error of the protocol.
 WRONG_ARGUMENTS_ARE_ANSWERS = "2025-11-25"
@@ -50,27 +127,6 @@ def only_hosts(hosts: Sequence[str], schemes: Sequence[str] = ("http",)) -> Tran
 
 
 LOOPBACK_ONLY = only_hosts(LOOPBACK_HOSTS)
-
-
-def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
-    tools = MetaTools(gateway)
-    listing = ListToolsResult.model_validate({"tools": DEFINITIONS})
-
-    async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return listing
-
-    async def call_tool(context: Context, params: CallToolRequestParams) -> dict[str, Any]:
-        if not tools.has(params.name):
-            message = (
-                f"Unknown tool: {params.name[:200]}. Tools that {DEFINITIONS[0]['name']} finds go through {CALL}."
-            )
-            raise MCPError(INVALID_PARAMS, message)
-        return await wire_answer(tools.call(params.name, params.arguments or {}), context.protocol_version)
-
-    described = Described(
-        version, "Finds and calls the right tool among all that your MCP servers have.", INSTRUCTIONS
-    )
-    return server_of_tools(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscript.errors import Unavailable
+from toolscript.core.errors import Unavailable
 
 logger = logging.getLogger("toolscript.mcp")
 

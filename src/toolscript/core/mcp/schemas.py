@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from toolscript.model.items import JsonObject
+from toolscript.core.items import JsonObject
 
 STRING: JsonObject = {"type": "string"}
 NUMBER: JsonObject = {"type": "number"}

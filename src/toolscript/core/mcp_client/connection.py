@@ -3,34 +3,179 @@
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from mcp import ClientSession
 from mcp.client.session import IncomingMessage
-from mcp.shared.dispatcher import OnNotify, OnNotifyIntercept, OnRequest
-from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
+from mcp.client.subscriptions import SubscriptionLost, listen
+from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import PromptListChangedNotification, ResourceListChangedNotification, ToolListChangedNotification
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    CONNECTION_CLOSED,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    Implementation,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ServerCapabilities,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
-from toolscript.adapters.mcp_servers.answers import call_result
-from toolscript.adapters.mcp_servers.child import Child
-from toolscript.adapters.mcp_servers.entries import Found
-from toolscript.adapters.mcp_servers.envelope import CLIENT, addressed, is_modern
-from toolscript.adapters.mcp_servers.failures import STAND_INS, Failure, in_words, translated
-from toolscript.adapters.mcp_servers.http_transport import HttpWatch, http_streams, sse_streams
-from toolscript.adapters.mcp_servers.listing import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Listing, list_all
-from toolscript.adapters.mcp_servers.negotiation import Habits, agree
-from toolscript.adapters.mcp_servers.pace import Pace
-from toolscript.adapters.mcp_servers.process_groups import ProcessGroups
-from toolscript.adapters.mcp_servers.signals import Signals
-from toolscript.adapters.mcp_servers.stdio_transport import stdio_streams
-from toolscript.adapters.mcp_servers.subscription import subscribed
-from toolscript.errors import ServerRejected, ServerUnavailable
-from toolscript.model.item_json import storable
-from toolscript.model.items import Item, JsonObject
-from toolscript.model.servers import CallResult, ServerSpec, Transport
-from toolscript.model.text import readable
+from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.item_json import storable
+from toolscript.core.items import Item, JsonObject
+from toolscript.core.mcp_client.failures import STAND_INS, Failure, in_words, translated
+from toolscript.core.mcp_client.http import HttpWatch, http_streams, sse_streams
+from toolscript.core.mcp_client.listing import (
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    TOOLS,
+    Found,
+    Listing,
+    call_result,
+    list_all,
+)
+from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
+from toolscript.core.mcp_client.process_groups import ProcessGroups
+from toolscript.core.mcp_client.stdio import Child, stdio_streams
+from toolscript.core.mcp_client.supervision import Pace, Signals
+from toolscript.core.text import readable
+from toolscript.core.version import __version__
+
+
+@dataclass
+class Habits:
+    """What was learnt about a server, so that it is not asked again what it did not understand."""
+
+    shakes_hands: bool = False
+    speaks_old_sse: bool = False
+
+
+async def agree(session: ClientSession, habits: Habits, patience: float) -> None:
+    if not habits.shakes_hands and await _discovered(session, habits, patience):
+        return
+    try:
+        await session.initialize()
+        habits.shakes_hands = True
+    except MCPError as error:
+        if error.code != UNSUPPORTED_PROTOCOL_VERSION:
+            raise
+        habits.shakes_hands = False
+        await session.discover()
+
+
+async def _discovered(session: ClientSession, habits: Habits, patience: float) -> bool:
+    try:
+        with anyio.fail_after(patience):
+            await session.discover()
+    except MCPError as error:
+        # There are servers that a request before the handshake kills, and others that say so with the same code
+        # and go on: the handshake finds out which.
+        habits.shakes_hands = habits.shakes_hands or error.code == CONNECTION_CLOSED
+        return False
+    except (TimeoutError, ValidationError, RuntimeError):
+        return False
+    return True
+
+
+CLIENT = Implementation(name="toolscript", version=__version__)
+
+
+def is_modern(protocol: str) -> bool:
+    return protocol in MODERN_PROTOCOL_VERSIONS
+
+
+def addressed(
+    protocol: str, method: str, params: JsonObject, headers: Mapping[str, str]
+) -> tuple[dict[str, Any], CallOptions]:
+    """A request's parameters and headers as the protocol wants them: the newer one says everything each time."""
+    options: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: protocol}}
+    if not is_modern(protocol):
+        return dict(params), options
+    named = params.get(NAME_BEARING_METHODS.get(method, ""))
+    name = {MCP_NAME_HEADER: encode_header_value(named)} if isinstance(named, str) else {}
+    options["headers"] = {**options["headers"], MCP_METHOD_HEADER: method, **name, **headers}
+    return {**params, "_meta": _envelope(protocol)}, options
+
+
+def _envelope(protocol: str) -> JsonObject:
+    return {
+        PROTOCOL_VERSION_META_KEY: protocol,
+        CLIENT_INFO_META_KEY: CLIENT.model_dump(by_alias=True, mode="json", exclude_none=True),
+        CLIENT_CAPABILITIES_META_KEY: {},
+    }
+
+
+_ACKNOWLEDGED_WITHIN = 1.0
+_ASK_AGAIN = 1.0
+_ASK_AGAIN_AT_LAST = 60.0
+
+
+@asynccontextmanager
+async def subscribed(session: ClientSession, signals: Signals) -> AsyncIterator[None]:
+    """Inside, a change is heard that happens after whatever is listed now."""
+    if not is_modern(session.protocol_version or ""):
+        yield
+        return
+    async with anyio.create_task_group() as tasks:
+        heard = anyio.Event()
+        tasks.start_soon(_keep_listening, session, signals, heard)
+        with anyio.move_on_after(_ACKNOWLEDGED_WITHIN):
+            await heard.wait()
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+async def _keep_listening(session: ClientSession, signals: Signals, heard: anyio.Event) -> None:
+    pause = _ASK_AGAIN
+    while True:
+        try:
+            await _listen(session, signals, heard)
+        except MCPError as error:
+            if error.code != CONNECTION_CLOSED:
+                heard.set()
+                return
+        except SubscriptionLost:
+            pass
+        # What changed while nobody listened is found by listing again.
+        signals.doubt()
+        signals.change()
+        await anyio.sleep(pause)
+        pause = min(2 * pause, _ASK_AGAIN_AT_LAST)
+
+
+async def _listen(session: ClientSession, signals: Signals, heard: anyio.Event) -> None:
+    offered = session.server_capabilities or ServerCapabilities()
+    async with listen(
+        session,
+        tools_list_changed=offered.tools is not None,
+        prompts_list_changed=offered.prompts is not None,
+        resources_list_changed=offered.resources is not None,
+    ) as events:
+        heard.set()
+        async for _ in events:
+            signals.change()
+
 
 # The SDK tells its troubles to the log as well as to us, and some of what it tells there is secret.
 for noisy in ("client", "mcp.client"):

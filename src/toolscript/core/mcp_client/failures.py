@@ -10,9 +10,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
-from toolscript.adapters.mcp_servers.child import Child
-from toolscript.errors import ServerRejected, ServerUnavailable, ToolscriptError
-from toolscript.model.servers import SAID, WROTE
+from toolscript.core.errors import ServerRejected, ServerUnavailable, ToolscriptError
+from toolscript.core.mcp_client.model import SAID, WROTE
+from toolscript.core.mcp_client.stdio import Child
 
 MAX_MESSAGE = 2_000
 # What the SDK says in place of an error that came without a message of the protocol.

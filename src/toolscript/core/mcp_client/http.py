@@ -9,8 +9,8 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from toolscript.errors import ServerRejected
-from toolscript.model.servers import ServerSpec
+from toolscript.core.errors import ServerRejected
+from toolscript.core.mcp_client.model import ServerSpec
 
 MAX_ANSWER = 64 * 1024 * 1024
 _CONNECT_SECONDS = 15.0

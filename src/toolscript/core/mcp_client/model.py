@@ -1,11 +1,14 @@
 """MCP servers: what a person wrote down about one, how it is doing, and what a call of its tools gave."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import Protocol
+from urllib.parse import parse_qsl, urlsplit
 
-from toolscript.model.items import Item, JsonObject
+from toolscript.core.items import Item, JsonObject
 
 # What a server wrote itself stands behind these in an `error`, and may hold anything, secrets too.
 WROTE, SAID = "; it wrote what is no message: ", "; it said: "
@@ -94,3 +97,63 @@ class CallResult:
     content: Sequence[JsonObject] = ()
     structured_content: object = None
     is_error: bool = False
+
+
+class ToolServers(Protocol):
+    """MCP servers, each connected and kept connected by itself; none waits for another."""
+
+    def use(self, specs: Sequence[ServerSpec]) -> None:
+        """Starts what is new, ends what is gone, restarts what changed, leaves alone what did not. Never waits."""
+
+    def states(self) -> Sequence[ServerState]: ...
+    def offers(self) -> Sequence[Offer]:
+        """What the servers that are ready have, in the order of their names."""
+
+    async def changed(self, after: int) -> int:
+        """Waits until states or offers are newer than revision `after`; answers the revision they have now."""
+
+    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def close(self) -> None: ...
+
+
+MASK = "***"
+# Shorter values are words like `1` or `true`: no secrets, and masking them would blot out half a message.
+_SHORTEST = 6
+_HEADER_FLAGS = frozenset({"header", "h"})
+_SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
+
+
+def masked(text: str, spec: ServerSpec) -> str:
+    for secret in sorted(_secrets(spec), key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def _secrets(spec: ServerSpec) -> set[str]:
+    named = [*spec.env.values(), *spec.headers.values(), *_of_arguments(spec.args), *_of_url(spec.url)]
+    # `Bearer abc` is a secret as a whole, and so is `abc`.
+    words = [word for value in named for word in (value, value.rpartition(" ")[2])]
+    return {word for word in words if len(word) >= _SHORTEST}
+
+
+def _of_arguments(args: tuple[str, ...]) -> list[str]:
+    secrets = []
+    for before, given in zip(("", *args), args, strict=False):
+        flag, equals, value = given.partition("=")
+        if equals and _SECRET_FLAG.search(flag):
+            secrets.append(value)
+        elif before.startswith("-") and _SECRET_FLAG.search(before):
+            secrets.append(given)
+        header, colon, value = given.partition(":")
+        if colon and (before.lstrip("-").lower() in _HEADER_FLAGS or _SECRET_FLAG.search(header)):
+            secrets.append(value.strip())
+        secrets += _of_url(given) if "://" in given else []
+    return secrets
+
+
+def _of_url(url: str) -> list[str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return [url]
+    return [value for _, value in parse_qsl(parts.query)] + [parts.username or "", parts.password or ""]

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from toolscript.adapters.mcp_servers.orphan_keeper import GRACE_SECONDS, send
+from toolscript.core.mcp_client.orphan_keeper import GRACE_SECONDS, send
 
 _KEEPER = Path(__file__).with_name("orphan_keeper.py")
 _HAS_GROUPS = sys.platform != "win32"

@@ -1,33 +1,39 @@
-"""Keeps one server connected: starts it, lists it, follows its changes, and starts it again when it falls."""
+"""All MCP servers of a gateway, each under its own supervisor."""
 
 import asyncio
 import logging
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import anyio
 
-from toolscript.adapters.mcp_servers.masking import masked
-from toolscript.adapters.mcp_servers.pace import Pace
-from toolscript.adapters.mcp_servers.process_groups import ProcessGroups
-from toolscript.adapters.mcp_servers.signals import Signals
-from toolscript.errors import NotFound, ServerRejected, ServerUnavailable
-from toolscript.model.items import ItemKind, JsonObject
-from toolscript.model.servers import CallResult, Offer, ServerSpec, ServerState, ServerStatus, Transport
+from toolscript.core.errors import NotFound, ServerRejected, ServerUnavailable
+from toolscript.core.items import ItemKind, JsonObject
+from toolscript.core.mcp_client.model import (
+    CallResult,
+    Offer,
+    ServerSpec,
+    ServerState,
+    ServerStatus,
+    Transport,
+    masked,
+)
+from toolscript.core.mcp_client.process_groups import ProcessGroups
+from toolscript.core.mcp_client.supervision import Pace, Signals
 
 if TYPE_CHECKING:
-    from toolscript.adapters.mcp_servers.connection import Connection
-    from toolscript.adapters.mcp_servers.entries import Found
-    from toolscript.adapters.mcp_servers.failures import Failure
-    from toolscript.adapters.mcp_servers.negotiation import Habits
+    from toolscript.core.mcp_client.connection import Connection, Habits
+    from toolscript.core.mcp_client.failures import Failure
+    from toolscript.core.mcp_client.listing import Found
+
 
 log = logging.getLogger(__name__)
 
-_CONNECTION = "toolscript.adapters.mcp_servers.connection"
+_CONNECTION = "toolscript.core.mcp_client.connection"
 
 
 class Supervisor:
@@ -84,7 +90,7 @@ class Supervisor:
         if _CONNECTION not in sys.modules:
             # Importing the SDK takes two seconds, which the event loop spends better.
             await asyncio.to_thread(import_module, _CONNECTION)
-        from toolscript.adapters.mcp_servers.negotiation import Habits
+        from toolscript.core.mcp_client.connection import Habits
 
         habits = Habits()
         while not self._stopping.is_set():
@@ -100,7 +106,7 @@ class Supervisor:
 
     async def _attempt(self, habits: "Habits") -> "Failure | None":
         """One connection, from its first message to its last; answers why it ended, unless that was asked for."""
-        from toolscript.adapters.mcp_servers.connection import Trace, open_connection
+        from toolscript.core.mcp_client.connection import Trace, open_connection
 
         self._signals = Signals()
         trace = Trace(self._signals)
@@ -186,3 +192,75 @@ class Supervisor:
         if not is_late and (state, offer) != (self.state, self.offer):
             self.state, self.offer = state, offer
             self._on_change()
+
+
+class McpServers:
+    """Used from one event loop, which `use` finds running."""
+
+    def __init__(self, pace: Pace | None = None) -> None:
+        self._pace = pace or Pace()
+        self._groups = ProcessGroups()
+        self._servers: dict[str, Supervisor] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._revision = 0
+        self._news = asyncio.Event()
+
+    def use(self, specs: Sequence[ServerSpec]) -> None:
+        wanted = {spec.name: spec for spec in specs}
+        for name, server in [*self._servers.items()]:
+            if wanted.get(name) != server.spec or server.state.status is ServerStatus.STOPPED:
+                del self._servers[name]
+                server.stop()
+                self._bump()
+        for name, spec in wanted.items():
+            if name not in self._servers:
+                self._take_on(spec)
+
+    def states(self) -> Sequence[ServerState]:
+        return [self._servers[name].state for name in sorted(self._servers)]
+
+    def offers(self) -> Sequence[Offer]:
+        offers = (self._servers[name].offer for name in sorted(self._servers))
+        return [offer for offer in offers if offer is not None]
+
+    async def changed(self, after: int) -> int:
+        while self._revision <= after:
+            await self._news.wait()
+        return self._revision
+
+    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+        found = self._servers.get(server)
+        if found is None:
+            names = ", ".join(sorted(self._servers)) or "none"
+            raise NotFound(f"there is no server {server}", hint=f"the servers are: {names}")
+        return await found.call(tool, arguments)
+
+    async def close(self) -> None:
+        """Ends everything, in order where that is quick; in any case after a few seconds."""
+        for server in self._servers.values():
+            server.stop()
+        tasks = [task for task in self._tasks.values() if not task.done()]
+        if tasks:
+            _, left = await asyncio.wait(tasks, timeout=self._pace.close)
+            await _cut_off(left)
+        self._groups.kill_all()
+        await self._groups.close()
+
+    def _take_on(self, spec: ServerSpec) -> None:
+        """A server that comes back under its name waits until the one before is gone: they may share a file."""
+        server = Supervisor(spec, self._groups, self._pace, self._bump)
+        self._servers[spec.name] = server
+        self._tasks[spec.name] = server.start(self._tasks.get(spec.name))
+        self._bump()
+
+    def _bump(self) -> None:
+        self._revision += 1
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+
+async def _cut_off(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=1.0)

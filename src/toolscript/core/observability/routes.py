@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolscript.surfaces.http.write_guard import AdminAccess
+from toolscript.core.web.auth import AdminAccess
 
 METRICS_PATH = "/metrics"
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"

@@ -21,9 +21,10 @@ from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from toolscript import __version__
-from toolscript.errors import SetupError
+from toolscript.core.errors import SetupError
+from toolscript.core.version import __version__
 
 MOST_WAITING = 4_096
 BATCH = 512
@@ -171,3 +172,22 @@ class _Seldom(logging.Filter):
             return False
         self._next = now + COMPLAIN_EVERY_SECONDS
         return True
+
+
+# Without the baggage that a caller may have sent along: it is not for others.
+_TRACE = TraceContextTextMapPropagator()
+
+
+def trace_ids() -> Mapping[str, str]:
+    """For logs: of what is being done here and now, if that is traced."""
+    now = trace.get_current_span().get_span_context()
+    if not now.is_valid:
+        return {}
+    return {"trace_id": trace.format_trace_id(now.trace_id), "span_id": trace.format_span_id(now.span_id)}
+
+
+def trace_headers() -> Mapping[str, str]:
+    """For whoever is asked on the way, to say of which trace it is a part."""
+    headers: dict[str, str] = {}
+    _TRACE.inject(headers)
+    return headers

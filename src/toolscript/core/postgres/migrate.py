@@ -1,21 +1,64 @@
-"""The migrations there are, and which of them a database has had."""
+"""Runs the migrations. Loaded by the one command that needs it: its tools take a second to load."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import psycopg
+from alembic import command
+from alembic.config import Config
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import URL, create_engine, exc, make_url
+from sqlalchemy.pool import NullPool
 
-from toolscript.adapters.postgres.pool import require_readable, translated
-from toolscript.adapters.postgres.schema import (
-    FIND_OLDEST_CODE,
-    FIND_REVISION,
-    REVISION,
-    is_newer,
-    require_usable,
+from toolscript.core.errors import CatalogRejected, CatalogUnavailable, InvalidRequest, SetupError
+from toolscript.core.postgres.pool import (
+    DOWN_HINT,
+    MIGRATE_HINT,
+    Pool,
+    connection,
+    require_let_in,
+    require_readable,
+    translated,
 )
-from toolscript.errors import InvalidRequest, SetupError
-from toolscript.model.schema_status import Revision, SchemaStatus
+from toolscript.core.values import Revision, SchemaStatus
+
+# The last of the migrations.
+REVISION = "0008"
+
+FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
+FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"
+UPDATE_HINT = "update toolscript to the version that migrated the database, or a later one"
+
+
+async def require_current_schema(pool: Pool) -> None:
+    """Refuses a database that was not migrated to this version's schema, or to a later one that serves it."""
+    await require_let_in(pool)
+    async with connection(pool) as conn:
+        row = await (await conn.execute(FIND_REVISION)).fetchone()
+        found = None if row is None else str(row[0])
+        row = await (await conn.execute(FIND_OLDEST_CODE)).fetchone() if is_newer(found) else None
+    require_usable(found, None if row is None else str(row[0]))
+
+
+def is_newer(found: str | None) -> bool:
+    return found is not None and found > REVISION
+
+
+def require_usable(found: str | None, oldest_code: str | None) -> None:
+    if found is None:
+        raise SetupError("the database has no schema yet", hint=MIGRATE_HINT)
+    if found < REVISION:
+        raise SetupError(f"the database schema is at {found}, this version needs {REVISION}", hint=MIGRATE_HINT)
+    if found == REVISION or (oldest_code is not None and oldest_code <= REVISION):
+        return
+    serves = f" and serves programs from {oldest_code} on" if oldest_code else ""
+    raise SetupError(
+        f"the database schema is at {found}{serves}; this version of toolscript is of {REVISION}", hint=UPDATE_HINT
+    )
+
 
 FOLDER = Path(__file__).parent / "migrations"
 NOTHING = "base"
@@ -76,3 +119,56 @@ def _stored(url: str) -> tuple[str | None, str | None]:
 
 def _has(conn: psycopg.Connection, table: str) -> bool:
     return conn.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+
+
+def upgrade(url: str, revision: str = "head", *, folder: Path = FOLDER) -> SchemaStatus:
+    """How the schema is then. One that a later version has migrated and that serves this one stays as it is."""
+    status = schema_status(url)
+    if status.is_newer and folder == FOLDER:
+        if status.problem:
+            raise SetupError(status.problem, hint=status.hint)
+        return status
+    with _config(url, folder) as config:
+        command.upgrade(config, revision)
+    return schema_status(url)
+
+
+def downgrade(url: str, revision: str) -> SchemaStatus:
+    require_way_down(schema_status(url), revision)
+    with _config(url, FOLDER) as config:
+        command.downgrade(config, revision)
+    return schema_status(url)
+
+
+@contextmanager
+def _config(url: str, folder: Path) -> Iterator[Config]:
+    require_readable(url)
+    # Nothing of a session, as in pool.py: behind PgBouncer each transaction may have another one.
+    engine = create_engine(_driver_url(url), poolclass=NullPool, connect_args={"prepare_threshold": None})
+    config = Config()
+    config.set_main_option("script_location", str(folder))
+    try:
+        # One transaction for all of it: whoever is killed leaves the schema as it was, and the next one is let in.
+        with engine.begin() as conn:
+            # Two processes that migrate at once take turns; the lock ends with the transaction.
+            conn.exec_driver_sql("SELECT pg_advisory_xact_lock(7406001)")
+            config.attributes["connection"] = conn
+            yield config
+    except exc.OperationalError as error:
+        raise CatalogUnavailable(
+            f"PostgreSQL: {str(error.orig).splitlines()[0]}",
+            hint=DOWN_HINT,
+        ) from error
+    except exc.DBAPIError as error:
+        raise CatalogRejected(
+            f"PostgreSQL: {str(error.orig).splitlines()[0]}",
+            hint="migrations need a user that owns the schema",
+        ) from error
+    except CommandError as error:
+        raise SetupError(f"the schema cannot be migrated: {str(error).splitlines()[0]}", hint=LIST_HINT) from error
+    finally:
+        engine.dispose()
+
+
+def _driver_url(url: str) -> URL:
+    return make_url(url).set(drivername="postgresql+psycopg")

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection, errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from toolscript.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
+from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
 
 logger = logging.getLogger(__name__)
 

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import Qdrant, ask_collections, exists_already, translated
-from toolscript.adapters.qdrant.index import QdrantIndex
-from toolscript.adapters.qdrant.layout import (
+from toolscript.core.errors import IndexUnavailable, ModelMismatch, ToolscriptError
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant, ask_collections, exists_already, translated
+from toolscript.core.qdrant.index import QdrantIndex
+from toolscript.core.qdrant.layout import (
     Layout,
     create_request,
     field_requests,
@@ -18,10 +19,9 @@ from toolscript.adapters.qdrant.layout import (
     loading_config,
     searching_config,
 )
-from toolscript.adapters.qdrant.values import from_value
-from toolscript.errors import IndexUnavailable, ModelMismatch, ToolscriptError
-from toolscript.model.models import IndexCard, IndexOrigin, ModelCard
-from toolscript.ports import Index
+from toolscript.core.qdrant.values import from_value
+from toolscript.core.retrieval.model import IndexCard, IndexOrigin, ModelCard
+from toolscript.core.retrieval.ports import Index
 
 SETTLE_SECONDS = 6 * 3600.0
 

@@ -3,32 +3,151 @@
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.common_terms import CommonTerms
-from toolscript.adapters.qdrant.connection import Qdrant, translated
-from toolscript.adapters.qdrant.dense_plan import DensePlan, DensePlanner, best_of
-from toolscript.adapters.qdrant.filter_split import split
-from toolscript.adapters.qdrant.layout import DENSE, WORDS, Layout
-from toolscript.adapters.qdrant.sample import Sample, Sampler
-from toolscript.adapters.qdrant.values import Payload, to_value, unless_newer, where_filter
-from toolscript.adapters.qdrant.whole import whole
-from toolscript.errors import IndexRejected, ToolscriptError
-from toolscript.model.index import (
+import numpy as np
+
+from toolscript.core.errors import IndexRejected, ToolscriptError
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant, translated
+from toolscript.core.qdrant.dense_plan import DensePlan, DensePlanner, Sizes, best_of, split
+from toolscript.core.qdrant.layout import DENSE, WORDS, Layout, scanned_vectors
+from toolscript.core.qdrant.values import Payload, to_value, unless_newer, where_filter
+from toolscript.core.retrieval.model import (
     NO_FIELDS,
     Ask,
     Candidate,
     Candidates,
     Fields,
+    IndexCard,
     KeptPoint,
     Point,
     PointVersion,
+    Scalar,
     Terms,
+    Vector,
     Where,
     rarity_of,
 )
-from toolscript.model.models import IndexCard, Vector
+
+BUDGET = 250_000
+ALWAYS_KEPT = 4
+SAMPLE = 2_000
+
+
+@dataclass(frozen=True)
+class CommonTerms:
+    """How many points have a term, as far as a sample can tell: a term it lacks counts as rare."""
+
+    points: int
+    shares: Mapping[int, float]
+
+    @classmethod
+    def of_sample(cls, points: int, sample: Iterable[Iterable[int]]) -> "CommonTerms":
+        rows = list(sample)
+        counts = Counter(term for row in rows for term in row)
+        return cls(points, {term: count / len(rows) for term, count in counts.items()})
+
+    def shares_of(self, terms: Iterable[int]) -> dict[int, float]:
+        return {term: self.shares[term] for term in terms if term in self.shares}
+
+    def within_budget(self, terms: Terms) -> Terms:
+        rarest_first = sorted(terms, key=lambda term: self.shares.get(term, 0.0))
+        kept, spent = dict[int, float](), 0.0
+        for term in rarest_first:
+            spent += self.shares.get(term, 0.0) * self.points
+            if spent > BUDGET and len(kept) >= ALWAYS_KEPT:
+                break
+            kept[term] = terms[term]
+        return kept
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which words are common, how many points a filter lets through, how many have no value of `counted_empty`."""
+
+    common: CommonTerms = field(default_factory=lambda: CommonTerms(0, {}))
+    sizes: Sizes = field(default_factory=Sizes)
+    empty: int = 0
+
+
+class Sampler:
+    def __init__(self, qdrant: Qdrant, name: str, layout: Layout, dimensions: int) -> None:
+        self._qdrant = qdrant
+        self._name = name
+        self._layout = layout
+        self._scanned = scanned_vectors(dimensions)
+
+    @property
+    def is_needed(self) -> bool:
+        """By questions without words, too."""
+        return bool(self._layout.counted_fields)
+
+    async def take(self) -> Sample:
+        points, segments, empty = await asyncio.gather(self.count(exact=False), self._segments(), self._empty())
+        values = await asyncio.gather(*map(self._values, self._layout.counted_fields))
+        by_field = dict(zip(self._layout.counted_fields, values, strict=True))
+        common = CommonTerms.of_sample(points, await self._random_terms())
+        return Sample(common, Sizes(points, segments, self._scanned, by_field), empty)
+
+    async def count(self, *, exact: bool, where: wire.Filter | None = None) -> int:
+        request = wire.CountPoints(collection_name=self._name, exact=exact, filter=where)
+        return int((await self._points("Count", request)).result.count)
+
+    async def _empty(self) -> int:
+        if not self._layout.counted_empty:
+            return 0
+        is_empty = wire.IsEmptyCondition(key=self._layout.counted_empty)
+        return await self.count(exact=True, where=wire.Filter(must=[wire.Condition(is_empty=is_empty)]))
+
+    async def _segments(self) -> int:
+        request = wire.GetCollectionInfoRequest(collection_name=self._name)
+        with translated():
+            answer = await self._qdrant.collections.Get(request, timeout=self._qdrant.timeout_seconds)
+        return max(1, int(answer.result.segments_count))
+
+    async def _values(self, field_name: str) -> Mapping[Scalar, int]:
+        most = Sizes.most_values
+        request = wire.FacetCounts(collection_name=self._name, key=field_name, limit=most, exact=False)
+        answer = await self._points("Facet", request)
+        return {hit.value.string_value: int(hit.count) for hit in answer.hits}
+
+    async def _random_terms(self) -> list[Sequence[int]]:
+        request = wire.QueryPoints(
+            collection_name=self._name,
+            query=wire.Query(sample=wire.Sample.Random),
+            limit=SAMPLE,
+            with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[WORDS])),
+            with_payload=wire.WithPayloadSelector(enable=False),
+        )
+        answer = await self._points("Query", request)
+        return [hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in answer.result]
+
+    async def _points(self, method: str, request: object) -> Any:
+        with translated():
+            return await getattr(self._qdrant.points, method)(request, timeout=self._qdrant.timeout_seconds)
+
+
+async def whole(qdrant: Qdrant, name: str, most: int) -> list[KeptPoint] | None:
+    request = wire.ScrollPoints(
+        collection_name=name,
+        limit=most + 1,
+        with_payload=wire.WithPayloadSelector(enable=True),
+        with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[DENSE])),
+    )
+    with translated():
+        page = await qdrant.points.Scroll(request, timeout=qdrant.timeout_seconds)
+    return [_kept(point) for point in page.result] if len(page.result) <= most else None
+
+
+def _kept(point: wire.RetrievedPoint) -> KeptPoint:
+    stored = point.vectors.vectors.vectors[DENSE]
+    fields = {field: value for field, value in Payload(point.payload).items() if field != "version"}
+    return KeptPoint(point.id.num, np.array(stored.dense.data or stored.data, dtype=np.float32), fields)
+
 
 # How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds. In a
 # large graph some tight groups of points are found from far away only.

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.values import to_value
-from toolscript.model.index import Condition
-from toolscript.model.models import IndexCard
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.values import to_value
+from toolscript.core.retrieval.model import Condition, IndexCard
 
 DENSE, WORDS = "dense", "words"
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from toolscript.adapters.qdrant import wire
-from toolscript.model.index import Condition, PointVersion, Scalar, Where
+from toolscript.core.qdrant import wire
+from toolscript.core.retrieval.model import Condition, PointVersion, Scalar, Where
 
 
 def to_value(value: object) -> wire.Value:

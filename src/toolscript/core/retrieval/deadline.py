@@ -1,31 +1,59 @@
-"""Which failure leads to which answer. The only place that decides it; every row has a test.
+"""Deadlines, and which failure leads to which answer."""
 
-| part      | what it may use of the time left | when it fails or is late                          |
-|-----------|----------------------------------|---------------------------------------------------|
-| embedding | half                             | the word arm answers alone, skills match by words |
-| skills    | a quarter                        | the skills that are known; with none, all items   |
-| index     | nine tenths                      | no results (its fields are part of it); `hybrid`: |
-|           |                                  | what the other route found                        |
-| schemas   | all of it                        | results without schemas                           |
-| rerank    | half                             | the order as it was before                        |
-
-The answer names the part in `degraded`, whatever the reason; the reason goes to the log. A fault of our own
-(anything but Unavailable, Rejected, SetupError and a timeout) is not hidden: it ends the request.
-
-Where nothing is found because a part failed, and more searches come than this service can do, the answer is not an
-empty one but `Overloaded` (503): an agent would conclude that there is no such tool.
-"""
-
+import asyncio
 import logging
+import threading
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from toolscript.errors import Overloaded, Rejected, SetupError, Unavailable
-from toolscript.search.deadline import Deadline
+from toolscript.core.errors import Overloaded, Rejected, SetupError, Unavailable
 
 T = TypeVar("T")
+
+# Given up on, and not yet gone: a driver may take seconds to take back what it has sent.
+_abandoned: set[asyncio.Task[Any]] = set()
+
+
+class Deadline:
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._ends_at = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._ends_at - time.monotonic())
+
+    async def spend(self, share: float, work: Coroutine[Any, Any, T]) -> T:
+        """Waits for the work for at most this share of what is left; then TimeoutError, at once."""
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task}, timeout=self.left * share)
+        finally:
+            if not task.done():
+                _abandon(task)
+        if not task.done():
+            raise TimeoutError("no answer in time")
+        try:
+            return task.result()
+        finally:
+            # A failure holds its frames, and this frame the task: a circle, unless it is cut here.
+            del task
+
+
+def _abandon(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    _abandoned.add(task)
+    task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        task.exception()
+
 
 logger = logging.getLogger(__name__)
 
@@ -87,3 +115,27 @@ class Attempt:
         if found or not self.failed or not self.is_overloaded(self.deadline.seconds):
             return
         raise overloaded()
+
+
+async def abandonable(work: Callable[[], T]) -> T:
+    """Like `asyncio.to_thread`, whose threads a program waits for when it ends, however long they take."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_it: Callable[[], None]) -> None:
+        if not result.done():
+            set_it()
+
+    def run() -> None:
+        try:
+            value = work()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
+            failure = error
+            answer: Callable[[], None] = lambda: result.set_exception(failure)  # noqa: E731
+        else:
+            answer = lambda: result.set_result(value)  # noqa: E731
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, answer)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await result

@@ -1,18 +1,14 @@
-"""Queries are values that cannot exist when they are invalid."""
+"""What every query has in common: its text, and which retrievers answer."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from toolscript.errors import BlankQuery, InvalidRequest
-from toolscript.model.assignments import SKILL_ID
-from toolscript.model.items import ItemKind
-from toolscript.model.text import readable
+from toolscript.core.errors import BlankQuery, InvalidRequest
+from toolscript.core.text import readable
 
 MAX_QUERY = 1_000
 MAX_LIMIT = 100
-MAX_SKILLS = 32
-MAX_NAME = 500
 
 
 class SearchType(StrEnum):
@@ -21,84 +17,6 @@ class SearchType(StrEnum):
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
     HYBRID = "hybrid"
-
-
-class Strategy(StrEnum):
-    """Which items are searched: those of the skills that fit the query, all of them, or both at once."""
-
-    HIERARCHICAL = "hierarchical"
-    DIRECT = "direct"
-    HYBRID = "hybrid"
-
-
-class Preset(StrEnum):
-    PRECISION = "precision"
-    BALANCED = "balanced"
-    RECALL = "recall"
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """The least similarity to the query, of a skill and of a tool."""
-
-    skill: float
-    tool: float
-
-
-PRESETS = {
-    Preset.PRECISION: Thresholds(skill=0.7, tool=0.6),
-    Preset.BALANCED: Thresholds(skill=0.4, tool=0.3),
-    Preset.RECALL: Thresholds(skill=0.2, tool=0.1),
-}
-USUAL = PRESETS[Preset.BALANCED]
-
-
-@dataclass(frozen=True)
-class SkillQuery:
-    """The best `limit` skills that are similar enough."""
-
-    text: str
-    limit: int = 5
-    threshold: float = USUAL.skill
-    search_type: SearchType | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", readable_query(self.text))
-        require(1 <= self.limit <= MAX_SKILLS, "limit", f"must be 1 to {MAX_SKILLS}")
-        require(0.0 <= self.threshold <= 1.0, "threshold", "must be 0 to 1")
-
-
-@dataclass(frozen=True)
-class ToolQuery:
-    """`skill_ids` are skills that the caller names: only their items are searched, whatever the strategy.
-
-    `explain` has every hit say how it came to be one; `about` is an item, by id or by name, whose absence is to be
-    explained.
-    """
-
-    text: str
-    kind: ItemKind | None = None
-    limit: int = 5
-    threshold: float = USUAL.tool
-    search_type: SearchType | None = None
-    strategy: Strategy = Strategy.HIERARCHICAL
-    include_schemas: bool = True
-    skill_ids: tuple[str, ...] = ()
-    skill_limit: int = 3
-    skill_threshold: float = USUAL.skill
-    explain: bool = False
-    about: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", readable_query(self.text))
-        require(1 <= self.limit <= MAX_LIMIT, "limit", f"must be 1 to {MAX_LIMIT}")
-        require(0.0 <= self.threshold <= 1.0, "threshold", "must be 0 to 1")
-        require(1 <= self.skill_limit <= MAX_SKILLS, "skill_limit", f"must be 1 to {MAX_SKILLS}")
-        require(0.0 <= self.skill_threshold <= 1.0, "skill_threshold", "must be 0 to 1")
-        require(len(self.about) <= MAX_NAME, "about", f"is longer than {MAX_NAME} characters")
-        require(len(self.skill_ids) <= MAX_SKILLS, "skill_ids", f"at most {MAX_SKILLS} at once")
-        for skill in self.skill_ids:
-            require(bool(SKILL_ID.fullmatch(skill)), "skill_ids", f"{skill[:80]!r} is not a skill id")
 
 
 Q = TypeVar("Q", bound=Any)
@@ -120,3 +38,11 @@ def readable_query(text: str, hint: str = "say in a few words what the tool shou
 def require(holds: bool, field: str, problem: str) -> None:
     if not holds:
         raise InvalidRequest(f"{field} {problem}", details={"field": field})
+
+
+class Fusion(StrEnum):
+    """How a hybrid search joins its arms: by ranks, by scores, or as we think best."""
+
+    RRF = "rrf"
+    ZSCORE = "zscore"
+    BEST = "best"

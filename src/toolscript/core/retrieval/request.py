@@ -1,14 +1,176 @@
-"""A request as the ranking reads it: the whole of it, and its wishes one by one."""
+"""A request as the ranking reads it: literals, sub-queries, actions and subjects."""
 
-from collections.abc import Mapping, Sequence
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 
-from toolscript.model.models import Matrix, Vector
-from toolscript.model.words import STEM_SHARE, SURFACE_SHARE, terms_of_word, without_stop_words, words_of
-from toolscript.search.ranking.actions import action_asked, without_phrases, words_in_order
-from toolscript.search.ranking.values import without_values
-from toolscript.search.ranking.wishes import MOST_WISHES, subject_of, wishes_in
+from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.terms import (
+    STEM_SHARE,
+    STOP_WORDS,
+    SURFACE_SHARE,
+    terms_of_word,
+    without_stop_words,
+    words_of,
+)
+
+_VALUES = re.compile(
+    r"""<[^<>\n]{1,60}>
+    | "[^"\n]{1,200}"
+    | “[^”\n]{1,200}”
+    | (?<!\w)'[^'\n]{1,120}'(?!\w)
+    | `[^`\n]{1,200}`
+    | https?://\S{1,500}
+    | \{[^{}]{0,400}\}
+    | \[[^\[\]]{1,200}\]
+    | (?<!\S)[^\s@]{1,64}@[^\s@]{1,190}(?!\S)
+    | (?<![\w/])/(?:[\w.-]{1,100}/){1,20}[\w.-]{0,100}
+    | \b\d[\d.,:%-]{0,60}\b
+    | \b(?=[^\W\d]{0,60}\d)\w{9,}\b""",
+    re.VERBOSE,
+)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_SPACE = re.compile(r"\s+")
+
+# With fewer words than these left, the values were the request.
+FEWEST_WORDS = 2
+
+
+def without_values(text: str) -> str:
+    left = _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
+    said = [word for word in _WORD.findall(left.casefold()) if word not in STOP_WORDS]
+    return left if len(said) >= FEWEST_WORDS else text
+
+
+_TABLE = tomllib.loads((files(__package__) / "english.toml").read_text("utf-8"))
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(str(_TABLE[name]).split())
+
+
+VERBS = _words("verbs")
+LEAD_IN = frozenset(_words("lead_in"))
+PREPOSITIONS = frozenset(_words("prepositions"))
+SAY_LITTLE = frozenset(_words("say_little"))
+ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
+PHRASES = {str(phrase): str(word) for phrase, word in _TABLE["phrases"].items()}
+
+FIRST_WORDS = 14
+
+_PHRASES = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
+_WORD_of_actions = re.compile(r"[^\W_]+(?:'\w+)?")
+_KINDS_OF = {
+    word: frozenset(kind for kind, words in ACTIONS.items() if word in words)
+    for word in frozenset().union(*ACTIONS.values())
+}
+
+
+def without_phrases(text: str) -> str:
+    """A phrase that means one word is that word: nothing is got by getting rid of it."""
+    return _PHRASES.sub(lambda found: PHRASES.get(found[0].casefold(), found[0]), text)
+
+
+def words_in_order(text: str) -> list[str]:
+    return _WORD_of_actions.findall(without_phrases(text).casefold())
+
+
+def kinds_of(word: str) -> frozenset[str]:
+    """The kinds of action a word stands for, in whichever form it is said."""
+    return next((_KINDS_OF[form] for form in _forms(word) if form in _KINDS_OF), frozenset())
+
+
+def action_asked(words: Iterable[str]) -> frozenset[str]:
+    """Of the first verb of a wish: what follows it is what it is to be done with.
+
+    After other words only a plain form is a verb: the changes of `commit my changes` change nothing.
+    """
+    begins = list(words)[:FIRST_WORDS]
+    first, *others = [word for word in begins if word not in LEAD_IN or word in _KINDS_OF] or [""]
+    return kinds_of(first) or next((_KINDS_OF[word] for word in others if word in _KINDS_OF), frozenset())
+
+
+def actions_named(name_words: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*(kinds_of(word) for word in name_words))
+
+
+def agreement(asked: frozenset[str], named: frozenset[str]) -> float:
+    """1 when they meet, -1 when both speak and do not, 0 when one is silent."""
+    if not asked or not named:
+        return 0.0
+    return 1.0 if asked & named else -1.0
+
+
+def _forms(word: str) -> Iterator[str]:
+    yield word
+    if word.endswith("ing"):
+        yield from (word[:-3], word[:-3] + "e")
+    if word.endswith("s"):
+        yield word[:-1]
+    if word.endswith("ed"):
+        yield from (word[:-2], word[:-1])
+
+
+MOST_WISHES = 6
+
+# Every repetition is bounded, or begins where it cannot begin once more: a hostile text takes linear time.
+_LEADING = (
+    r"(?:(?:please|also|finally|then|next|lastly|additionally|furthermore|moreover|afterwards?|could you|can you"
+    r"|i(?:'d| would| also|'m| am|'ll| will)?(?: also)?(?: like| want| need| have| looking)?(?: to| for)?"
+    r"|we(?:'d| need| want| would)?(?: like| also)?(?: to)?|to|help me|help us|be|let me|let us|let's)\s+){0,5}"
+)
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])\s*|\n+")
+_JOINTS = re.compile(
+    r"(?:(?<!\s)\s++)?(?:,\s*(?:and\s+then|and\s+also|and|then|plus|as well as|while|before|followed by)"
+    r"|\band\s+then\b|\bthen\b|\band also\b|\bas well as\b|\bafter that\b|\bfollowed by\b|\band\b|\bbefore\b|,)\s+"
+    rf"(?={_LEADING}(?:{'|'.join(VERBS)})(?:ing|s|ed)?\b)",
+    re.IGNORECASE,
+)
+_LEFT_BEHIND = re.compile(
+    r"(?<![\s,.;!?])[\s,.;!?]++"
+    r"(?:then|finally|first|next|also|lastly|additionally|secondly|and|thank you|thanks)\s*$",
+    re.IGNORECASE,
+)
+_WORD_of_wishes = re.compile(r"[^\W_]{2,}")
+
+
+def wishes_in(text: str) -> list[str]:
+    """The single wishes of a request that has several; none of a request that has one."""
+    wishes: list[str] = []
+    for piece in (part for sentence in _SENTENCES.split(text) for part in _JOINTS.split(sentence)):
+        wish = _LEFT_BEHIND.sub("", piece).strip(" ,;")
+        if _says_enough(wish):
+            wishes.append(wish)
+        elif wishes and wish:
+            wishes[-1] += f" {wish}"
+    return wishes[:MOST_WISHES] if len(wishes) > 1 else []
+
+
+def subject_of(wish: str) -> list[str]:
+    """What the wish is about: the words between its verb and the first preposition, `blobs` of
+    `show me the blobs in the container`."""
+    words = words_in_order(wish)
+    start = next((at for at, word in enumerate(words) if not _leads_in(word)), len(words))
+    subject: list[str] = []
+    for word in words[start:]:
+        if word in PREPOSITIONS and any(one not in SAY_LITTLE for one in subject):
+            break
+        if word not in PREPOSITIONS and word not in LEAD_IN:
+            subject.append(word)
+    return [word for word in subject if word not in SAY_LITTLE] or subject
+
+
+def _leads_in(word: str) -> bool:
+    return word in LEAD_IN or bool(kinds_of(word))
+
+
+def _says_enough(wish: str) -> bool:
+    said = [word for word in _WORD_of_wishes.findall(wish.casefold()) if word not in STOP_WORDS]
+    return len(said) >= FEWEST_WORDS
+
 
 # A corrected word is a guess; a word of a value is seldom what is asked for.
 TRUST_IN_A_CORRECTION = 0.8
@@ -70,9 +232,14 @@ class Request:
 
 def read_request(text: str, meant: Mapping[str, str] = NOTHING_CORRECTED) -> Request:
     plain = without_values(text)
-    plain_stems = _stems(_words(plain), meant)
+    plain_stems = _stems(_words_of_request(plain), meant)
     single = _wish(plain, meant, plain_stems)
-    whole = Wish(text, _terms(_words(text), meant, plain_stems), _stems(_words(text), meant), *_about(single))
+    whole = Wish(
+        text,
+        _terms(_words_of_request(text), meant, plain_stems),
+        _stems(_words_of_request(text), meant),
+        *_about(single),
+    )
     wishes = tuple(_wish(one, meant, plain_stems) for one in wishes_in(plain))
     return Request(text, plain, whole, wishes, plain_stems or whole.stems, meant)
 
@@ -82,14 +249,14 @@ def _about(wish: Wish) -> tuple[frozenset[int], frozenset[str]]:
 
 
 def _wish(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> Wish:
-    words = _words(text)
+    words = _words_of_request(text)
     stems = _stems(words, meant)
     # Words too common to be asked for are rare in no catalog that is asked: they would count the most.
     subject = _stems(subject_of(text), meant) & stems or stems
     return Wish(text, _terms(words, meant, plain_stems), stems, subject, action_asked(words_in_order(text)))
 
 
-def _words(text: str) -> list[str]:
+def _words_of_request(text: str) -> list[str]:
     return list(dict.fromkeys(without_stop_words(words_of(without_phrases(text)))))
 
 

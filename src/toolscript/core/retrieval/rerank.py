@@ -1,13 +1,133 @@
-"""The arms' lists into one order: every arm's scores as z-scores, then the best wish beside the whole."""
+"""Fusion of the retrievers' lists and the reranking of the best candidates by their features."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.model.index import Candidate, Candidates
-from toolscript.search.ranking.recipe import Recipe
+from toolscript.core.item_text import unpack_stems
+from toolscript.core.retrieval.model import Candidate, Candidates, Fields
+from toolscript.core.retrieval.request import Request, actions_named, agreement, without_phrases
+from toolscript.core.retrieval.terms import split_identifier, terms_of_word, words_of
+from toolscript.core.retrieval.weights import EVIDENCE, MOST_LEAD, Recipe
+
+# The fields of a point they are read from.
+TRAIT_FIELDS = ("server", "name", "stems")
+
+
+@dataclass(frozen=True)
+class Traits:
+    """`name` is blank for a document: its title says nothing about what it does."""
+
+    name: str
+    stems: frozenset[int]
+
+    @cached_property
+    def trigrams(self) -> frozenset[str]:
+        return trigrams(self.name)
+
+    @cached_property
+    def actions(self) -> frozenset[str]:
+        return actions_named(split_identifier(self.name).casefold().split())
+
+
+def traits_of_fields(fields: Fields) -> Traits:
+    return Traits(str(fields["name"]) if fields.get("server") else "", unpack_stems(str(fields.get("stems", ""))))
+
+
+def trigrams(text: str) -> frozenset[str]:
+    letters = "".join(char for char in text.casefold() if char.isalnum())
+    return frozenset(letters[at : at + 3] for at in range(len(letters) - 2)) or frozenset(filter(None, [letters]))
+
+
+NOTHING_KNOWN = Traits("", frozenset())
+TraitsById = Mapping[int, Traits]
+
+LOOKED_AT = 50
+# A catalog of so many items, in powers of ten, is small: a word that fits proves nothing yet.
+SMALL = 2.5
+
+
+class Fit(NamedTuple):
+    """Each 0 to 1, but for `action`: -1 when another action is asked for."""
+
+    coverage: float = 0.0
+    said: float = 0.0
+    name: float = 0.0
+    action: float = 0.0
+    subject: float = 0.0
+
+
+FIT_PARTS = Fit._fields
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A wish, its stems as bits."""
+
+    stems: int
+    subject: int
+    action: frozenset[str]
+
+
+class SecondLook:
+    """`found` tells how rare a word is in the catalog, and how large that is.
+
+    Each word of the request is a bit, so that what a candidate has of it is one number: the same ones come again
+    and again, and what they weigh is remembered.
+    """
+
+    def __init__(self, request: Request, found: Candidates) -> None:
+        self._stems = frozenset().union(*(one.stems | one.subject for one in request.parts), request.plain_stems)
+        self._bits = {stem: 1 << at for at, stem in enumerate(self._stems)}
+        self._rarities = [(bit, found.rarity(stem)) for stem, bit in self._bits.items()]
+        self._weights: dict[int, float] = {}
+        self._whole, self._plain = self._mask(request.whole.stems), self._mask(request.plain_stems)
+        self._wishes = [
+            _Asked(self._mask(one.stems), self._mask(one.subject), one.action) for one in request.single_wishes
+        ]
+        self._letters = trigrams(request.text).union(*map(trigrams, words_of(request.text)))
+        self._size = max(0.0, math.log10(max(1, found.points)) - SMALL)
+
+    def fit(self, traits: Traits) -> Fit:
+        there, wishes = self._mask(traits.stems & self._stems), self._wishes
+        wish = wishes[0] if len(wishes) == 1 else max(wishes, key=lambda one: self._suits(one, there, traits))
+        return Fit(
+            coverage=self._share(self._whole, there),
+            said=self._share(self._plain, there),
+            name=len(traits.trigrams & self._letters) / len(traits.trigrams) if traits.trigrams else 0.0,
+            action=agreement(wish.action, traits.actions),
+            subject=self._share(wish.subject, there) if traits.name else 0.0,
+        )
+
+    def worth(self, fits: Sequence[Fit], weights: Mapping[str, float]) -> NDArray[np.float64]:
+        """What each part adds to each candidate's standing: a row per candidate, a column per part."""
+        rows = np.array(fits).reshape(-1, len(FIT_PARTS))
+        by_part = [weights[part] * (self._size if part == "coverage" else 1.0) for part in FIT_PARTS]
+        return np.asarray(rows * np.array(by_part))
+
+    def _mask(self, stems: Iterable[int]) -> int:
+        return sum(map(self._bits.__getitem__, stems))
+
+    def _suits(self, wish: _Asked, there: int, traits: Traits) -> float:
+        shared = self._share(wish.stems, there) + self._share(wish.subject, there)
+        return shared + 0.2 * agreement(wish.action, traits.actions)
+
+    def _share(self, asked: int, there: int) -> float:
+        """How much of what is asked is there, the rarer a word the more of it."""
+        total = self._weight(asked)
+        return self._weight(asked & there) / total if total else 0.0
+
+    def _weight(self, stems: int) -> float:
+        known = self._weights.get(stems)
+        if known is None:
+            known = self._weights[stems] = sum(rarity for bit, rarity in self._rarities if stems & bit)
+        return known
+
 
 Scores = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -109,3 +229,99 @@ def _best_wish(wishes: Sequence[tuple[Scores, Scores]], whole: Scores) -> Scores
         return np.zeros_like(whole)
     best = np.max([meaning + words for meaning, words in wishes], axis=0)
     return np.asarray(best - whole)
+
+
+ARM_PARTS = ("meaning", "words", "wishes")
+PART_NAMES = ARM_PARTS + FIT_PARTS
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A row per candidate, best first. `similarity` is NaN where the dense arm is silent.
+
+    `given` is what each part gave to the standing, `evidence` what each confidence was made from.
+    """
+
+    ids: Ids
+    standing: Scores
+    confidence: Scores
+    similarity: Scores
+    fits: Sequence[Fit]
+    given: NDArray[np.float64]
+    evidence: NDArray[np.float64]
+    good_match: bool
+    semantic: bool
+
+    def parts(self, row: int) -> dict[str, float]:
+        """What spoke for and against a candidate, part by part."""
+        named = zip(PART_NAMES, self.given[row].tolist(), strict=True)
+        return {name: round(value, 3) for name, value in named if abs(value) > 5e-4}
+
+
+def rank(request: Request, look: FirstLook, traits: TraitsById, recipe: Recipe) -> Ranking:
+    """`traits` are those of the first `LOOKED_AT`; whoever comes after them stays behind them."""
+    closer = SecondLook(request, look.whole)
+    fits = [closer.fit(traits.get(id_, NOTHING_KNOWN)) for id_ in look.ids[:LOOKED_AT].tolist()]
+    added = closer.worth(fits, {part: getattr(recipe, part) for part in FIT_PARTS})
+    standing = _with_the_rest_behind(look.standing, added.sum(axis=1))
+    is_rest = np.arange(len(standing)) >= len(fits)
+    order = np.lexsort((look.ids, -standing, is_rest))
+    every_fit = [*fits, *[Fit()] * (len(standing) - len(fits))]
+    evidence = _evidence(request, look, standing, fits)[order]
+    confidence = recipe.calibration.confidences(evidence, semantic=look.is_semantic)
+    return Ranking(
+        ids=look.ids[order],
+        standing=standing[order],
+        confidence=confidence,
+        similarity=look.similarity[order],
+        fits=[every_fit[at] for at in order.tolist()],
+        given=_given(look, added)[order],
+        evidence=evidence,
+        good_match=bool(confidence.max(initial=0.0) >= recipe.calibration.good_match),
+        semantic=look.is_semantic,
+    )
+
+
+def unmatched_words(request: Request, looked_at: Iterable[Traits]) -> tuple[str, ...]:
+    """The words of a request that none of the candidates has, as they were said."""
+    there = [traits.stems for traits in looked_at]
+    stem_of = {word: terms_of_word(request.meant.get(word, word))[0] for word in request.words}
+    nowhere = [word for word, stem in stem_of.items() if not any(stem in stems for stems in there)]
+    # What is part of a phrase that means another word was not asked for.
+    read = frozenset(words_of(without_phrases(request.text))) if nowhere else frozenset()
+    return tuple(word for word in nowhere if word in read)
+
+
+def _with_the_rest_behind(standing: Scores, added: Scores) -> Scores:
+    closer = standing[: len(added)] + added
+    rest = standing[len(added) :]
+    gap = max(0.0, float(rest.max() - closer.min())) if len(rest) and len(closer) else 0.0
+    return np.concatenate([closer, rest - gap])
+
+
+def _given(look: FirstLook, added: NDArray[np.float64]) -> NDArray[np.float64]:
+    arms = np.column_stack([look.meaning, look.words, look.wishes])
+    rest = np.zeros((len(arms) - len(added), len(FIT_PARTS)))
+    return np.hstack([arms, np.vstack([added, rest])])
+
+
+def _evidence(request: Request, look: FirstLook, standing: Scores, fits: Sequence[Fit]) -> NDArray[np.float64]:
+    """Of those that nobody looked at closely, nothing is known to fit."""
+    rows = np.zeros((len(standing), len(EVIDENCE)))
+    of = {name: rows[:, at] for at, name in enumerate(EVIDENCE)}
+    of["one"][:] = 1.0
+    of["wishes"][:] = len(request.wishes)
+    of["similarity"][:] = np.nan_to_num(look.similarity)
+    of["lead"][:] = _leads(standing)
+    for name in ("said", "name", "subject"):
+        of[name][: len(fits)] = [getattr(fit, name) for fit in fits]
+    return rows
+
+
+def _leads(standing: Scores) -> Scores:
+    """How far each stands before the best of the others."""
+    if len(standing) < 2:
+        return np.full(len(standing), MOST_LEAD)
+    second, first = np.partition(standing, -2)[-2:]
+    rival = np.where(standing == first, second, first)
+    return np.asarray(np.clip(standing - rival, -MOST_LEAD, MOST_LEAD))

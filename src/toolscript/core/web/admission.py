@@ -1,18 +1,20 @@
-"""A limit on how many requests are worked on at once, and a queue before it that is bounded by time.
-
-So many requests are taken on in any case. One that arrives when there are more waits, if its turn is expected
-to come soon enough. That depends on how many wait before it, and on how fast requests end, which is measured.
-Otherwise it is refused at once: a client is better told so now than in ten seconds.
-
-Of those that are taken on, few run at first. More do while some wait and the event loop is not late: searches that
-wait for an engine may be many; those that keep this process busy may not, or nothing else has its turn, not even a
-refusal.
-"""
+"""The gates of one process, and what is told of refusals."""
 
 import asyncio
+import json
+import logging
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolscript.core.errors import ERROR_TABLE, Overloaded, envelope_of
+from toolscript.core.retrieval.deadline import RETRY_AFTER_SECONDS, overloaded
 
 LEAST_CONCURRENT = 8
 LATE_SECONDS = 0.02
@@ -166,3 +168,203 @@ class Ticket:
             return
         self._released = True
         self._gate.leave(self, has_begun=not self.waits)
+
+
+ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
+UPLOADS = ("PUT", "/documents")
+READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+MCP_PATH = "/mcp"
+READS_THAT_POST = frozenset({"/api/v1/search", "/search", "/search_knowledge", MCP_PATH})
+
+
+class Kind(StrEnum):
+    READ = "read"
+    WRITE = "write"
+
+
+def kind_of(method: str, path: str) -> Kind | None:
+    if path in ALWAYS_ADMITTED or (method, path) == UPLOADS:
+        return None
+    return Kind.READ if method in READING_METHODS or path in READS_THAT_POST else Kind.WRITE
+
+
+logger = logging.getLogger(__name__)
+
+# A line for each refusal would cost more than the refusal, at a time when there is nothing to spare.
+LOG_EVERY_SECONDS = 1.0
+ADAPT_EVERY_SECONDS = 0.05
+
+# Kind, path, and the seconds from the parsed request to the answer.
+OnRefused = Callable[[Kind, str, float], None]
+
+
+class Admission:
+    def __init__(self, reads: Limits, writes: Limits, on_refused: OnRefused | None = None) -> None:
+        self.gates = {Kind.READ: Gate(reads), Kind.WRITE: Gate(writes)}
+        self._on_refused = on_refused
+        self._unlogged = 0
+        self._logged_at = float("-inf")
+
+    @asynccontextmanager
+    async def adapting(self) -> "AsyncIterator[Admission]":
+        """While it is open, the limits follow how late the event loop is."""
+        task = asyncio.create_task(self._adapt())
+        try:
+            yield self
+        finally:
+            task.cancel()
+
+    async def _adapt(self) -> None:
+        while True:
+            due = time.monotonic() + ADAPT_EVERY_SECONDS
+            await asyncio.sleep(ADAPT_EVERY_SECONDS)
+            late = time.monotonic() - due
+            for gate in self.gates.values():
+                gate.adapt(late)
+
+    def is_overloaded(self, seconds: float) -> bool:
+        """Whether more searches came than fit, in the last so many seconds."""
+        return self.gates[Kind.READ].was_full_within(seconds)
+
+    def refused(self, kind: Kind, path: str, seconds: float) -> None:
+        if self._on_refused is not None:
+            self._on_refused(kind, path, seconds)
+        self._unlogged += 1
+        now = time.monotonic()
+        if now - self._logged_at >= LOG_EVERY_SECONDS:
+            gate = self.gates[kind]
+            facts = {
+                "kind": kind.value,
+                "refused": self._unlogged,
+                "running": gate.running,
+                "waiting": gate.waiting,
+                "limit": gate.limit,
+            }
+            logger.warning("overloaded: requests are refused", extra=facts)
+            self._unlogged, self._logged_at = 0, now
+
+
+STATUS = ERROR_TABLE[Overloaded].http_status
+
+
+def refusal(path: str, *headers: tuple[bytes, bytes]) -> tuple[Message, Message]:
+    """The two messages of the answer."""
+    body = _body(is_mcp=path == MCP_PATH)
+    told = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"retry-after", b"%d" % RETRY_AFTER_SECONDS),
+        *headers,
+    ]
+    return (
+        {"type": "http.response.start", "status": STATUS, "headers": told},
+        {"type": "http.response.body", "body": body},
+    )
+
+
+@cache
+def _body(*, is_mcp: bool) -> bytes:
+    """Clients of MCP also read an error of the protocol, see mcp_service/guard.py."""
+    error = overloaded()
+    said = envelope_of(error)
+    if is_mcp:
+        message = f"{error.message}. {error.hint}"
+        said = {"jsonrpc": "2.0", "id": None, "error": {"code": STATUS, "message": message, "data": said}}
+    return json.dumps(said).encode()
+
+
+# Where the server puts, in a scope's state, what it knows of a request before its task runs.
+TICKET, PARSED_AT = "admission_ticket", "parsed_at"
+BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
+
+
+class Admitted:
+    def __init__(self, app: ASGIApp, admission: Admission) -> None:
+        self._app = app
+        self._admission = admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = kind_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
+        if kind is None:
+            await self._app(scope, receive, send)
+            return
+        state = scope.get("state", {})
+        parsed_at = state.pop(PARSED_AT, None) or time.perf_counter()
+        arriving = _Arriving(self._admission.gates[kind], state.pop(TICKET, None), receive)
+        try:
+            if not has_body(scope):
+                await arriving.admit()
+            await self._app(scope, arriving.receive, send)
+        except _Refused:
+            for message in refusal(scope["path"]):
+                await send(message)
+            self._admission.refused(kind, scope["path"], time.perf_counter() - parsed_at)
+        except _Gone:
+            # Nobody is there to be answered.
+            await send({"type": "http.response.start", "status": 499, "headers": []})
+            await send({"type": "http.response.body"})
+        finally:
+            arriving.release()
+
+
+def has_body(scope: Scope) -> bool:
+    return any(name in BODY_HEADERS for name, _ in scope["headers"])
+
+
+class _Refused(BaseException):
+    """Passes through handlers that would turn an exception into an answer of their own."""
+
+
+class _Gone(BaseException):
+    """The client left while it waited."""
+
+
+class _Arriving:
+    """A request whose body may still arrive."""
+
+    def __init__(self, gate: Gate, ticket: Ticket | None, receive: Receive) -> None:
+        self._gate = gate
+        self._ticket = ticket
+        self._receive = receive
+        self._ahead: deque[Message] = deque()
+        self._is_admitted = False
+
+    async def receive(self) -> Message:
+        if self._ahead:
+            return self._ahead.popleft()
+        message = await self._receive()
+        if not self._is_admitted and message["type"] == "http.request" and not message.get("more_body"):
+            await self.admit()
+        return message
+
+    async def admit(self) -> None:
+        self._is_admitted = True
+        self._ticket = self._ticket or self._gate.enter()
+        if self._ticket is None:
+            raise _Refused
+        if self._ticket.waits:
+            await self._wait(self._ticket)
+
+    def release(self) -> None:
+        if self._ticket is not None:
+            self._ticket.release()
+
+    async def _wait(self, ticket: Ticket) -> None:
+        leaving = asyncio.ensure_future(self._until_gone())
+        turn = asyncio.ensure_future(ticket.turn())
+        try:
+            await asyncio.wait({leaving, turn}, return_when=asyncio.FIRST_COMPLETED)
+            if not turn.done():
+                leaving.result()
+                raise _Gone
+            turn.result()
+        except QueueTimeout:
+            raise _Refused from None
+        finally:
+            leaving.cancel()
+            turn.cancel()
+
+    async def _until_gone(self) -> None:
+        """Keeps what else is received: a request without a body still has a message that says so."""
+        while (message := await self._receive())["type"] != "http.disconnect":
+            self._ahead.append(message)

@@ -1,17 +1,256 @@
-"""Who is an administrator. Where a request comes from is no credential: it may have come through a proxy."""
+"""Who asks, told by headers alone, and whether its plan lets it ask once more.
+
+The tenant of a request comes from here and from nowhere else: nothing in a path, a query or a body names one.
+"""
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Depends
+from fastapi import Request as Request_of_checked_routes
+from fastapi import Request as Request_of_write_guard
+from fastapi import Response as Response_of_checked_routes
+from fastapi import Response as Response_of_write_guard
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
 
-from toolscript.errors import Forbidden, ToolscriptError, Unauthorized
-from toolscript.model.tenancy import Scope
-from toolscript.surfaces.http.challenges import require_scope
-from toolscript.surfaces.http.visitors import VisitorOf
-from toolscript.surfaces.loopback import is_loopback_address, is_loopback_host, is_loopback_origin
+from toolscript.core.auth.model import (
+    UNLIMITED,
+    Budget,
+    Caller,
+    Callers,
+    Plan,
+    RequestBudget,
+    Scope,
+    Stranger,
+    Tenant,
+    Visitor,
+)
+from toolscript.core.errors import Forbidden, ToolscriptError, TooManyRequests, Unauthorized
+from toolscript.core.web.errors import SEND_HINT, require_scope
+from toolscript.core.web.hosts import is_loopback_address, is_loopback_host, is_loopback_origin
+
+BYPASS, BYPASS_TENANT, USUAL_TENANT = "x-debug-bypass-auth", "x-debug-tenant", "debug"
+WINDOW_SECONDS = 60
+KEYS_HINT = "set TOOLSCRIPT_JWT_KEYS to the key set of whoever issues the tokens, and TOOLSCRIPT_JWT_ISSUER"
+
+# Answers who calls, or refuses; what it sets on the response goes with every answer.
+CallerOf = Callable[[Request, Response], Awaitable[Caller]]
+
+
+def callers_of(
+    callers: Callers | None,
+    budget: RequestBudget,
+    *,
+    default_plan: Plan = UNLIMITED,
+    debug_bypass: bool = False,
+) -> CallerOf:
+    entrance = Entrance(callers, budget, default_plan, debug_bypass)
+
+    async def caller_of(request: Request, response: Response) -> Caller:
+        return await entrance.admit(request, response)
+
+    return caller_of
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """`debug_bypass`: whether a header may stand for a token. Where it may not, it is a header like any other."""
+
+    callers: Callers | None
+    budget: RequestBudget
+    default_plan: Plan = UNLIMITED
+    debug_bypass: bool = False
+
+    def is_told(self, headers: Headers) -> bool:
+        """Whether whoever asks says who it is, rightly or not."""
+        return "authorization" in headers or self._bypassing(headers) is not None
+
+    async def admit(self, request: Request, response: Response) -> Caller:
+        caller = self._bypassing(request.headers) or await self._verified(request.headers)
+        # For the log: whose request it was.
+        request.state.tenant = caller.tenant.name
+        await self.count(caller.tenant, caller.plan, request, response)
+        return caller
+
+    async def count(self, who: Tenant | Stranger, plan: Plan, request: Request, response: Response) -> None:
+        left = await self.budget.take(who, plan)
+        if left.limit is None:
+            return
+        told = _rate_headers(left)
+        response.headers.update(told)
+        # For answers that an error becomes: they are made elsewhere.
+        request.state.rate_headers = told
+        if not left.allowed:
+            raise TooManyRequests(
+                f"the plan `{plan.name}` allows {left.limit} requests a minute, and they are spent",
+                hint=f"try again in {left.resets_in_seconds} seconds",
+                details={"retry_after_seconds": left.resets_in_seconds},
+            )
+
+    def _bypassing(self, headers: Headers) -> Caller | None:
+        if not self.debug_bypass or headers.getlist(BYPASS) != ["1"]:
+            return None
+        names = headers.getlist(BYPASS_TENANT) or [USUAL_TENANT]
+        if len(names) > 1:
+            raise Unauthorized("X-Debug-Tenant is there twice", hint="name one tenant")
+        return Caller(Tenant(names[0]), self.default_plan)
+
+    async def _verified(self, headers: Headers) -> Caller:
+        if self.callers is None:
+            raise Unauthorized("nobody's tokens are known here", hint=KEYS_HINT)
+        token = _token(headers)
+        try:
+            return await self.callers.verify(token)
+        except Unauthorized as error:
+            error.details["error"] = "invalid_token"
+            raise
+
+
+def _token(headers: Headers) -> str:
+    shown = headers.getlist("authorization")
+    if len(shown) > 1:
+        raise Unauthorized(
+            "there are two Authorization headers", hint="send one", details={"error": "invalid_request"}
+        )
+    kind, _, token = (shown[0] if shown else "").partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise Unauthorized("a token is needed", hint=SEND_HINT)
+    return token.strip()
+
+
+def _rate_headers(left: Budget) -> dict[str, str]:
+    """As most clients know them, and as the draft of a standard has them since its eighth version."""
+    return {
+        "RateLimit-Limit": f"{left.limit}",
+        "RateLimit-Remaining": f"{left.remaining}",
+        "RateLimit-Reset": f"{left.resets_in_seconds}",
+        "RateLimit-Policy": f'"minute";q={left.limit};w={WINDOW_SECONDS}',
+        "RateLimit": f'"minute";r={left.remaining};t={left.resets_in_seconds}',
+    }
+
+
+PUBLIC = "public"
+# What one customer of a network has: within it, addresses can be had for nothing.
+ONE_HOUSEHOLD = 64
+UNKNOWN_ADDRESS = "unknown"
+
+VisitorOf = Callable[[Request, Response], Awaitable[Visitor]]
+
+
+def visitors_of(
+    callers: Callers | None,
+    budget: RequestBudget,
+    *,
+    public_scopes: frozenset[Scope],
+    public_requests_per_minute: int = 0,
+    default_plan: Plan = UNLIMITED,
+    debug_bypass: bool = False,
+) -> VisitorOf:
+    """Where the public may do nothing, everybody has to show a token. No requests a minute: no limit."""
+    entrance = Entrance(callers, budget, default_plan, debug_bypass)
+    public_plan = Plan(PUBLIC, requests_per_minute=public_requests_per_minute or None)
+
+    async def visitor_of(request: Request, response: Response) -> Visitor:
+        if not public_scopes or entrance.is_told(request.headers):
+            caller = await entrance.admit(request, response)
+            return Visitor(public_scopes | _granted(caller), caller)
+        await entrance.count(Stranger(address_of(request)), public_plan, request, response)
+        return Visitor(public_scopes)
+
+    return visitor_of
+
+
+def address_of(request: Request) -> str:
+    """The household that a request comes from; behind a proxy, what the server believes of its headers."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return UNKNOWN_ADDRESS
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ip_network((address, ONE_HOUSEHOLD), strict=False))
+
+
+def _granted(caller: Caller) -> frozenset[Scope]:
+    return frozenset(scope for scope in Scope if caller.may(scope))
+
+
+Handler = Callable[[Request_of_checked_routes], Coroutine[Any, Any, Response_of_checked_routes]]
+Check = Callable[[Request_of_checked_routes, Response_of_checked_routes], Awaitable[None]]
+
+OF_A_BODY = ("content-length", "content-type")
+
+BEARER = HTTPBearer(
+    auto_error=False, bearerFormat="JWT", description="A token of the tenant whose documents these are."
+)
+
+
+def for_callers(caller_of: CallerOf, scope: Scope) -> type[APIRoute]:
+    """Routes that only callers come to, and of those the ones whose token has this scope."""
+
+    async def check(request: Request_of_checked_routes, told: Response_of_checked_routes) -> None:
+        caller = await caller_of(request, told)
+        require_scope(caller, scope)
+        request.state.caller = caller
+
+    return _checked_first(check)
+
+
+def _nobody(_: Request_of_checked_routes) -> bool:
+    return False
+
+
+def for_visitors(
+    visitor_of: VisitorOf, scope: Scope, is_exempt: Callable[[Request_of_checked_routes], bool] = _nobody
+) -> type[APIRoute]:
+    """Routes for everybody who has this scope: also for the public, where the installation gives it that.
+
+    Who `is_exempt` is not asked who it is, nor counted.
+    """
+
+    async def check(request: Request_of_checked_routes, told: Response_of_checked_routes) -> None:
+        if is_exempt(request):
+            return
+        require_scope(await visitor_of(request, told), scope)
+
+    return _checked_first(check)
+
+
+def _checked_first(check: Check) -> type[APIRoute]:
+    """The framework would read and parse a stranger's body first."""
+
+    class CheckedRoute(APIRoute):
+        def get_route_handler(self) -> Handler:
+            handle = super().get_route_handler()
+
+            async def after_the_check(request: Request_of_checked_routes) -> Response_of_checked_routes:
+                told = Response_of_checked_routes()
+                await check(request, told)
+                answer = await handle(request)
+                answer.headers.update({name: told.headers[name] for name in told.headers if name not in OF_A_BODY})
+                return answer
+
+            return after_the_check
+
+    return CheckedRoute
+
+
+async def _caller(request: Request_of_checked_routes) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+CallerHere = Annotated[Caller, Depends(_caller)]
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 WAYS = (
@@ -21,7 +260,7 @@ WAYS = (
 # A request that carries one of these was handed on: who sent it is somewhere else.
 HANDED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
-Check = Callable[[Request], Awaitable[None]]
+CheckOfWriteGuard = Callable[[Request_of_write_guard], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -35,10 +274,10 @@ class AdminAccess:
     development: bool = False
     socket: str = ""
 
-    def admits(self, request: Request) -> bool:
+    def admits(self, request: Request_of_write_guard) -> bool:
         return self.refusal(request) is None
 
-    def refusal(self, request: Request) -> ToolscriptError | None:
+    def refusal(self, request: Request_of_write_guard) -> ToolscriptError | None:
         if self._came_over_the_socket(request):
             return _handed_on(request)
         if self.token:
@@ -47,15 +286,15 @@ class AdminAccess:
             return Forbidden("no admin token is set here, so nobody may do this over the network", hint=WAYS)
         return _in_development(request)
 
-    def _came_over_the_socket(self, request: Request) -> bool:
+    def _came_over_the_socket(self, request: Request_of_write_guard) -> bool:
         """Told by the address it came to. That a client has none proves nothing: one that has left has none."""
         return bool(self.socket) and tuple(request.scope.get("server") or ()) == (self.socket, None)
 
 
-def admins_only(admin: AdminAccess) -> Check:
+def admins_only(admin: AdminAccess) -> CheckOfWriteGuard:
     """A dependency for whole routers."""
 
-    async def require_admin(request: Request) -> None:
+    async def require_admin(request: Request_of_write_guard) -> None:
         refused = admin.refusal(request)
         if refused is not None:
             raise refused
@@ -63,21 +302,23 @@ def admins_only(admin: AdminAccess) -> Check:
     return require_admin
 
 
-def writers_only(admin: AdminAccess) -> Check:
+def writers_only(admin: AdminAccess) -> CheckOfWriteGuard:
     """The same, but what only reads passes."""
     require_admin = admins_only(admin)
 
-    async def require_writer(request: Request) -> None:
+    async def require_writer(request: Request_of_write_guard) -> None:
         if request.method not in READING:
             await require_admin(request)
 
     return require_writer
 
 
-def readers_only(visitor_of: VisitorOf, admin: AdminAccess) -> Callable[[Request, Response], Awaitable[None]]:
+def readers_only(
+    visitor_of: VisitorOf, admin: AdminAccess
+) -> Callable[[Request_of_write_guard, Response_of_write_guard], Awaitable[None]]:
     """For a catalog that is not public: administrators, and tokens that have the scope."""
 
-    async def require_reader(request: Request, response: Response) -> None:
+    async def require_reader(request: Request_of_write_guard, response: Response_of_write_guard) -> None:
         if not admin.admits(request):
             require_scope(await visitor_of(request, response), Scope.TOOLS_READ)
 
@@ -95,7 +336,7 @@ def _with_token(headers: Headers, token: str) -> ToolscriptError | None:
     )
 
 
-def _in_development(request: Request) -> ToolscriptError | None:
+def _in_development(request: Request_of_write_guard) -> ToolscriptError | None:
     """A web page can be made to call this machine from within; the names it calls by and from give it away."""
     hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
     if request.client is None or not is_loopback_address(request.client.host):
@@ -111,7 +352,7 @@ def _in_development(request: Request) -> ToolscriptError | None:
     return _handed_on(request)
 
 
-def _handed_on(request: Request) -> ToolscriptError | None:
+def _handed_on(request: Request_of_write_guard) -> ToolscriptError | None:
     if any(name in request.headers for name in HANDED_ON):
         return Forbidden("through a proxy this needs the admin token", hint=WAYS)
     return None

@@ -3,113 +3,97 @@
 The tenant of a request comes from here and from nowhere else: nothing in a path, a query or a body names one.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
-from starlette.datastructures import Headers
-from starlette.requests import Request
-from starlette.responses import Response
+from toolscript.core.auth.model import Caller, Scope, Visitor
+from toolscript.core.errors import ERROR_TABLE, Forbidden, ToolscriptError, Unauthorized, envelope, envelope_of
 
-from toolscript.errors import TooManyRequests, Unauthorized
-from toolscript.model.tenancy import UNLIMITED, Budget, Caller, Plan, Stranger, Tenant
-from toolscript.ports import Callers, RequestBudget
-
-BYPASS, BYPASS_TENANT, USUAL_TENANT = "x-debug-bypass-auth", "x-debug-tenant", "debug"
-WINDOW_SECONDS = 60
 SEND_HINT = "send Authorization: Bearer <token>"
-KEYS_HINT = "set TOOLSCRIPT_JWT_KEYS to the key set of whoever issues the tokens, and TOOLSCRIPT_JWT_ISSUER"
 
-# Answers who calls, or refuses; what it sets on the response goes with every answer.
-CallerOf = Callable[[Request, Response], Awaitable[Caller]]
+INSUFFICIENT_SCOPE = "insufficient_scope"
 
 
-def callers_of(
-    callers: Callers | None,
-    budget: RequestBudget,
-    *,
-    default_plan: Plan = UNLIMITED,
-    debug_bypass: bool = False,
-) -> CallerOf:
-    entrance = Entrance(callers, budget, default_plan, debug_bypass)
-
-    async def caller_of(request: Request, response: Response) -> Caller:
-        return await entrance.admit(request, response)
-
-    return caller_of
+def require_scope(asking: Caller | Visitor, scope: Scope) -> None:
+    """Of somebody without a token one is wanted; with one that does not go so far, another."""
+    if asking.may(scope):
+        return
+    if isinstance(asking, Visitor) and asking.caller is None:
+        raise Unauthorized("a token is needed", hint=SEND_HINT, details={"scope": str(scope)})
+    raise Forbidden(
+        f"the token does not have the scope {scope}",
+        hint="get one from its issuer that has",
+        details={"error": INSUFFICIENT_SCOPE, "scope": str(scope)},
+    )
 
 
-@dataclass(frozen=True)
-class Entrance:
-    """`debug_bypass`: whether a header may stand for a token. Where it may not, it is a header like any other."""
-
-    callers: Callers | None
-    budget: RequestBudget
-    default_plan: Plan = UNLIMITED
-    debug_bypass: bool = False
-
-    def is_told(self, headers: Headers) -> bool:
-        """Whether whoever asks says who it is, rightly or not."""
-        return "authorization" in headers or self._bypassing(headers) is not None
-
-    async def admit(self, request: Request, response: Response) -> Caller:
-        caller = self._bypassing(request.headers) or await self._verified(request.headers)
-        # For the log: whose request it was.
-        request.state.tenant = caller.tenant.name
-        await self.count(caller.tenant, caller.plan, request, response)
-        return caller
-
-    async def count(self, who: Tenant | Stranger, plan: Plan, request: Request, response: Response) -> None:
-        left = await self.budget.take(who, plan)
-        if left.limit is None:
-            return
-        told = _rate_headers(left)
-        response.headers.update(told)
-        # For answers that an error becomes: they are made elsewhere.
-        request.state.rate_headers = told
-        if not left.allowed:
-            raise TooManyRequests(
-                f"the plan `{plan.name}` allows {left.limit} requests a minute, and they are spent",
-                hint=f"try again in {left.resets_in_seconds} seconds",
-                details={"retry_after_seconds": left.resets_in_seconds},
-            )
-
-    def _bypassing(self, headers: Headers) -> Caller | None:
-        if not self.debug_bypass or headers.getlist(BYPASS) != ["1"]:
-            return None
-        names = headers.getlist(BYPASS_TENANT) or [USUAL_TENANT]
-        if len(names) > 1:
-            raise Unauthorized("X-Debug-Tenant is there twice", hint="name one tenant")
-        return Caller(Tenant(names[0]), self.default_plan)
-
-    async def _verified(self, headers: Headers) -> Caller:
-        if self.callers is None:
-            raise Unauthorized("nobody's tokens are known here", hint=KEYS_HINT)
-        token = _token(headers)
-        try:
-            return await self.callers.verify(token)
-        except Unauthorized as error:
-            error.details["error"] = "invalid_token"
-            raise
+def refusal_headers(status: int, error: ToolscriptError, **more: str) -> dict[str, str]:
+    """`more` stands in the challenge, too, where there is one."""
+    asked = {name: str(error.details[name]) for name in ("error", "scope") if error.details.get(name)}
+    if status == 401 or asked.get("error") == INSUFFICIENT_SCOPE:
+        said = ", ".join(f'{name}="{value}"' for name, value in {**more, **asked}.items())
+        return {"WWW-Authenticate": f"Bearer {said}".rstrip()}
+    after = error.details.get("retry_after_seconds")
+    return {} if after is None else {"Retry-After": str(after)}
 
 
-def _token(headers: Headers) -> str:
-    shown = headers.getlist("authorization")
-    if len(shown) > 1:
-        raise Unauthorized(
-            "there are two Authorization headers", hint="send one", details={"error": "invalid_request"}
-        )
-    kind, _, token = (shown[0] if shown else "").partition(" ")
-    if kind.lower() != "bearer" or not token.strip():
-        raise Unauthorized("a token is needed", hint=SEND_HINT)
-    return token.strip()
+_CODES = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
 
-def _rate_headers(left: Budget) -> dict[str, str]:
-    """As most clients know them, and as the draft of a standard has them since its eighth version."""
-    return {
-        "RateLimit-Limit": f"{left.limit}",
-        "RateLimit-Remaining": f"{left.remaining}",
-        "RateLimit-Reset": f"{left.resets_in_seconds}",
-        "RateLimit-Policy": f'"minute";q={left.limit};w={WINDOW_SECONDS}',
-        "RateLimit": f'"minute";r={left.remaining};t={left.resets_in_seconds}',
-    }
+class ErrorBody(BaseModel):
+    code: str
+    message: str
+    details: dict[str, object]
+
+
+class ErrorEnvelope(BaseModel):
+    error: ErrorBody
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """For a route's OpenAPI: these statuses answer with the envelope."""
+    return {status: {"model": ErrorEnvelope} for status in statuses}
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(ToolscriptError)
+    async def ours(request: Request, error: ToolscriptError) -> JSONResponse:
+        status = ERROR_TABLE[type(error)].http_status
+        return JSONResponse(envelope_of(error), status, _told_headers(request) | refusal_headers(status, error))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        problems = [{"where": _where(one["loc"]), "problem": one["msg"]} for one in error.errors()]
+        first = problems[0] if problems else {"where": "request", "problem": "malformed"}
+        message = f"{first['where']}: {first['problem']}"
+        body = envelope("VALIDATION_ERROR", message, {"problems": problems})
+        return JSONResponse(body, 422, _told_headers(request))
+
+    @app.exception_handler(HTTPException)
+    async def the_frameworks(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:
+            # Said of a body that is no text, or nested without end; of all others that are no JSON it says 422.
+            return await malformed(request, RequestValidationError([{"loc": ("body",), "msg": "is not JSON"}]))
+        code = _CODES.get(error.status_code, "INTERNAL_ERROR")
+        headers = _every_method(app, request) or error.headers if error.status_code == 405 else error.headers
+        told = {**_told_headers(request), **(headers or {})}
+        return JSONResponse(envelope(code, str(error.detail)), error.status_code, told)
+
+
+def _told_headers(request: Request) -> dict[str, str]:
+    """What the caller is told of its budget, see callers.py, and of the connection, see document_receiving.py."""
+    return {**getattr(request.state, "rate_headers", {}), **getattr(request.state, "hang_up_headers", {})}
+
+
+def _every_method(app: FastAPI, request: Request) -> dict[str, str] | None:
+    """The framework names those of one route, and a path has several."""
+    path = getattr(request.scope.get("route"), "path_format", None)
+    described = app.openapi()["paths"].get(path)
+    return described and {"Allow": ", ".join(method.upper() for method in described)}
+
+
+def _where(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(step) for step in location)

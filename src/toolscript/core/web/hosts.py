@@ -2,6 +2,13 @@
 
 import ipaddress
 import re
+from collections.abc import Collection
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolscript.core.errors import ERROR_TABLE, Forbidden, envelope_of
 
 NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _HOST = re.compile(r"\[(?P<six>[0-9a-fA-F:]+)\](?::\d{1,5})?|(?P<name>[^:\[\]/@\s]+)(?::\d{1,5})?")
@@ -32,3 +39,30 @@ def is_loopback_address(address: str) -> bool:
         return False
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return (mapped or found).is_loopback
+
+
+HINT = (
+    "name the host in TOOLSCRIPT_ALLOWED_HOSTS, or the address that clients know the service by in "
+    "TOOLSCRIPT_PUBLIC_URL"
+)
+
+
+class KnownHosts:
+    """For all routes alike. This machine's own names are always known."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.strip("[]").lower() for host in hosts if host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._is_known(Headers(scope=scope).getlist("host")):
+            await self._app(scope, receive, send)
+            return
+        refused = Forbidden(
+            "this service is not known by the name it was asked by", hint=HINT, details={"header": "Host"}
+        )
+        status = ERROR_TABLE[Forbidden].http_status
+        await JSONResponse(envelope_of(refused), status)(scope, receive, send)
+
+    def _is_known(self, named: list[str]) -> bool:
+        return len(named) == 1 and (is_loopback_host(named[0]) or host_name(named[0]) in self._hosts)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 import structlog
 from structlog.typing import EventDict
 
-from toolscript.errors import ToolscriptError
-from toolscript.surfaces.request_context import current_request_id
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.web.request_context import current_request_id
 
 OURS = "toolscript"
 # Errors may come from each other in a circle.

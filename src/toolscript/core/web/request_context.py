@@ -9,9 +9,10 @@ import uuid
 from collections.abc import Mapping
 from contextvars import ContextVar
 
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolscript.surfaces.error_table import envelope
+from toolscript.core.errors import envelope
 
 HEADER = b"x-request-id"
 # For the logs of whatever runs on behalf of a request.
@@ -146,3 +147,31 @@ def request_id_of(scope: Scope) -> str:
         if name == HEADER and _ACCEPTABLE.fullmatch(value):
             return str(value.decode())
     return uuid.uuid4().hex
+
+
+NOTHING_LOADED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": NOTHING_LOADED,
+    "Cache-Control": "no-store",
+}
+
+
+class SecurityHeaders:
+    """A route that says otherwise is left alone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, told if scope["type"] == "http" else send)

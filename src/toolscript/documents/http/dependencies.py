@@ -1,18 +1,24 @@
-"""What the routes of documents ask of the service."""
+"""A search whose hits come one by one: lines of JSON, or server-sent events.
+
+The headers are sent before the search begins, so that a caller knows it was heard. What goes wrong after them is
+the last line or event, in the one shape of errors.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
-from toolscript.errors import SetupError
-from toolscript.model.document_queries import DocumentQuery
-from toolscript.model.document_results import DocumentAnswer
-from toolscript.model.documents import Document, PutResult, StoredDocument
-from toolscript.model.queries import SearchType
-from toolscript.model.tenancy import Caller
-from toolscript.surfaces.http.callers import CallerOf
-from toolscript.surfaces.http.document_turns import PutTurns
-from toolscript.surfaces.http.health import CheckHealth, Health, PartHealth
+from toolscript.core.auth.model import Caller
+from toolscript.core.errors import SetupError
+from toolscript.core.health import CheckHealth, Health, PartHealth
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.web.auth import CallerOf
+from toolscript.documents.http.upload_limits import PutTurns
+from toolscript.documents.model.answer import DocumentAnswer
+from toolscript.documents.model.document import Document, PutResult, StoredDocument
+from toolscript.documents.model.query import DocumentQuery
+
+JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 
 NOT_SET_UP = "documents are not set up here"
 SET_UP_HINT = "TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER say whose tokens are believed"

@@ -1,21 +1,35 @@
-"""A search whose hits come one by one: lines of JSON, or server-sent events.
-
-The headers are sent before the search begins, so that a caller knows it was heard. What goes wrong after them is
-the last line or event, in the one shape of errors.
-"""
+"""/search and /documents: what a tenant has, for its callers alone."""
 
 import json
 import logging
+import time
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
 
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from toolscript.errors import ToolscriptError
-from toolscript.surfaces.error_table import envelope, envelope_of
-from toolscript.surfaces.http.document_answers import Answered, end_of_answer, found
-
-JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
+from toolscript.core.auth.model import Caller, Scope
+from toolscript.core.errors import ToolscriptError, envelope, envelope_of
+from toolscript.core.web.auth import BEARER, CallerHere, for_callers
+from toolscript.core.web.errors import documented
+from toolscript.core.web.paging import preferred
+from toolscript.core.web.request_context import UNBOUNDED
+from toolscript.documents.http.dependencies import ABSENT, EVENTS, JSON, LINES, DocumentRoutes
+from toolscript.documents.http.upload import DOCUMENTS_PATH, MOST_REMOVAL_BYTES, add_reading, add_writing
+from toolscript.documents.model.query import DocumentQuery
+from toolscript.documents.schemas import (
+    Answered,
+    DocumentSearchRequest,
+    DocumentSearchResponse,
+    SearchHealth,
+    end_of_answer,
+    found,
+    whole_answer,
+)
 
 Render = Callable[[str, str], str]
 
@@ -57,3 +71,95 @@ async def _pieces(render: Render, ask: Callable[[], Awaitable[Answered]]) -> Asy
 
 def _json(model: BaseModel) -> str:
     return model.model_dump_json()
+
+
+SEARCH_PATH = "/search"
+# A cursor holds the rest of a ranking.
+MOST_SEARCH_BYTES = 128 * 1024
+
+_TEXT = {"schema": {"type": "string"}}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {LINES: _TEXT, EVENTS: _TEXT},
+        "headers": {"Vary": {"description": "The form depends on `Accept`.", **_TEXT}},
+    },
+    **documented(400, 401, 403, 422, 429, 500, 503),
+}
+
+
+def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
+    @router.post(SEARCH_PATH, response_model=DocumentSearchResponse, responses=ANSWERS, summary="Search documents")
+    async def search_documents(asked: DocumentSearchRequest, request: Request, caller: CallerHere) -> Response:
+        """Finds documents of the caller's tenant by meaning, by words or by both, and by their metadata.
+
+        With `Accept: application/x-ndjson` every hit is a line, and a last line has the rest of the answer; with
+        `text/event-stream` they are events `hit` and `end`. Both begin before the search does: what goes wrong
+        later is a last line or an event `error`, and the status stays 200.
+        """
+        kind = preferred(request.headers.getlist("accept"), (JSON, LINES, EVENTS))
+        asking = partial(ask, documents, caller, asked.as_query(documents.usual))
+        if kind != JSON:
+            return streamed(kind, asking)
+        return Response(
+            whole_answer(await asking()).model_dump_json(),
+            media_type="application/json",
+            headers={"Vary": "Accept"},
+        )
+
+
+def add_health(router: APIRouter, documents: DocumentRoutes) -> None:
+    @router.get(
+        f"{SEARCH_PATH}/health",
+        response_model=SearchHealth,
+        responses={503: {"model": SearchHealth, "description": "They cannot."}},
+        summary="Can documents be searched?",
+    )
+    async def search_health() -> JSONResponse:
+        """Needs no token, and says nothing of anybody's documents."""
+        health = await documents.check_health()
+        wrong = {name: part.note for name, part in health.parts.items() if not part.ok}
+        if not wrong:
+            return JSONResponse({"status": "ok"})
+        status = "unready" if health.status == "unready" else "degraded"
+        return JSONResponse({"status": status, "parts": wrong}, 503 if status == "unready" else 200)
+
+
+async def ask(documents: DocumentRoutes, caller: Caller, query: DocumentQuery) -> Answered:
+    query_id, began = str(uuid.uuid4()), time.perf_counter()
+    try:
+        answer = await documents.search.search(caller, query)
+    except Exception as error:
+        documents.search_failed(query, error)
+        raise
+    took_ms = round((time.perf_counter() - began) * 1000, 2)
+    documents.searched(caller, query, answer, query_id=query_id, took_ms=took_ms)
+    return Answered(query_id, query, answer, took_ms)
+
+
+LARGER_REQUESTS = {
+    f"POST {SEARCH_PATH}": MOST_SEARCH_BYTES,
+    # Read piece by piece, and bounded there.
+    f"PUT {DOCUMENTS_PATH}": UNBOUNDED,
+    f"DELETE {DOCUMENTS_PATH}": MOST_REMOVAL_BYTES,
+}
+
+
+def document_routes(documents: DocumentRoutes | None) -> APIRouter:
+    given = documents or ABSENT
+    reading, writing = (
+        APIRouter(tags=["documents"], route_class=for_callers(given.caller, scope), dependencies=[Depends(BEARER)])
+        for scope in (Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)
+    )
+    add_search(reading, given)
+    add_writing(writing, given)
+    add_reading(reading, given)
+    both = APIRouter()
+    both.include_router(reading)
+    both.include_router(writing)
+    return both
+
+
+def search_health_routes(documents: DocumentRoutes | None) -> APIRouter:
+    router = APIRouter(tags=["documents"])
+    add_health(router, documents or ABSENT)
+    return router

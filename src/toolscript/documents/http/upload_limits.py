@@ -1,16 +1,79 @@
-"""How many may put documents at once: each of them holds a line, a batch and its vectors."""
+"""How long a body may take, and how much it may be. What others wait for meanwhile goes on."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from time import monotonic
 
-from toolscript.errors import ToolscriptError, TooManyRequests, Unavailable
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import InvalidRequest, ToolscriptError, TooManyRequests, Unavailable
+
+HINT = "send the rest in another request"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a sender is waited for. `least_bytes` a second count from `patience_seconds` on, all waits together."""
+
+    idle_seconds: float = 60.0
+    patience_seconds: float = 60.0
+    least_bytes: int = 1024
+    whole_seconds: float = 3600.0
+
+
+USUAL_PACE = Pace()
+
+
+class PacedBody:
+    """A sender may be slow, but neither silent nor at it for ever. How slow we are is not held against it."""
+
+    def __init__(self, received: AsyncIterator[bytes], pace: Pace | None = None) -> None:
+        self._received = received
+        self._pace = pace or USUAL_PACE
+        self._began = monotonic()
+        self._waited = 0.0
+        self._bytes = 0
+        self.gave_up = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while (piece := await self._next()) is not None:
+            self._bytes += len(piece)
+            yield piece
+            # A piece that is there already is no wait, and then others would never have their turn.
+            await asyncio.sleep(0)
+
+    async def _next(self) -> bytes | None:
+        asked = monotonic()
+        left = self._pace.whole_seconds - (asked - self._began)
+        slack = self._slack()
+        with suppress(StopAsyncIteration):
+            try:
+                async with asyncio.timeout(max(0.0, min(left, slack, self._pace.idle_seconds))):
+                    return await anext(self._received)
+            except TimeoutError:
+                self.gave_up = True
+                raise self._refusal(left, slack) from None
+            finally:
+                self._waited += monotonic() - asked
+        return None
+
+    def _slack(self) -> float:
+        """How long it can be waited for until all that has come has come too slowly."""
+        return self._pace.patience_seconds + self._bytes / self._pace.least_bytes - self._waited
+
+    def _refusal(self, left: float, slack: float) -> InvalidRequest:
+        pace = self._pace
+        if left <= min(slack, pace.idle_seconds):
+            return InvalidRequest(f"a request may take {pace.whole_seconds:g} seconds", hint=HINT)
+        if slack < pace.idle_seconds:
+            return InvalidRequest(f"it came at less than {pace.least_bytes} bytes a second", hint=HINT)
+        return InvalidRequest(f"nothing was sent for {pace.idle_seconds:g} seconds", hint=HINT)
+
 
 WAIT_SECONDS = 30.0
 RETRY_AFTER_SECONDS = 10
-HINT = "try again when one of them has ended"
+HINT_OF_DOCUMENT_TURNS = "try again when one of them has ended"
 
 
 @dataclass
@@ -40,8 +103,10 @@ class PutTurns:
         few = self._tenants.setdefault(tenant, _Few(asyncio.Semaphore(self._most_of_one)))
         few.users += 1
         details = {"retry_after_seconds": RETRY_AFTER_SECONDS}
-        of_one = TooManyRequests("the tenant puts too much at once already", hint=HINT, details=details)
-        of_all = Unavailable("too many put documents at this moment", hint=HINT, details=details)
+        of_one = TooManyRequests(
+            "the tenant puts too much at once already", hint=HINT_OF_DOCUMENT_TURNS, details=details
+        )
+        of_all = Unavailable("too many put documents at this moment", hint=HINT_OF_DOCUMENT_TURNS, details=details)
         try:
             async with self._place(few.places, of_one), self._place(self._all, of_all):
                 yield

@@ -2,24 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from toolscript.model.documents import DocumentKey
-from toolscript.model.items import JsonObject
-
-
-class Exactness(StrEnum):
-    EXACT = "exact"
-    AT_LEAST = "at_least"
-    ABOUT = "about"
-
-
-@dataclass(frozen=True)
-class Total:
-    """How many documents a search would give if it were asked for all."""
-
-    value: int
-    exactness: Exactness = Exactness.EXACT
+from toolscript.core.items import JsonObject
+from toolscript.core.retrieval.results import DocumentKey, Total
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,24 @@
 """What goes into an index of documents and what comes out of it, in no engine's words."""
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.model.documents import DocumentHeader, DocumentKey, Passage
-from toolscript.model.filters import NO_FILTERS, Filters, Metadata
-from toolscript.model.index import Terms
-from toolscript.model.models import Vector
+from toolscript.core.auth.model import Tenant
+from toolscript.core.chunking import PASSAGES_VERSION
+from toolscript.core.retrieval.model import ModelCard, Terms, Vector
+from toolscript.core.retrieval.results import DocumentKey, PassageId
+from toolscript.core.retrieval.terms import WORDS_VERSION
+from toolscript.core.text import Passage
+from toolscript.documents.model.document import DocumentHeader
+from toolscript.documents.model.filters import NO_FILTERS, Filters, Metadata
 
 
 @dataclass(frozen=True)
@@ -34,16 +41,6 @@ class IndexedDocument:
     replaces: int = 0
 
 
-class PassageId(NamedTuple):
-    key: DocumentKey
-    number: int
-
-
-class FoundPassage(NamedTuple):
-    id: PassageId
-    score: float
-
-
 @dataclass(frozen=True)
 class PassageAsk:
     """One question to the arms. An arm that is not given is not asked.
@@ -56,17 +53,6 @@ class PassageAsk:
     filters: Filters = NO_FILTERS
     limit: int = 100
     exact: bool = False
-
-
-@dataclass(frozen=True)
-class FoundPassages:
-    """The best of each arm, best first, equal ones in the order of their ids; None: that arm was not asked.
-
-    Which of several equal ones are within the limit is left open.
-    """
-
-    dense: Sequence[FoundPassage] | None = None
-    words: Sequence[FoundPassage] | None = None
 
 
 class ShownPassages(NamedTuple):
@@ -105,3 +91,52 @@ class WordStatistics:
         """As in BM25. Above zero, also while nothing is known yet."""
         having = self.count(term)
         return math.log(1 + (max(self.sample, having) - having + 0.5) / (having + 0.5))
+
+
+@dataclass(frozen=True)
+class DocumentCard:
+    """Equal cards, interchangeable vectors and words."""
+
+    model: ModelCard
+    words_version: int = WORDS_VERSION
+    passages_version: int = PASSAGES_VERSION
+
+    @property
+    def fingerprint(self) -> str:
+        canonical = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+class VersionState(StrEnum):
+    BUILDING = "building"
+    LIVE = "live"
+    PREVIOUS = "previous"
+
+
+@dataclass(frozen=True)
+class FillPosition:
+    """How far a version is filled: up to this document of this tenant, in the order of names and keys."""
+
+    tenant: str = ""
+    key: DocumentKey = ""
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class DocumentVersion:
+    """`name` is that of its collection."""
+
+    name: str
+    state: VersionState
+    position: FillPosition = FillPosition()
+
+
+@dataclass(frozen=True)
+class DocumentChange:
+    """A document that was written in `source` and may differ in `target`. Revisions are in the order of writes."""
+
+    target: str
+    source: str
+    tenant: Tenant
+    key: DocumentKey
+    revision: int

@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from toolscript.errors import BlankQuery, InvalidRequest
-from toolscript.model.filters import NO_FILTERS, Filters
-from toolscript.model.queries import SearchType
-from toolscript.model.text import readable
+from toolscript.core.errors import BlankQuery, InvalidRequest
+from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.core.text import readable
+from toolscript.documents.model.filters import NO_FILTERS, Filters
 
 MAX_DOCUMENT_QUERY = 2_000
 MAX_TOP_K = 200
@@ -17,14 +17,6 @@ MAX_SNIPPET = 4_000
 MAX_METADATA_FIELDS = 100
 # A cursor that asks for the first page, and for a cursor to the next.
 FIRST_PAGE = "*"
-
-
-class Fusion(StrEnum):
-    """How a hybrid search joins its arms: by ranks, by scores, or as we think best."""
-
-    RRF = "rrf"
-    ZSCORE = "zscore"
-    BEST = "best"
 
 
 class Rerank(StrEnum):
@@ -85,3 +77,32 @@ class DocumentQuery:
 def _require(holds: bool, field: str, problem: str) -> None:
     if not holds:
         raise InvalidRequest(f"{field} {problem}", details={"field": field})
+
+
+class Noted(StrEnum):
+    """How much of a search is kept: figures alone, the query's text too, or the ids that were found as well."""
+
+    FIGURES = "figures"
+    TEXT = "text"
+    RESULTS = "results"
+
+
+@dataclass(frozen=True)
+class LoggedQuery:
+    """`text` and `found` are empty unless the installation wants them kept. `at` is ISO 8601."""
+
+    at: str
+    query_id: str
+    tenant: str
+    plan: str
+    search_type: str
+    fusion: str
+    filters: int
+    top_k: int
+    hits: int
+    total: int
+    took_ms: float
+    degraded: tuple[str, ...] = ()
+    reranked_by: str = ""
+    text: str = ""
+    found: tuple[str, ...] = ()

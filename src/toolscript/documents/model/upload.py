@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from toolscript.model.documents import PutOutcome, PutResult
+from toolscript.documents.model.document import PutOutcome, PutResult
 
 MOST_NAMED = 100
 

@@ -3,19 +3,19 @@
 from dataclasses import asdict, replace
 from typing import cast
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.collections import origin_of
-from toolscript.adapters.qdrant.connection import Qdrant, ask_collections, exists_already, translated
-from toolscript.adapters.qdrant.documents.layout import DocumentLayout, create_request, field_requests
-from toolscript.adapters.qdrant.documents.moving import QdrantPlaces
-from toolscript.adapters.qdrant.documents.places import make_shards, shared_shards
-from toolscript.adapters.qdrant.documents.tenant_documents import QdrantTenantDocuments
-from toolscript.adapters.qdrant.documents.tenant_points import TenantPoints
-from toolscript.adapters.qdrant.values import from_value
-from toolscript.errors import ToolscriptError
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.models import IndexOrigin
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.collections import origin_of
+from toolscript.core.qdrant.connection import Qdrant, ask_collections, exists_already, translated
+from toolscript.core.qdrant.values import from_value
+from toolscript.core.retrieval.model import IndexOrigin
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.layout import DocumentLayout, create_request, field_requests
+from toolscript.documents.qdrant.shard_migration import QdrantPlaces
+from toolscript.documents.qdrant.shards import make_shards, shared_shards
+from toolscript.documents.qdrant.tenant_documents import QdrantTenantDocuments
+from toolscript.documents.qdrant.tenant_points import TenantPoints
 
 
 class QdrantDocuments:
@@ -61,13 +61,13 @@ async def open_documents(
     """The live version, whatever model made it; where there is none, one for this model is made."""
     live = await _live(qdrant, alias)
     if live is not None:
-        return await open_version(qdrant, live, layout)
+        return await open_collection_version(qdrant, live, layout)
     made = await create_documents(qdrant, f"{alias}__{card.fingerprint}", card, layout, source)
     await make_documents_live(qdrant, alias, made.collection)
     return made
 
 
-async def open_version(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
+async def open_collection_version(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
     """To be served: fields may have been declared since it was made."""
     await _make_fields(qdrant, collection, layout, wait=False)
     return await documents_of(qdrant, collection, layout)
@@ -111,7 +111,7 @@ async def drop_documents(qdrant: Qdrant, name: str) -> None:
     await ask_collections(qdrant, "Delete", wire.DeleteCollection(collection_name=name))
 
 
-async def live_name(qdrant: Qdrant, alias: str) -> str | None:
+async def live_collection_of(qdrant: Qdrant, alias: str) -> str | None:
     """Asked often, by servers that follow a switch."""
     return await _live(qdrant, alias)
 

@@ -7,9 +7,8 @@ are not whole stand between the numbers that can be stored, which have 15 digits
 
 from collections.abc import Iterator, Sequence
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.payload import META, MOMENTS, field_name, path
-from toolscript.model.filters import (
+from toolscript.core.qdrant import wire
+from toolscript.documents.model.filters import (
     WHOLE_BELOW,
     FieldCondition,
     Filters,
@@ -18,6 +17,7 @@ from toolscript.model.filters import (
     Value,
     moment_or_number,
 )
+from toolscript.documents.qdrant.tenant_points import META, MOMENTS, field_name, path
 
 # Less than half of what lies between two numbers of 15 digits, and twice of what was seen to be off.
 _OFF = 2.0**-51

@@ -7,11 +7,11 @@ A search costs what its tenant has. Rarity of words is not the engine's, which w
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.documents.payload import GONE, HEAD, META, TENANT, path
-from toolscript.adapters.qdrant.values import to_value
-from toolscript.errors import SetupError
-from toolscript.model.document_cards import DocumentCard
+from toolscript.core.errors import SetupError
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.values import to_value
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.tenant_points import GONE, HEAD, META, TENANT, path
 
 DENSE, WORDS = "dense", "words"
 

@@ -7,21 +7,121 @@ nobody's, and is removed. Each step looks at what is true now, so whoever was ki
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import Qdrant
-from toolscript.adapters.qdrant.documents.clearing import clear, clear_moved, hands_on
-from toolscript.adapters.qdrant.documents.cluster_view import ClusterView, Copy, Stage, view_of
-from toolscript.adapters.qdrant.documents.layout import DocumentLayout
-from toolscript.adapters.qdrant.documents.payload import TENANT
-from toolscript.adapters.qdrant.documents.places import ask, make_key, own_key, shared_key
-from toolscript.adapters.qdrant.documents.tenant_points import EVERYTHING, TenantPoints
-from toolscript.errors import Conflict, IndexUnavailable, NotFound, SetupError
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import Conflict, IndexUnavailable, NotFound, SetupError
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant
+from toolscript.core.qdrant.values import to_value
+from toolscript.core.retrieval.results import PassageId
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.documents.qdrant.layout import DocumentLayout
+from toolscript.documents.qdrant.shards import (
+    ClusterView,
+    Copy,
+    Stage,
+    ask,
+    make_key,
+    own_key,
+    shared_key,
+    view_of,
+)
+from toolscript.documents.qdrant.tenant_points import (
+    EVERYTHING,
+    GONE,
+    TENANT,
+    VERSION,
+    Span,
+    TenantPoints,
+    among,
+    passage_id,
+    point_id,
+)
+
+PAGE = 500
+# Pages more than there were at first, for what is written meanwhile: whoever writes without end is not waited for.
+MORE = 20
+
+
+async def clear(points: TenantPoints, on_progress: OnProgress) -> int:
+    """Answers how many there were."""
+    total = await points.count(EVERYTHING, exact=True)
+    removed = 0
+    for _ in range(total // PAGE + MORE):
+        page = await points.scroll(EVERYTHING, PAGE, fields=[VERSION])
+        if not page:
+            break
+        await points.remove_versions([_all_of(page)])
+        removed += len(page)
+        on_progress(Progress("passages removed", removed, max(total, removed)))
+    return removed
+
+
+async def hands_on(shared: TenantPoints, own: TenantPoints) -> bool:
+    """Whether what is done to the shared shard is still done to the own one, too.
+
+    No node knows of another how far it is, so it is tried, with something that nobody sees. What the shared shard
+    hands on comes before what is put into the own one afterwards.
+    """
+    first, second = _unseen(), _unseen()
+    await shared.put([first], 0)
+    await own.put([second], 0)
+    handed_on = await own.count(wire.Filter(must=[_these([first])]), exact=True)
+    for points in (shared, own):
+        await points.remove_versions([])
+    return handed_on > 0
+
+
+def _unseen() -> wire.PointStruct:
+    nothing = wire.Vectors(vectors=wire.NamedVectors(vectors={}))
+    id_ = point_id(PassageId(secrets.token_hex(12), 0))
+    return wire.PointStruct(id=id_, vectors=nothing, payload={GONE: to_value(True)})
+
+
+async def clear_moved(shared: TenantPoints, own: TenantPoints, on_progress: OnProgress) -> None:
+    """What a shared shard still has of a tenant that has its own.
+
+    All of it is in the own shard, or was removed from there since. A node that has heard of the move late may have
+    written to the shared one: what is newer there is put into the own one first.
+    """
+    total = await shared.count(EVERYTHING, exact=True)
+    removed = 0
+    for _ in range(total // PAGE + MORE):
+        page = await shared.scroll(EVERYTHING, PAGE, fields=[VERSION])
+        if not page:
+            break
+        await _put_newer(page, shared, own)
+        await shared.remove_versions([_all_of(page)])
+        removed += len(page)
+        on_progress(Progress("passages removed where they were", removed, max(total, removed)))
+
+
+async def _put_newer(page: Sequence[Any], shared: TenantPoints, own: TenantPoints) -> None:
+    there = await own.scroll(wire.Filter(must=[_these(page)]), len(page), fields=[VERSION])
+    versions = {point.id.uuid: _version(point) for point in there}
+    newer = [one for one in page if _version(one) > versions.get(one.id.uuid, _version(one))]
+    if newer:
+        for point in await shared.whole(wire.Filter(must=[_these(newer)]), len(newer)):
+            await own.put([point], _version(point))
+
+
+def _all_of(page: Sequence[Any]) -> Span:
+    """What is written while they are removed is newer, and stays."""
+    return Span([passage_id(point.id) for point in page], 0, max(_version(point) for point in page))
+
+
+def _these(page: Sequence[Any]) -> wire.Condition:
+    return among(passage_id(point.id) for point in page)
+
+
+def _version(point: Any) -> int:
+    return int(point.payload[VERSION].integer_value)
+
 
 ATTEMPTS = 3
 

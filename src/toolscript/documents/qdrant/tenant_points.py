@@ -9,15 +9,55 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolscript.adapters.qdrant import wire
-from toolscript.adapters.qdrant.connection import Qdrant, translated
-from toolscript.adapters.qdrant.documents.ids import point_id
-from toolscript.adapters.qdrant.documents.payload import GONE, TENANT, VERSION
-from toolscript.adapters.qdrant.documents.places import only, shard_selector
-from toolscript.adapters.qdrant.values import to_value
-from toolscript.errors import IndexRejected
-from toolscript.model.document_points import PassageId
-from toolscript.model.tenancy import Tenant
+from toolscript.core.auth.model import Tenant
+from toolscript.core.errors import IndexRejected
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant, translated
+from toolscript.core.qdrant.values import to_value
+from toolscript.core.retrieval.results import DocumentKey, PassageId
+from toolscript.documents.qdrant.shards import only, shard_selector
+
+LETTERS_OF_KEY = 24
+
+
+def point_id(id_: PassageId) -> wire.PointId:
+    key, number = id_
+    return wire.PointId(uuid=f"{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:]}{number:08x}")
+
+
+def passage_id(point: wire.PointId) -> PassageId:
+    letters = point.uuid.replace("-", "")
+    return PassageId(letters[:LETTERS_OF_KEY], int(letters[LETTERS_OF_KEY:], 16))
+
+
+def head_ids(keys: Iterable[DocumentKey]) -> list[PassageId]:
+    return [PassageId(key, 0) for key in keys]
+
+
+TENANT = "tenant"
+# Of a point that is about to be removed, and has nothing else any more but its tenant and version.
+GONE = "gone"
+HEAD = "head"
+VERSION = "version"
+TEXT, START, END = "text", "start", "end"
+META, MOMENTS = "meta", "moments"
+ID, METADATA, HASH, PASSAGES, COMPLETE = "doc_id", "metadata", "hash", "passages", "complete"
+HEADER_FIELDS = (TENANT, VERSION, ID, METADATA, HASH, PASSAGES, COMPLETE)
+PASSAGE_FIELDS = (TENANT, TEXT, START, END)
+SHOWN_FIELDS = tuple(dict.fromkeys((*HEADER_FIELDS, *PASSAGE_FIELDS)))
+
+
+def field_name(name: str) -> str:
+    """A name of metadata as a step of the engine's paths, which dots and brackets have a meaning in."""
+    return "f" + "".join(
+        letter if letter.isascii() and letter.isalnum() else f"-{ord(letter):x}-" for letter in name
+    )
+
+
+def path(kind: str, name: str) -> str:
+    """`kind` is META or MOMENTS."""
+    return f"{kind}.{field_name(name)}"
+
 
 EVERYTHING = wire.Filter()
 NO_PAYLOAD = wire.WithPayloadSelector(enable=False)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from toolscript.adapters.config_files.clients import TITLES, Client, ClientConfig, Layout, Places, client_files
-from toolscript.adapters.config_files.editing import with_members
-from toolscript.adapters.config_files.jsonc import is_strict, parse, read_text
-from toolscript.adapters.config_files.writing import PRIVATE, remove, replace_text
-from toolscript.errors import ConfigInvalid, NotFound
+from toolscript.core.errors import ConfigInvalid, NotFound
+from toolscript.gateway.config.clients import TITLES, Client, ClientConfig, Layout, Places, client_files
+from toolscript.gateway.config.jsonc import is_strict, parse, read_text
+from toolscript.gateway.config.write import PRIVATE, remove, replace_text, with_members
 
 NAME = "toolscript"
 ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}

@@ -3,16 +3,60 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from toolscript.adapters.config_files.inherited import inherited
-from toolscript.adapters.config_files.names import RULE, is_server_name, nearest_name
-from toolscript.adapters.config_files.problems import Finding, Problem, Severity
-from toolscript.adapters.config_files.variables import Surroundings, fill
-from toolscript.model.servers import ServerSpec, Transport
+from toolscript.core.mcp_client.model import ServerSpec, Transport
+from toolscript.gateway.config.problems import RULE, Finding, Problem, Severity, is_server_name, nearest_name
+from toolscript.gateway.config.variables import Surroundings, fill
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+NAMES = frozenset(
+    [
+        *PROXIES,
+        *(name.lower() for name in PROXIES),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"),
+        *("NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "NODE_USE_ENV_PROXY", "GIT_SSL_CAINFO", "DENO_CERT"),
+        *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST"),
+        *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER"),
+        *("LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
+        *(
+            "NVM_DIR",
+            "VOLTA_HOME",
+            "PNPM_HOME",
+            "BUN_INSTALL",
+            "DENO_DIR",
+            "PYENV_ROOT",
+            "CARGO_HOME",
+            "JAVA_HOME",
+        ),
+        *("PLAYWRIGHT_BROWSERS_PATH", "PUPPETEER_EXECUTABLE_PATH"),
+    ]
+)
+FAMILIES = ("LC_", "XDG_", "UV_", "PIP_", "NPM_CONFIG_", "npm_config_")
+_CREDENTIALS = re.compile(r"://[^/@\s]+@")
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|AUTH|CREDENTIAL|KEY|COOKIE|USERNAME", re.IGNORECASE)
+
+
+def inherited(environment: Mapping[str, str], wanted: Sequence[str] = ()) -> dict[str, str]:
+    """`wanted`: names and patterns of further variables, which a person wrote down."""
+    return {
+        name: value for name, value in environment.items() if _is_usual(name, value) or _is_wanted(name, wanted)
+    }
+
+
+def _is_usual(name: str, value: str) -> bool:
+    if not name.startswith(FAMILIES):
+        return name in NAMES
+    return not (_SECRET.search(name) or _CREDENTIALS.search(value))
+
+
+def _is_wanted(name: str, wanted: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in wanted)
+
 
 PASSTHROUGH = "envPassthrough"
 KEYS = (

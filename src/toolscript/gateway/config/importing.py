@@ -9,13 +9,12 @@ from itertools import count
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
-from toolscript.adapters.config_files.client_servers import FoundServer, tidy
-from toolscript.adapters.config_files.editing import with_members
-from toolscript.adapters.config_files.jsonc import parse, read_text
-from toolscript.adapters.config_files.masking import printable, shown_start
-from toolscript.adapters.config_files.names import nearest_name, with_suffix
-from toolscript.adapters.config_files.read import server_entries
-from toolscript.adapters.config_files.writing import PRIVATE, replace_text
+from toolscript.gateway.config.clients import FoundServer, tidy
+from toolscript.gateway.config.jsonc import parse, read_text
+from toolscript.gateway.config.problems import nearest_name, with_suffix
+from toolscript.gateway.config.read import server_entries
+from toolscript.gateway.config.secrets import printable, shown_start
+from toolscript.gateway.config.write import PRIVATE, replace_text, with_members
 
 SECTION = "mcpServers"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from toolscript.errors import ConfigInvalid
+from toolscript.core.errors import ConfigInvalid
 
 MAX_BYTES = 32 * 1024 * 1024
 

@@ -7,17 +7,19 @@ project replaces the user's server of the same name as a whole. A file that is n
 A file of another user is never read. Of a file that the person does not trust only the names of its servers are.
 """
 
+import logging
+import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolscript.adapters.config_files.entries import PASSTHROUGH, read_entry
-from toolscript.adapters.config_files.jsonc import Document, is_ours, parse, read_text
-from toolscript.adapters.config_files.names import nearest_name
-from toolscript.adapters.config_files.problems import Problem, Severity
-from toolscript.adapters.config_files.trust import Standing, Trust, how_to_trust, trusts_all
-from toolscript.errors import ConfigInvalid
-from toolscript.model.servers import ServerSpec
+from toolscript.core.errors import ConfigInvalid
+from toolscript.core.mcp_client.model import ServerSpec, ServerState, ServerStatus, Transport
+from toolscript.gateway.config.entries import PASSTHROUGH, read_entry
+from toolscript.gateway.config.jsonc import Document, is_ours, parse, read_text
+from toolscript.gateway.config.problems import Problem, Severity, nearest_name
+from toolscript.gateway.config.trust import Standing, Trust, TrustStore, how_to_trust, trusts_all
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
@@ -170,3 +172,61 @@ def _is_ours(path: Path) -> bool:
         return path.is_file() and is_ours(path.lstat()) and is_ours(path.stat())
     except OSError:
         return False
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ConfigPlace:
+    """`named`: a file that is used instead of the usual ones. `by_person`: by whoever typed the command."""
+
+    named: str = ""
+    by_person: bool = True
+
+    @property
+    def store(self) -> TrustStore:
+        return TrustStore(Path.home())
+
+    def paths(self) -> list[Path]:
+        """The user's and the project's, or the one that is named."""
+        return config_paths(Path.home(), Path.cwd(), Path(self.named).expanduser() if self.named else None)
+
+    def watched(self) -> list[Path]:
+        """A file that is trusted later is one that changed."""
+        paths = self.paths()
+        return [*paths, *(self.store.file_of(path) for path in paths if not self.is_own(path))]
+
+    def is_own(self, path: Path) -> bool:
+        """A person's own file, and one they name themselves, need no trust; what comes with a project does."""
+        if self.named and self.by_person:
+            return True
+        try:
+            own = path.parent.samefile(Path.home()) and path.name == FILE_NAME
+            # Where the system knows no owners it has no such right either.
+            return own and not (hasattr(os, "getuid") and path.stat().st_mode & stat.S_IWOTH)
+        except OSError:
+            return path == Path.home().absolute() / FILE_NAME
+
+    def trust(self, path: Path, text: str) -> Standing:
+        return Standing.TRUSTED if self.is_own(path) else self.store.standing(path, text)
+
+    def read(self, environment: Mapping[str, str]) -> Config:
+        return read_config(self.paths(), environment, self.trust)
+
+    def read_and_warn(self, environment: Mapping[str, str]) -> Config:
+        """What is wrong with one entry harms no other; `left_out` tells of it."""
+        config = self.read(environment)
+        for problem in config.problems:
+            if problem.severity is Severity.WARNING:
+                logger.warning(str(problem))
+        return config
+
+
+def left_out(config: Config) -> list[ServerState]:
+    """Servers that are in a file and cannot be started as they are written there."""
+    problems = [one for one in config.problems if one.severity is Severity.ERROR and one.server]
+    return [
+        ServerState(one.server, Transport.STDIO, ServerStatus.FAILED, f"{one.message}; {one.fix}")
+        for one in problems
+    ]

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from toolscript.adapters.config_files.jsonc import read_text
-from toolscript.errors import ConfigInvalid, SetupError
+from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.gateway.config.jsonc import read_text
 
 FOLDER = Path(".toolscript") / "trusted"
 PRIVATE_FOLDER = 0o700
@@ -68,7 +68,7 @@ class TrustStore:
         return Standing.TRUSTED if record.trusted else Standing.REFUSED
 
     def decide(self, path: Path, text: str, *, trusted: bool) -> None:
-        from toolscript.adapters.config_files.writing import write_file
+        from toolscript.gateway.config.write import write_file
 
         record = TrustRecord(str(path.absolute()), _hash(text), trusted)
         try:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolscript.adapters.config_files.problems import Finding
+from toolscript.gateway.config.problems import Finding
 
 DEEPEST = 20
 

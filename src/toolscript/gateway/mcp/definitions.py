@@ -1,9 +1,7 @@
 """What a client is told about the three tools. Never depends on the catalog, so that a prompt cache stays warm."""
 
-from toolscript.model.gateway import DEFAULT_THRESHOLD
-from toolscript.model.items import JsonObject
-from toolscript.model.queries import MAX_QUERY
-from toolscript.surfaces.mcp.schema_parts import (
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp.schemas import (
     ANY_OBJECT,
     BOOLEAN,
     INTEGER,
@@ -15,6 +13,8 @@ from toolscript.surfaces.mcp.schema_parts import (
     object_of,
     whole_number,
 )
+from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.gateway.model import DEFAULT_THRESHOLD
 
 SEARCH = "search_tools"
 DESCRIBE = "describe_tool"

@@ -5,11 +5,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.items import JsonObject
-from toolscript.model.servers import CallResult
-from toolscript.model.text import visible, visible_json
-from toolscript.surfaces.mcp.answers import compact_json
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp.answers import compact_json
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.text import visible, visible_json
 
 # About ten thousand tokens of English.
 MOST_CHARACTERS = 40_000

@@ -18,10 +18,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscript.errors import Forbidden, NotFound, ServerRejected, ServerUnavailable, ToolscriptError
-from toolscript.model.servers import ServerSpec, Transport
-from toolscript.surfaces.error_table import ERROR_TABLE, envelope_of
-from toolscript.surfaces.mcp.endpoint import LOOPBACK_ONLY
+from toolscript.core.errors import (
+    ERROR_TABLE,
+    Forbidden,
+    NotFound,
+    ServerRejected,
+    ServerUnavailable,
+    ToolscriptError,
+    envelope_of,
+)
+from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
+from toolscript.core.mcp_client.model import ServerSpec, Transport
 
 MOST_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0

@@ -1,19 +1,83 @@
-"""How answers read: short lines for a model, and the same facts as data for a program."""
+"""The three tools themselves: a call is a question to the gateway, and every answer can be read by a model."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.errors import ToolscriptError
-from toolscript.model.gateway import LocalAnswer, LocalHit
-from toolscript.model.items import Item, JsonObject
-from toolscript.model.servers import CallResult
-from toolscript.model.text import visible, visible_json
-from toolscript.model.tool_ids import tool_id
-from toolscript.surfaces.mcp.definitions import MOST_RESULTS
+from toolscript.core.errors import NotFound, ToolscriptError
+from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
+from toolscript.core.mcp.answers import MOST_WORDS, compact_json, failed_with, one_line, result
+from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
+from toolscript.core.mcp.endpoint import answered
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.text import readable
+from toolscript.gateway.mcp.definitions import CALL, DEFAULT_LIMIT, DESCRIBE, MOST_DESCRIBED, MOST_RESULTS, SEARCH
+from toolscript.gateway.mcp.large_results import READ, LargeResults
+from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalHit, LocalQuery
 
-LONGEST_DESCRIPTION = 160
-MOST_WORDS = 8
+
+@dataclass(frozen=True)
+class SearchAsked:
+    query: LocalQuery
+    detail: str
+
+
+@dataclass(frozen=True)
+class DescribeAsked:
+    tools: tuple[str, ...]
+    as_types: bool
+
+
+@dataclass(frozen=True)
+class CallAsked:
+    tool: str
+    arguments: JsonObject
+
+
+def search_asked(given: JsonObject) -> SearchAsked:
+    require_known(SEARCH, given, ("query", "limit", "threshold", "detail"))
+    limit = whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS)
+    threshold = share(given, "threshold", DEFAULT_THRESHOLD)
+    detail = one_of(given, "detail", ("compact", "types", "schema"))
+    return SearchAsked(LocalQuery(text(given, "query"), limit, threshold), detail)
+
+
+def describe_asked(given: JsonObject) -> DescribeAsked:
+    require_known(DESCRIBE, given, ("tool", "tools", "format"))
+    as_types = one_of(given, "format", ("schema", "types")) == "types"
+    if ("tool" in given) == ("tools" in given):
+        raise wrong("tool", "must be given, or `tools`, and not both")
+    names = [text(given, "tool")] if "tool" in given else texts(given, "tools", MOST_DESCRIBED)
+    return DescribeAsked(tuple(dict.fromkeys(full_name(name) for name in names)), as_types)
+
+
+def call_asked(given: JsonObject) -> CallAsked:
+    require_known(CALL, given, ("tool", "arguments"))
+    return CallAsked(full_name(text(given, "tool")), _arguments(given.get("arguments")))
+
+
+def full_name(name: str) -> str:
+    """The name without what a client puts before it. One without a server may be clear all the same."""
+    return tool_id(*split_tool_id(name)) if SEPARATOR in name else readable(name)
+
+
+def _arguments(value: object) -> JsonObject:
+    # Models write an object as a string of JSON now and then, and mean the object.
+    read = _from_json(value) if isinstance(value, str) else value
+    if read is None:
+        return {}
+    if not isinstance(read, Mapping):
+        raise wrong("arguments", "must be an object")
+    return read
+
+
+def _from_json(given: str) -> object:
+    try:
+        return json.loads(given)
+    except ValueError:
+        return given
 
 
 @dataclass(frozen=True)
@@ -80,31 +144,6 @@ def no_such_tool(unknown: Unknown) -> str:
     return f"There is no tool {unknown.tool[:200]!r}. {advice}"
 
 
-def failed(error: ToolscriptError) -> CallResult:
-    return failed_with(f"{error.message}. {error.hint}" if error.hint else error.message)
-
-
-def failed_with(text: str) -> CallResult:
-    return CallResult(({"type": "text", "text": visible(text)},), is_error=True)
-
-
-def compact_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def one_line(text: str) -> str:
-    """The text in one line, cut at a word."""
-    line = " ".join(text.split())
-    if len(line) <= LONGEST_DESCRIPTION:
-        return line
-    return line[:LONGEST_DESCRIPTION].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
-
-
-def result(text: str, data: JsonObject) -> CallResult:
-    """Names and texts of servers stand in it, and what was asked for: whoever reads it sees all there is."""
-    return CallResult(({"type": "text", "text": visible(text)},), visible_json(data))
-
-
 def _hit(hit: LocalHit, with_schema: bool) -> dict[str, object]:
     item = hit.item
     entry: dict[str, object] = {
@@ -130,3 +169,91 @@ def _described(item: Item, *, with_schemas: bool) -> dict[str, object]:
         parts = {"input_schema": item.input_schema, "output_schema": item.output_schema, **parts}
     known = {name: part for name, part in parts.items() if part is not None}
     return {"tool": tool_id(item.server, item.name), "description": item.description, **known}
+
+
+NEAREST = 3
+
+
+class MetaTools:
+    """Raises InvalidRequest for arguments that are wrong; any other failure is an answer that says so."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._results = LargeResults()
+        self._by_name: dict[str, Callable[[JsonObject], Awaitable[CallResult]]] = {
+            SEARCH: self._search,
+            DESCRIBE: self._describe,
+            CALL: self._call,
+        }
+
+    def has(self, name: str) -> bool:
+        return name in self._by_name
+
+    async def call(self, name: str, arguments: JsonObject) -> CallResult:
+        return await self._by_name[name](arguments)
+
+    async def _search(self, arguments: JsonObject) -> CallResult:
+        asked = search_asked(arguments)
+
+        async def answer() -> CallResult:
+            answer = await self._gateway.search(asked.query)
+            shown = answer.hits or answer.near_misses
+            types = ""
+            if asked.detail == "types" and shown:
+                ids = tuple(tool_id(hit.item.server, hit.item.name) for hit in shown)
+                types = await self._gateway.typescript(ids, compact=True)
+            return found(answer, with_schemas=asked.detail == "schema", types=types)
+
+        return await answered(answer)
+
+    async def _describe(self, arguments: JsonObject) -> CallResult:
+        asked = describe_asked(arguments)
+        return await answered(lambda: self._described(asked))
+
+    async def _described(self, asked: DescribeAsked) -> CallResult:
+        names = await self._full_names(asked.tools)
+        items = await self._tools(names)
+        unknown = [await self._unknown(name) for name in names if name not in items]
+        if not items:
+            return failed_with("\n".join(no_such_tool(one) for one in unknown))
+        types = await self._gateway.typescript(tuple(items), compact=True) if asked.as_types else ""
+        return described(list(items.values()), unknown, types)
+
+    async def _call(self, arguments: JsonObject) -> CallResult:
+        asked = call_asked(arguments)
+        return await answered(lambda: self._called(asked))
+
+    async def _called(self, asked: CallAsked) -> CallResult:
+        if asked.tool == READ:
+            return self._results.read(asked.arguments)
+        [tool] = await self._full_names([asked.tool])
+        try:
+            result = await self._gateway.call(tool, asked.arguments)
+            # Megabytes take a while to be gone through, and others are answered meanwhile.
+            return await asyncio.to_thread(self._results.fitting, result)
+        except NotFound:
+            return failed_with(no_such_tool(await self._unknown(tool)))
+
+    async def _full_names(self, names: Sequence[str]) -> list[str]:
+        """A tool's own name will do where one server alone has it."""
+        if all(SEPARATOR in name for name in names):
+            return [*names]
+        tools = [item for item in await self._gateway.items() if item.kind is ItemKind.TOOL]
+        times = Counter(item.name for item in tools)
+        full = {item.name: tool_id(item.server, item.name) for item in tools if times[item.name] == 1}
+        return [name if SEPARATOR in name else full.get(name, name) for name in names]
+
+    async def _tools(self, names: Sequence[str]) -> dict[str, Item]:
+        """The tools of these names, in the order of the names."""
+        listed = await self._gateway.items(tuple(names))
+        tools = {tool_id(item.server, item.name): item for item in listed if item.kind is ItemKind.TOOL}
+        return {name: tools[name] for name in names if name in tools}
+
+    async def _unknown(self, name: str) -> Unknown:
+        try:
+            words = " ".join(split_tool_id(name))
+            answer = await self._gateway.search(LocalQuery(words[:200], NEAREST, 0.0))
+        except ToolscriptError:
+            return Unknown(name)
+        hits = (answer.hits or answer.near_misses)[:NEAREST]
+        return Unknown(name, tuple(tool_id(hit.item.server, hit.item.name) for hit in hits))

@@ -7,21 +7,22 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from toolscript.errors import InvalidRequest, SetupError
-from toolscript.model.knowledge import (
+from toolscript.core.auth.model import Scope
+from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.web.auth import VisitorOf, for_visitors
+from toolscript.core.web.errors import documented
+from toolscript.knowledge.model.json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.knowledge.model.library import ID_PATTERN
+from toolscript.knowledge.model.query import (
     MOST_NEIGHBOURS,
     MOST_SOURCES,
     KnowledgeQuery,
     PassageQuery,
     SourcesQuery,
 )
-from toolscript.model.knowledge_json import knowledge_json, passage_json, source_json, sources_json
-from toolscript.model.library import ID_PATTERN
-from toolscript.model.queries import SearchType
-from toolscript.model.tenancy import Scope
-from toolscript.surfaces.http.checked_routes import for_visitors
-from toolscript.surfaces.http.errors import documented
-from toolscript.surfaces.http.knowledge_models import (
+from toolscript.knowledge.ports import AsksLibrary
+from toolscript.knowledge.schemas import (
     KnowledgeParameters,
     KnowledgeRequest,
     KnowledgeResponse,
@@ -29,8 +30,6 @@ from toolscript.surfaces.http.knowledge_models import (
     SourceShown,
     SourcesShown,
 )
-from toolscript.surfaces.http.visitors import VisitorOf
-from toolscript.surfaces.mcp_service.parts import AsksLibrary
 
 ANSWERS: dict[int | str, dict[str, Any]] = documented(400, 401, 403, 422, 429, 500, 503)
 SourceId = Annotated[str, Path(description="As results name it.", pattern=ID_PATTERN)]

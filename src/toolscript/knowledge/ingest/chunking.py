@@ -4,20 +4,283 @@ A chunk never has text from both sides of a heading of the first or second level
 together are joined while they are short.
 """
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from toolscript.model.ingest import Block, BlockKind
-from toolscript.model.library import Chunk, Position, chunk_id
-from toolscript.model.passages import passage_terms
-from toolscript.sync.chunk_packing import TARGET_TOKENS, Room, Run, ends_a_sentence, packed
-from toolscript.sync.chunk_pieces import Piece, TokenCount, estimated_tokens, pieces_of
+from toolscript.core.chunking import SENTENCE_END, WORD_END, between_letters, passage_terms
+from toolscript.knowledge.model.ingest import Block, BlockKind
+from toolscript.knowledge.model.library import Chunk, Position, chunk_id
 
-__all__ = [
-    "CHUNKS_VERSION", "MOST_TOKENS", "TARGET_TOKENS", "TokenCount", "chunk_terms", "chunk_text", "cut_into_chunks",
-    "estimated_tokens",
-]  # fmt: skip
+TokenCount = Callable[[str], int]
+
+_LINE_END = re.compile(r"\n+")
+# A text as long as this is cut before it is counted: whoever counts takes a while for it.
+_MOST_LETTERS_OF_A_TOKEN = 60
+
+_ESTIMATED = re.compile(r"(?P<latin>[A-Za-z]+)|(?P<digits>\d+)|(?P<other>[^\W\d_]+)|(?P<mark>[^\s\w]|_)")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`start` to before `end` of the block with that number."""
+
+    block: int
+    start: int
+    end: int
+    tokens: int
+
+
+def pieces_of(number: int, block: Block, whole: int, part: int, count: TokenCount) -> list[Piece]:
+    """Code and tables of up to `whole` tokens are one piece; so is any other block of up to `part`."""
+    text = block.text
+    kept = whole if block.kind in {BlockKind.CODE, BlockKind.TABLE, BlockKind.HEADING} else part
+    if len(text) <= kept * _MOST_LETTERS_OF_A_TOKEN:
+        tokens = count(text)
+        if tokens <= kept:
+            return [Piece(number, 0, len(text), tokens)]
+    borders = [_LINE_END, SENTENCE_END, WORD_END] if block.kind is not BlockKind.TEXT else [SENTENCE_END, WORD_END]
+    cut = _Cutting(text, whole, count)
+    return [Piece(number, start, end, tokens) for start, end, tokens in cut.apart(0, len(text), borders)]
+
+
+class _Cutting:
+    def __init__(self, text: str, most: int, count: TokenCount) -> None:
+        self._text = text
+        self._most = most
+        self._count = count
+
+    def apart(self, start: int, end: int, borders: list[re.Pattern[str]]) -> Iterator[tuple[int, int, int]]:
+        """At the first kind of border; what is still too long between two of them, at the next kind."""
+        if not borders:
+            yield from self._letters(start, end)
+            return
+        for first, after in self._between(start, end, borders[0]):
+            tokens = self._tokens(first, after)
+            if tokens is not None:
+                yield first, after, tokens
+            else:
+                yield from self.apart(first, after, borders[1:])
+
+    def _between(self, start: int, end: int, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+        """The white space of a border belongs to neither side."""
+        for found in border.finditer(self._text, start, end):
+            after = found.start() + len(found.group().rstrip())
+            if self._text[start:after].strip():
+                yield start, after
+                start = found.end()
+        if self._text[start:end].strip():
+            yield start, end
+
+    def _tokens(self, start: int, end: int) -> int | None:
+        """None where they are too many."""
+        if end - start > self._most * _MOST_LETTERS_OF_A_TOKEN:
+            return None
+        tokens = self._count(self._text[start:end])
+        return tokens if tokens <= self._most else None
+
+    def _letters(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """A word that is too long: in halves, until each of them fits. One letter always does."""
+        waiting = [(start, end)]
+        while waiting:
+            first, after = waiting.pop()
+            tokens = self._tokens(first, after)
+            if tokens is not None or after - first <= 1:
+                yield first, after, self._most if tokens is None else tokens
+                continue
+            middle = between_letters(self._text, (first + after) // 2, first)
+            waiting += [(middle, after), (first, middle)]
+
+
+def estimated_tokens(text: str) -> int:
+    """For a model whose tokens nobody can count here: rather too many than too few."""
+    return sum(_estimated(found) for found in _ESTIMATED.finditer(text))
+
+
+def _estimated(found: re.Match[str]) -> int:
+    length = found.end() - found.start()
+    shares = {"latin": 4, "digits": 2, "other": 1, "mark": 1}
+    return -(-length // shares[found.lastgroup or "mark"])
+
+
+# A chunk is ended at the first good place after half of it, and before a piece that would make it larger.
+TARGET_TOKENS = 200
+_HALF, _SHORT = TARGET_TOKENS // 2, TARGET_TOKENS // 4
+# A heading up to this level begins something else.
+PARTING_LEVEL = 2
+
+Run = Sequence[Piece]
+
+
+class Room:
+    """How many tokens a chunk may have, by the section it stands in."""
+
+    def __init__(self, by_section: Mapping[str, int]) -> None:
+        self._by_section = by_section
+
+    def of(self, section: str) -> int:
+        return self._by_section[section]
+
+
+@dataclass
+class _Growing:
+    """`level` is that of the heading it began under or with, `room` what it may have at most."""
+
+    level: int
+    room: int
+    pieces: list[Piece] = field(default_factory=list)
+    tokens: int = 0
+    has_text: bool = False
+
+
+class _Packing:
+    def __init__(self, blocks: Sequence[Block], sections: Sequence[str], room: Room) -> None:
+        self._blocks = blocks
+        self._sections = sections
+        self._room = room
+        self._level = 0
+        self._done: list[_Growing] = []
+        self._growing = _Growing(0, 0)
+
+    def pack(self, pieces: Sequence[Piece]) -> list[_Growing]:
+        for at, piece in enumerate(pieces):
+            block = self._blocks[piece.block]
+            is_heading = self._is_heading(piece)
+            if is_heading and piece.start == 0:
+                self._level = block.level
+            if (is_heading and self._is_full_of_headings(piece)) or (
+                self._growing.has_text and not self._goes_on(pieces, at, is_heading)
+            ):
+                leading = [] if is_heading else self._lead_ins()
+                self._end()
+                for one in leading:
+                    self._add(one, False)
+            self._add(piece, is_heading)
+        self._end()
+        return self._done
+
+    def _is_full_of_headings(self, piece: Piece) -> bool:
+        """So many without a text that with this one they are more than a chunk."""
+        growing = self._growing
+        return not growing.has_text and bool(growing.pieces) and growing.tokens + piece.tokens > TARGET_TOKENS
+
+    def _goes_on(self, pieces: Sequence[Piece], at: int, is_heading: bool) -> bool:
+        growing, piece = self._growing, pieces[at]
+        if is_heading:
+            joined = growing.tokens + self._tokens_of_section(pieces, at)
+            together = PARTING_LEVEL < self._level >= growing.level and joined <= TARGET_TOKENS
+            return together and not self._is_end_of_longer()
+        tokens = growing.tokens + piece.tokens
+        if self._begins_page(piece) and growing.tokens >= _HALF:
+            return False
+        return tokens <= min(TARGET_TOKENS, growing.room) or (growing.tokens < _HALF and tokens <= growing.room)
+
+    def _is_end_of_longer(self) -> bool:
+        """What is left of a section that did not fit is about that section, and not about the next one as well."""
+        growing = self._growing
+        return growing.tokens >= _SHORT and not self._is_heading(growing.pieces[0]) and bool(self._done)
+
+    def _tokens_of_section(self, pieces: Sequence[Piece], at: int) -> int:
+        """Of a heading and its text, as far as it matters."""
+        tokens = 0
+        has_text = False
+        for piece in pieces[at:]:
+            is_heading = self._is_heading(piece)
+            if (is_heading and has_text) or tokens > TARGET_TOKENS:
+                break
+            has_text = has_text or not is_heading
+            tokens += piece.tokens
+        return tokens
+
+    def _begins_page(self, piece: Piece) -> bool:
+        last = self._growing.pieces[-1]
+        before, block = self._blocks[last.block], self._blocks[piece.block]
+        return piece.start == 0 and block.page != before.page and ends_a_sentence(before.text)
+
+    def _add(self, piece: Piece, is_heading: bool) -> None:
+        growing = self._growing
+        growing.pieces.append(piece)
+        growing.tokens += piece.tokens
+        if not growing.has_text:
+            growing.room = self._room.of(self._sections[piece.block])
+            growing.level = min(growing.level, self._level) if growing.pieces[:-1] else self._level
+            growing.has_text = not is_heading
+
+    def _lead_ins(self) -> list[Piece]:
+        """What only says that something follows is taken off, to go with what does."""
+        taken: list[Piece] = []
+        pieces = self._growing.pieces
+        while self._growing.tokens >= _HALF and self._leads(pieces[-1]):
+            taken.insert(0, pieces.pop())
+            self._growing.tokens -= taken[0].tokens
+        return taken
+
+    def _leads(self, piece: Piece) -> bool:
+        block = self._blocks[piece.block]
+        is_lead_in = block.kind is BlockKind.TEXT and block.text.rstrip().endswith((":", "："))
+        return is_lead_in and piece.end == len(block.text) and piece.tokens < _SHORT
+
+    def _end(self) -> None:
+        if not self._growing.pieces:
+            return
+        if self._done and self._belongs_to_last(self._growing):
+            last = self._done[-1]
+            last.pieces += self._growing.pieces
+            last.tokens += self._growing.tokens
+        else:
+            self._share_with_short()
+            self._done.append(self._growing)
+        self._growing = _Growing(0, 0)
+
+    def _share_with_short(self) -> None:
+        """The end of something that does not fit into one chunk is not left with a line or two."""
+        short = self._growing
+        if not self._done or short.tokens >= _SHORT or self._is_heading(short.pieces[0]):
+            return
+        last = self._done[-1].pieces
+        while self._done[-1].tokens > _HALF and not self._is_heading(last[-1]):
+            enough = short.tokens >= _SHORT and not self._leads(last[-1])
+            if enough or short.tokens + last[-1].tokens > min(_HALF, short.room):
+                break
+            short.pieces.insert(0, last.pop())
+            short.tokens += short.pieces[0].tokens
+            self._done[-1].tokens -= short.pieces[0].tokens
+
+    def _is_heading(self, piece: Piece) -> bool:
+        return self._blocks[piece.block].kind is BlockKind.HEADING
+
+    def _belongs_to_last(self, short: _Growing) -> bool:
+        """What is left over joins what it follows, if it stands under the same heading or a lesser one."""
+        last = self._done[-1]
+        levels = [self._blocks[one.block].level for one in short.pieces if self._is_heading(one)]
+        is_parted = any(level <= max(PARTING_LEVEL, last.level - 1) for level in levels)
+        return short.tokens < _SHORT and last.tokens + short.tokens <= last.room and not is_parted
+
+
+def packed(
+    pieces: Sequence[Piece],
+    blocks: Sequence[Block],
+    sections: Sequence[str],
+    room: Room,
+    count: Callable[[Run], int],
+) -> list[Run]:
+    """`count` says how many tokens a run has as it is: put together, they may be more than the pieces had."""
+    runs: list[Run] = []
+    for growing in _Packing(blocks, sections, room).pack(pieces):
+        waiting: list[Run] = [growing.pieces]
+        while waiting:
+            run = waiting.pop()
+            if len(run) > 1 and count(run) > growing.room:
+                waiting += [run[len(run) // 2 :], run[: len(run) // 2]]
+            else:
+                runs.append(run)
+    return runs
+
+
+def ends_a_sentence(text: str) -> bool:
+    return SENTENCE_END.search(text.rstrip()[-4:] + " ") is not None
+
 
 # Part of what a library is known to be made by: raise it whenever a file is read, cut or embedded otherwise.
 CHUNKS_VERSION = 1

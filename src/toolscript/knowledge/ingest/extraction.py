@@ -1,14 +1,31 @@
-"""What a language model that extracts is told: types as instructions, chunks as data, the answer as a schema."""
+"""Has a language model say what chunks hold: several a call, few calls at once, no more tokens than it was given.
 
+What it says is checked before anything is kept. A chunk without a usable answer is left for another run.
+"""
+
+import asyncio
+import hashlib
 import json
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
-from toolscript.model.answer_schemas import object_with
-from toolscript.model.extraction_types import MEANINGS, ExtractionType
-from toolscript.model.items import JsonObject
-from toolscript.model.library import Chunk, Source
-from toolscript.model.topics import MAX_TOPIC
+from toolscript.core.errors import Rejected, ToolscriptError
+from toolscript.core.items import JsonObject
+from toolscript.core.llm.model import TextModel, object_with
+from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
+from toolscript.core.text import readable
+from toolscript.knowledge.model.library import (
+    MAX_TOPIC,
+    MEANINGS,
+    Chunk,
+    Extraction,
+    ExtractionType,
+    Source,
+    clean_topics,
+    extraction_id,
+)
 
 # Raise it whenever a change here would have a model extract something else: everything is then extracted again.
 PROMPT_VERSION = 1
@@ -73,3 +90,153 @@ def _told(number: int, source: Source, chunk: Chunk) -> JsonObject:
 
 def _seen(text: str, most: int) -> str:
     return _SECRET.sub("", text)[:most]
+
+
+MOST_READ = 100
+# An extraction with fewer of its words from the chunk says something else: it was made up, or belongs elsewhere.
+LEAST_SHARED = 0.4
+
+_KNOWN = frozenset(type_.value for type_ in ExtractionType)
+
+
+def extractions_in(reply: JsonObject, chunks: Sequence[Chunk], extracted_at: str) -> dict[str, list[Extraction]]:
+    """By chunk id; a chunk without an answer, or with more than one, is not there."""
+    given = reply.get("passages")
+    if not isinstance(given, list):
+        raise Rejected("the text model gave no list of passages", hint="try a larger model")
+    answers: dict[int, list[list[object]]] = {}
+    for one in given[: 2 * len(chunks)]:
+        number = one.get("passage") if isinstance(one, Mapping) else None
+        if isinstance(number, int) and not isinstance(number, bool) and isinstance(one.get("extractions"), list):
+            answers.setdefault(number, []).append(one["extractions"])
+    return {
+        chunk.id: _extractions(answers[number][0], chunk, extracted_at)
+        for number, chunk in enumerate(chunks, 1)
+        if len(answers.get(number, ())) == 1
+    }
+
+
+def _extractions(given: Sequence[object], chunk: Chunk, extracted_at: str) -> list[Extraction]:
+    found: dict[str, Extraction] = {}
+    stems = _stems(f"{chunk.position.chapter} {chunk.position.section} {chunk.content}")
+    for type_, title, text, topics in _usable(given):
+        if len(found) < MOST_PER_CHUNK and text.casefold() not in found and _shares(text, stems):
+            id_ = extraction_id(chunk.id, len(found))
+            content = {"title": title, "text": text}
+            found[text.casefold()] = Extraction(
+                id_, chunk.source_id, chunk.id, type_, content, topics, extracted_at
+            )
+    return list(found.values())
+
+
+def _usable(given: Sequence[object]) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+    for one in given[:MOST_READ]:
+        if not isinstance(one, Mapping):
+            continue
+        type_, text = one.get("type"), _line(one.get("text"), MAX_TEXT)
+        if isinstance(type_, str) and type_ in _KNOWN and text:
+            yield type_, _line(one.get("title"), MAX_TITLE), text, _topics(one.get("topics"))
+
+
+def _shares(text: str, stems: frozenset[int]) -> bool:
+    own = _stems(text)
+    return bool(own) and len(own & stems) >= LEAST_SHARED * len(own)
+
+
+def _stems(text: str) -> frozenset[int]:
+    return frozenset(terms_of_word(word)[0] for word in without_stop_words(words_of(text)))
+
+
+def _topics(given: object) -> tuple[str, ...]:
+    named = [one for one in given[:MOST_READ] if isinstance(one, str)] if isinstance(given, list) else []
+    return clean_topics(named, MOST_TOPICS)
+
+
+def _line(given: object, most: int) -> str:
+    """On one line and no longer than that, cut between words."""
+    text = " ".join(readable(given).split()) if isinstance(given, str) else ""
+    return text if len(text) <= most else text[: most + 1].rpartition(" ")[0][:most] or text[:most]
+
+
+CHUNKS_A_CALL = 4
+# So many calls in a row without any answer: the endpoint is gone, and nobody waits for it any longer.
+MOST_FAILURES = 3
+
+logger = logging.getLogger(__name__)
+
+
+class Extractor:
+    """`problem` tells why it no longer asks; `left` counts the chunks that got no usable answer."""
+
+    def __init__(
+        self,
+        text: TextModel,
+        model: str,
+        *,
+        concurrency: int = 4,
+        token_budget: int | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._text = text
+        self._places = asyncio.Semaphore(concurrency)
+        self._token_budget = token_budget
+        self._spent_before = text.usage.tokens
+        self._now = now
+        self._failures = 0
+        self.recipe = hashlib.blake2b(f"{PROMPT_VERSION}\0{model}".encode(), digest_size=6).hexdigest()
+        self.problem = ""
+        self.left = 0
+
+    @property
+    def tokens(self) -> int:
+        return self._text.usage.tokens - self._spent_before
+
+    async def extract(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
+        """By chunk id; only chunks that were answered are there."""
+        parts = [chunks[at : at + CHUNKS_A_CALL] for at in range(0, len(chunks), CHUNKS_A_CALL)]
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(self._ask(source, part)) for part in parts]
+        found = {id_: extractions for one in asked for id_, extractions in one.result().items()}
+        self.left += len(chunks) - len(found)
+        return found
+
+    async def _ask(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
+        """An answer can be too long, or spoilt by one chunk: then each is asked about alone."""
+        try:
+            return await self._answered(source, chunks)
+        except Rejected as error:
+            if len(chunks) == 1:
+                logger.warning("a chunk left without extractions", extra={"reason": error.message})
+                return {}
+        alone = [await self._ask(source, [chunk]) for chunk in chunks]
+        return {id_: extractions for one in alone for id_, extractions in one.items()}
+
+    async def _answered(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
+        async with self._places:
+            self._keep_to_budget()
+            if self.problem:
+                return {}
+            try:
+                reply = await self._text.reply(INSTRUCTIONS, data_of(source, chunks), schema_for(len(chunks)))
+                found = extractions_in(reply, chunks, self._now().isoformat(timespec="seconds"))
+            except Rejected:
+                raise
+            except ToolscriptError as error:
+                self._failed(error)
+                return {}
+        self._failures = 0
+        return found
+
+    def _failed(self, error: ToolscriptError) -> None:
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            self._give_up(error.message)
+
+    def _keep_to_budget(self) -> None:
+        if self._token_budget is not None and self.tokens >= self._token_budget:
+            self._give_up(f"the budget of {self._token_budget:,} tokens is spent")
+
+    def _give_up(self, reason: str) -> None:
+        if not self.problem:
+            self.problem = reason
+            logger.warning("no more extractions in this run", extra={"reason": reason})

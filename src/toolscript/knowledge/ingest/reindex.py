@@ -10,18 +10,24 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolscript.errors import Conflict
-from toolscript.model.ingest import KnownSource
-from toolscript.model.library import Chunk, Source, SourceStatus, chunk_of_point, extraction_of_point, point_of
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import Index
-from toolscript.sync.cancelling import go_on_unless_cancelled
-from toolscript.sync.ingest import BATCH, LEASE_SECONDS
-from toolscript.sync.ingest_recipe import recipe_read
-from toolscript.sync.ingest_run import PATIENT_LEASES
-from toolscript.sync.library_indexes import LibraryIndexes
-from toolscript.sync.source_claim import SourceClaim, claimed
-from toolscript.sync.source_writing import Shelves, SourceWriting
+from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.errors import Conflict
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.knowledge.ingest.file import BATCH, LEASE_SECONDS
+from toolscript.knowledge.ingest.indexes import LibraryIndexes
+from toolscript.knowledge.ingest.report import recipe_read
+from toolscript.knowledge.ingest.run import PATIENT_LEASES
+from toolscript.knowledge.ingest.sources import Shelves, SourceClaim, SourceWriting, claimed
+from toolscript.knowledge.model.ingest import KnownSource
+from toolscript.knowledge.model.library import (
+    Chunk,
+    Source,
+    SourceStatus,
+    chunk_of_point,
+    extraction_of_point,
+    point_of,
+)
 
 PAGE = 100
 SWEPT_AT_ONCE = 500

@@ -1,12 +1,66 @@
-"""Whether a file has to be looked at again: what it was made with, beside what is in it."""
+"""Many files into the library, a few at once. What another run is at work on is tried again at the end."""
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from toolscript.model.ingest import KnownSource
-from toolscript.model.library import SourceStatus
-from toolscript.sync.chunking import CHUNKS_VERSION
+from toolscript.core.llm.model import TextUsage
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.knowledge.ingest.chunking import CHUNKS_VERSION
+from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult, KnownSource
+from toolscript.knowledge.model.library import SourceStatus
+
+MOST_NAMED = 100
+
+OnResult = Callable[[IngestResult], None]
+
+
+@dataclass
+class IngestReport:
+    """Of the files that were skipped the first are named, and why.
+
+    `unextracted` are chunks that a language model gave no usable answer for, `problem` why it is asked no more.
+    `kept` are folders that are empty, with how many sources the library still has of each.
+    """
+
+    outcomes: Counter[IngestOutcome] = field(default_factory=Counter)
+    chunks: int = 0
+    extractions: int = 0
+    skipped: list[IngestResult] = field(default_factory=list)
+    unextracted: int = 0
+    problem: str = ""
+    text_usage: TextUsage | None = None
+    was_stopped: bool = False
+    kept: dict[str, int] = field(default_factory=dict)
+
+    def add(self, result: IngestResult) -> None:
+        self.outcomes[result.outcome] += 1
+        self.chunks += result.chunks
+        self.extractions += result.extractions
+        if result.outcome is IngestOutcome.SKIPPED and len(self.skipped) < MOST_NAMED:
+            self.skipped.append(result)
+
+    @property
+    def done(self) -> int:
+        return self.outcomes.total()
+
+    def as_json(self) -> dict[str, object]:
+        usage = self.text_usage
+        return {
+            **{outcome.value: self.outcomes[outcome] for outcome in IngestOutcome},
+            "stopped": self.was_stopped,
+            "kept": dict(self.kept),
+            "chunks": self.chunks,
+            "extractions": self.extractions,
+            "unextracted": self.unextracted,
+            "extraction_problem": self.problem,
+            "calls": usage.calls if usage else 0,
+            "failed_calls": usage.failed if usage else 0,
+            "prompt_tokens": usage.prompt_tokens if usage else 0,
+            "completion_tokens": usage.completion_tokens if usage else 0,
+        }
 
 
 @dataclass(frozen=True)
@@ -50,3 +104,34 @@ class Recipe:
 def recipe_read(text: str) -> Recipe:
     parts = text.split(".")
     return Recipe(*parts) if len(parts) == 3 else Recipe("", "")
+
+
+def unheard(_: IngestResult) -> None:
+    """For results that nobody waits for."""
+
+
+@dataclass
+class Telling:
+    """Who is told how far it has come."""
+
+    on_result: OnResult = unheard
+    on_progress: OnProgress = silent
+    report: IngestReport = field(default_factory=IngestReport)
+    total: int | None = None
+    chunks: int = 0
+
+    def expect(self, count: int) -> None:
+        """So many more than were counted at first."""
+        if self.total is not None:
+            self.total += count
+
+    def tell(self, result: IngestResult) -> None:
+        self.report.add(result)
+        self.on_result(result)
+        self.on_progress(Progress("files", self.report.done, self.total))
+
+    def count_chunks(self, count: int) -> None:
+        self.chunks += count
+        # Of two that are told at once, a terminal that shows lines shows the first: the one with an end.
+        self.on_progress(Progress("files", self.report.done, self.total))
+        self.on_progress(Progress("chunks", self.chunks))

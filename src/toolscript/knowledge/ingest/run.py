@@ -4,17 +4,15 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from toolscript.errors import Conflict, Rejected, ToolscriptError
-from toolscript.model.ingest import IngestOutcome, IngestResult, KnownSource
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import LibraryWriter
-from toolscript.sync.cancelling import go_on_unless_cancelled
-from toolscript.sync.ingest_look import FoundFile
-from toolscript.sync.ingest_report import IngestReport, OnResult
+from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.errors import Conflict, Rejected, ToolscriptError
+from toolscript.knowledge.ingest.file import FoundFile
+from toolscript.knowledge.ingest.report import Telling
+from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult, KnownSource
+from toolscript.knowledge.ports import LibraryWriter
 
 FILES_AT_ONCE = 4
 LOOKED_UP_AT_ONCE = 256
@@ -25,37 +23,6 @@ PATIENT_LEASES = 1.5
 GO_ON = "run the same command again: it goes on where it ended"
 
 logger = logging.getLogger(__name__)
-
-
-def unheard(_: IngestResult) -> None:
-    """For results that nobody waits for."""
-
-
-@dataclass
-class Telling:
-    """Who is told how far it has come."""
-
-    on_result: OnResult = unheard
-    on_progress: OnProgress = silent
-    report: IngestReport = field(default_factory=IngestReport)
-    total: int | None = None
-    chunks: int = 0
-
-    def expect(self, count: int) -> None:
-        """So many more than were counted at first."""
-        if self.total is not None:
-            self.total += count
-
-    def tell(self, result: IngestResult) -> None:
-        self.report.add(result)
-        self.on_result(result)
-        self.on_progress(Progress("files", self.report.done, self.total))
-
-    def count_chunks(self, count: int) -> None:
-        self.chunks += count
-        # Of two that are told at once, a terminal that shows lines shows the first: the one with an end.
-        self.on_progress(Progress("files", self.report.done, self.total))
-        self.on_progress(Progress("chunks", self.chunks))
 
 
 class TakesFile(Protocol):

@@ -1,22 +1,124 @@
-"""One claimed source on its way into a library and both of its indexes, a batch of chunks at a time.
+"""A source that is one run's own for a while: nobody else writes it, and one that dies does not keep it long."""
 
-Killed between any two steps, nothing is lost and nothing is there that nobody knows of. What is put goes into the
-library, then into the index, and then it is marked as indexed. What is removed loses its mark, then its point, and
-then it leaves the library.
-"""
-
+import asyncio
 import time
+import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
-from toolscript.model.index import PointVersion
-from toolscript.model.ingest import ChunkMark
-from toolscript.model.library import Chunk, Extraction, Source, point_of
-from toolscript.ports import Embedder, Index, LibraryReader, LibraryWriter
-from toolscript.sync.library_marks import PointMark, mark_read
-from toolscript.sync.library_points import Entry, chunk_entry, extraction_entry, mark_of, points_of
-from toolscript.sync.source_claim import SourceClaim
+from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.errors import Conflict, ToolscriptError
+from toolscript.core.retrieval.model import PointVersion
+from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.knowledge.ingest.indexes import (
+    Entry,
+    PointMark,
+    chunk_entry,
+    extraction_entry,
+    mark_of,
+    mark_read,
+    points_of,
+)
+from toolscript.knowledge.ingest.report import Telling
+from toolscript.knowledge.model.ingest import ChunkMark, IngestOutcome, IngestResult, KnownSource
+from toolscript.knowledge.model.library import Chunk, Extraction, Source, point_of
+from toolscript.knowledge.ports import LibraryReader, LibraryWriter
+
+RENEWED_BY = 1 / 3
+RELEASE_SECONDS = 5.0
+
+
+class SourceClaim:
+    def __init__(self, library: LibraryWriter, source: Source, seconds: float) -> None:
+        self.source = source
+        self._library = library
+        # Of this claim alone: a file that one command meets twice is not written twice at once either.
+        self._run = uuid.uuid4().hex
+        self._seconds = seconds
+        self._holds_until = float("-inf")
+        self._is_finished = False
+        self._ended = asyncio.Event()
+        self._turn = asyncio.Lock()
+
+    def check(self) -> None:
+        """Before anything is written: a run that was held up does not write what another may be writing now."""
+        if time.monotonic() >= self._holds_until:
+            raise _taken()
+
+    async def finish(self, source: Source, content_hash: str, recipe: str) -> None:
+        # Whoever renews a claim after it was finished takes the source again.
+        async with self._turn:
+            self.check()
+            if not await self._library.finish(source, self._run, content_hash, recipe):
+                raise _taken()
+            self._is_over()
+
+    async def discard(self) -> None:
+        """The source itself leaves the library."""
+        async with self._turn:
+            self.check()
+            await self._library.remove_source(self.source.id)
+            self._is_over()
+
+    async def take(self) -> None:
+        asked_at = time.monotonic()
+        if not await self._library.claim(self.source, self._run, self._seconds):
+            raise _taken()
+        self._holds_until = asked_at + self._seconds
+
+    async def keep(self) -> None:
+        """Until it is over, or lost: then nothing can be written any more."""
+        while not await self._ends_in(self._seconds * RENEWED_BY):
+            async with self._turn:
+                if self._ended.is_set():
+                    return
+                try:
+                    self.check()
+                    await self.take()
+                except Conflict:
+                    self._holds_until = float("-inf")
+                    return
+                except ToolscriptError:
+                    # Whoever writes next hears of it; until then it is tried again.
+                    continue
+
+    async def end(self) -> None:
+        """What was not finished is given back."""
+        self._ended.set()
+        async with self._turn:
+            if not self._is_finished:
+                with suppress(ToolscriptError, TimeoutError):
+                    async with asyncio.timeout(RELEASE_SECONDS):
+                        await self._library.release(self.source.id, self._run)
+
+    def _is_over(self) -> None:
+        self._is_finished = True
+        self._ended.set()
+
+    async def _ends_in(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), seconds)
+        return self._ended.is_set()
+
+
+@asynccontextmanager
+async def claimed(library: LibraryWriter, source: Source, seconds: float) -> AsyncIterator[SourceClaim]:
+    """A conflict when another run has it."""
+    claim = SourceClaim(library, source, seconds)
+    await claim.take()
+    keeping = asyncio.create_task(claim.keep())
+    try:
+        yield claim
+    finally:
+        await claim.end()
+        await keeping
+
+
+def _taken() -> Conflict:
+    return Conflict("another run is at work on it", hint="wait until that run is over, and run the command again")
+
 
 REMOVED_AT_ONCE = 256
 
@@ -166,3 +268,73 @@ class SourceWriting:
 
 def _of(entries: Mapping[str, Sequence[Entry]], ids: Iterable[str]) -> list[Entry]:
     return [entry for id_ in ids for entry in entries.get(id_, ())]
+
+
+PAGE = 256
+
+Remove = Callable[[KnownSource], Awaitable[IngestResult]]
+
+
+class GoneSources:
+    """`is_gone` tells of the path a source is known by whether its file is not there any more."""
+
+    def __init__(
+        self, writer: LibraryWriter, is_gone: Callable[[str], bool], telling: Telling, remove: Remove
+    ) -> None:
+        self._writer = writer
+        self._is_gone = is_gone
+        self._telling = telling
+        self._remove = remove
+
+    async def prune(self, folders: Sequence[str]) -> None:
+        """All that lies in one of the folders and is gone."""
+        for folder in folders:
+            async for page in self._pages(folder):
+                await self._remove_gone(page)
+
+    async def count(self, folder: str) -> int:
+        return sum([len(page) async for page in self._pages(folder)])
+
+    async def remove(self, paths: Sequence[str]) -> None:
+        """Those of the paths that are gone, and whatever lies in those of them that were folders."""
+        known = await self._writer.known(paths)
+        await self._remove_gone(list(known.values()))
+        await self.prune([path for path in paths if path not in known])
+
+    async def _remove_gone(self, page: Sequence[KnownSource]) -> None:
+        gone = await asyncio.to_thread(lambda: [one for one in page if self._is_gone(one.source.path)])
+        self._telling.expect(len(gone))
+        for one in gone:
+            self._telling.tell(await self._remove(one))
+            go_on_unless_cancelled()
+
+    async def _pages(self, folder: str) -> AsyncIterator[Sequence[KnownSource]]:
+        after = ""
+        while page := await self._writer.known_under(folder, after, PAGE):
+            go_on_unless_cancelled()
+            yield page
+            after = page[-1].source.path
+
+
+def removing(shelves: Shelves, lease_seconds: float, is_gone: Callable[[str], bool]) -> Remove:
+    async def remove(known: KnownSource) -> IngestResult:
+        path = known.source.path
+        try:
+            async with claimed(shelves.writer, known.source, lease_seconds) as claim:
+                await shelves.require_live()
+                if not await asyncio.to_thread(is_gone, path):
+                    # It came back, and another run may have ingested it before this one had the source.
+                    return IngestResult(path, IngestOutcome.UNCHANGED)
+                writing = SourceWriting(shelves, claim, await shelves.writer.marks(known.source.id))
+                await writing.remove(writing.stored)
+                await claim.discard()
+        except Conflict as error:
+            return IngestResult(path, IngestOutcome.SKIPPED, problem=f"cannot be removed: {error.message}")
+        return IngestResult(path, IngestOutcome.REMOVED)
+
+    return remove
+
+
+async def only_said(known: KnownSource) -> IngestResult:
+    """For whoever wants to know what would be removed."""
+    return IngestResult(known.source.path, IngestOutcome.REMOVED)

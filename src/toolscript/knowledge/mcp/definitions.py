@@ -1,11 +1,7 @@
 """What a client is told about the tools of the library."""
 
-from toolscript.model.extraction_types import ExtractionType
-from toolscript.model.items import JsonObject
-from toolscript.model.knowledge import MOST_NEIGHBOURS, MOST_RESULTS, MOST_SOURCES, MOST_VALUE, MOST_VALUES
-from toolscript.model.library import ID_PATTERN
-from toolscript.model.queries import MAX_QUERY, SearchType
-from toolscript.surfaces.mcp.schema_parts import (
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp.schemas import (
     ANY_OBJECT,
     BOOLEAN,
     INTEGER,
@@ -18,6 +14,9 @@ from toolscript.surfaces.mcp.schema_parts import (
     object_of,
     whole_number,
 )
+from toolscript.core.retrieval.query import MAX_QUERY, SearchType
+from toolscript.knowledge.model.library import ID_PATTERN, ExtractionType
+from toolscript.knowledge.model.query import MOST_NEIGHBOURS, MOST_RESULTS, MOST_SOURCES, MOST_VALUE, MOST_VALUES
 
 SEARCH_KNOWLEDGE = "search_knowledge"
 GET_PASSAGE = "get_passage"

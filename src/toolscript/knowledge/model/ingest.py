@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from toolscript.model.items import JsonObject
-from toolscript.model.library import Source
+from toolscript.core.items import JsonObject
+from toolscript.knowledge.model.library import Source
 
 
 class BlockKind(StrEnum):
@@ -88,3 +88,22 @@ class LibraryPlace:
 
     name: str
     sources: int
+
+
+@dataclass(frozen=True)
+class IngestOrder:
+    """`paths` are files and folders. Sources are known by their full path, or from `base` on where that is given.
+
+    `type`, `topics` and `authors` are said of all of them. `extract` None: if a language model is set up; no more
+    than `token_budget` tokens go into that. `prune` removes what folders no longer have; `dry` writes nothing.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    type: str = ""
+    topics: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    extract: bool | None = None
+    token_budget: int | None = None
+    prune: bool = False
+    dry: bool = False

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from toolscript.model.knowledge import KnowledgeAnswer, KnowledgeHit, PassageAnswer, SourcesAnswer
-from toolscript.model.library import Chunk, Source
+from toolscript.knowledge.model.library import Chunk, Source
+from toolscript.knowledge.model.query import KnowledgeAnswer, KnowledgeHit, PassageAnswer, SourcesAnswer
 
 
 def knowledge_json(answer: KnowledgeAnswer) -> dict[str, object]:

@@ -2,11 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from toolscript.model.items import JsonObject
+from toolscript.core.items import JsonObject
+from toolscript.core.text import readable
 
 SCHEMA_VERSION = 1
 
@@ -127,3 +128,41 @@ def kin(point: int) -> int:
 
 def is_extraction(id_: str) -> bool:
     return id_.startswith(_EXTRACTION)
+
+
+class ExtractionType(StrEnum):
+    DECISION = "decision"
+    PATTERN = "pattern"
+    WARNING = "warning"
+    METHOD = "method"
+    CHECKLIST = "checklist"
+    DEFINITION = "definition"
+    FACT = "fact"
+    EXAMPLE = "example"
+
+
+MEANINGS = {
+    ExtractionType.DECISION: "what was or should be chosen, and why",
+    ExtractionType.PATTERN: "a solution that fits a kind of problem that comes again",
+    ExtractionType.WARNING: "what goes wrong, or must not be done",
+    ExtractionType.METHOD: "how something is done, step by step",
+    ExtractionType.CHECKLIST: "what has to be there or be looked at, point by point",
+    ExtractionType.DEFINITION: "what a term means",
+    ExtractionType.FACT: "a figure, a limit or a relation that can be looked up",
+    ExtractionType.EXAMPLE: "a case that shows how something works",
+}
+
+MAX_TOPIC, MOST_TOPICS = 40, 32
+
+_NO_TOPIC = re.compile(r"[^\w+#./ -]+")
+
+
+def clean_topic(given: str) -> str:
+    """Nothing where it is none."""
+    topic = " ".join(_NO_TOPIC.sub(" ", readable(given)).lower().split())
+    return topic if len(topic) <= MAX_TOPIC else ""
+
+
+def clean_topics(given: Iterable[str], most: int = MOST_TOPICS) -> tuple[str, ...]:
+    """Each once, in the order they came."""
+    return tuple(dict.fromkeys(topic for one in given if (topic := clean_topic(one))))[:most]

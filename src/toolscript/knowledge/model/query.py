@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolscript.model.library import Chunk, Position, Source, is_id
-from toolscript.model.queries import SearchType, readable_query, require
-from toolscript.model.topics import clean_topics
+from toolscript.core.retrieval.query import SearchType, readable_query, require
+from toolscript.knowledge.model.library import Chunk, Position, Source, clean_topics, is_id
 
 USUAL_RESULTS = 10
 MOST_RESULTS = 100

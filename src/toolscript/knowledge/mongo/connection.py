@@ -24,7 +24,7 @@ from pymongo.errors import (
 from pymongo.monitoring import CommandListener
 from pymongo.uri_parser import parse_uri
 
-from toolscript.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError
+from toolscript.core.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError
 
 Document = dict[str, Any]
 Collection = AsyncCollection[Document]
@@ -131,7 +131,7 @@ class MongoLibrary:
 
 
 @asynccontextmanager
-async def connect(
+async def open_mongo(
     url: str,
     database: str,
     *,

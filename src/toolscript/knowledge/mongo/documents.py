@@ -8,12 +8,10 @@ from typing import Any
 
 from bson import ObjectId
 
-from toolscript.adapters.mongo.connection import Document
-from toolscript.errors import SetupError
-from toolscript.model.ingest import ChunkMark, KnownSource
-from toolscript.model.items import JsonObject
-from toolscript.model.knowledge import require_id
-from toolscript.model.library import (
+from toolscript.core.errors import SetupError
+from toolscript.core.items import JsonObject
+from toolscript.knowledge.model.ingest import ChunkMark, KnownSource
+from toolscript.knowledge.model.library import (
     SCHEMA_VERSION,
     Chunk,
     Extraction,
@@ -22,6 +20,8 @@ from toolscript.model.library import (
     SourceStatus,
     is_id,
 )
+from toolscript.knowledge.model.query import require_id
+from toolscript.knowledge.mongo.connection import Document
 
 # MongoDB gives them a meaning in names of fields, or has no place for them there.
 _MEANT = re.compile(r"[%.$\0]")

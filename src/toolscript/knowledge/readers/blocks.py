@@ -1,9 +1,109 @@
-"""Which kind of file it is, by the ending of its name."""
+"""The blocks of a file while it is read, within its limits, and where in its text they stand."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import PurePosixPath
+from typing import NoReturn
 
-from toolscript.adapters.source_files.skipping import skip
+from toolscript.knowledge.model.ingest import Block, BlockKind
+
+MEGABYTE = 1024 * 1024
+# Longer than any path a system knows.
+MOST_NAME = 8_192
+
+
+@dataclass(frozen=True)
+class ReadingLimits:
+    """`cpu_seconds` and `memory` hold for the process that reads, `seconds` for whoever waits for it.
+
+    A reading is handed over as JSON of at most `answer` bytes.
+    """
+
+    pdf_bytes: int = 100 * MEGABYTE
+    other_bytes: int = 50 * MEGABYTE
+    letters: int = 20_000_000
+    blocks: int = 200_000
+    depth: int = 400
+    pages: int = 10_000
+    cpu_seconds: int = 60
+    seconds: float = 120.0
+    memory: int = 1_536 * MEGABYTE
+    answer: int = 160 * MEGABYTE
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def limits_from_json(given: dict[str, object]) -> ReadingLimits:
+    named = {one.name for one in fields(ReadingLimits)}
+    return ReadingLimits(**{name: value for name, value in given.items() if name in named})  # type: ignore[arg-type]
+
+
+class Skip(Exception):
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+def skip(reason: str, hint: str = "") -> NoReturn:
+    raise Skip(reason, hint)
+
+
+def in_megabytes(count: int) -> str:
+    return f"{count / 1024 / 1024:,.0f} MB"
+
+
+class Lines:
+    """Which line of a text, counted from 1, an offset lies in."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0]
+        at = text.find("\n")
+        while at >= 0:
+            self._starts.append(at + 1)
+            at = text.find("\n", at + 1)
+        self._length = len(text)
+
+    def line_at(self, offset: int) -> int:
+        return bisect_right(self._starts, offset)
+
+    def start_of(self, line: int) -> int:
+        """Of a line after the last: the end of the text."""
+        return self._starts[line - 1] if line <= len(self._starts) else self._length
+
+
+class BlockList:
+    def __init__(self, limits: ReadingLimits) -> None:
+        self.blocks: list[Block] = []
+        self._limits = limits
+        self._letters = 0
+
+    def add(
+        self,
+        kind: BlockKind,
+        text: str,
+        *,
+        level: int = 0,
+        page: int | None = None,
+        line: int | None = None,
+        start: int = 0,
+        end: int = 0,
+    ) -> None:
+        """Of a text of nothing: nothing."""
+        if not text.strip():
+            return
+        self._letters += len(text)
+        if self._letters > self._limits.letters:
+            skip(f"it has more than {self._limits.letters:,} characters of text", "split it into several files")
+        if len(self.blocks) >= self._limits.blocks:
+            skip(f"it has more than {self._limits.blocks:,} paragraphs", "split it into several files")
+        self.blocks.append(Block(kind, text, level, page, line, start, end or start + len(text)))
+
+    def first_heading(self) -> str:
+        return next((one.text for one in self.blocks if one.kind is BlockKind.HEADING), "")
 
 
 class FileKind(StrEnum):
@@ -36,3 +136,10 @@ def kind_of(name: str) -> FileKind:
     if kind is None:
         skip("nobody knows how to read a file of this kind", f"known are {', '.join(sorted(ENDINGS))}")
     return kind
+
+
+def table_text(rows: Sequence[Sequence[str]], headed: bool) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if headed and rows:
+        lines.insert(1, "|" + "---|" * len(rows[0]))
+    return "\n".join(lines)

@@ -1,16 +1,165 @@
-"""The other process, as its parent sees it: a socket, and a life that can be ended."""
+"""The port `SourceFiles`: every file is read in another process, which can be lost without harm."""
 
 import asyncio
 import contextlib
+import hashlib
+import json
 import os
 import signal
 import socket
+import stat
 import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
-from toolscript.adapters.source_files.frames import HEAD, READY, framed
-from toolscript.errors import SetupError
+from toolscript.core.errors import FileSkipped, NotFound, SetupError
+from toolscript.knowledge.model.ingest import Reading
+from toolscript.knowledge.readers.blocks import (
+    MEGABYTE,
+    MOST_NAME,
+    FileKind,
+    ReadingLimits,
+    Skip,
+    in_megabytes,
+    is_known,
+    kind_of,
+    skip,
+)
+from toolscript.knowledge.readers.reading import is_worth_another_try, reading_from_json
+from toolscript.knowledge.readers.worker import HEAD, READY, framed
 
-WORKER = "toolscript.adapters.source_files.worker"
+MOST_FILES = 1_000_000
+MOST_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """`path` is absolute, with `/`. With a `problem`, nothing of it can be read, nor of what lies in it."""
+
+    path: str
+    problem: str = ""
+
+
+def list_files(path: str) -> Iterator[ListedFile]:
+    """The file itself, or the files of known kinds in a folder. A link that is named itself is followed: whoever
+    names it means it."""
+    try:
+        named = Path(path).expanduser().resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise NotFound(f"there is no {path}") from error
+    if not named.is_dir():
+        yield ListedFile(named.as_posix())
+        return
+    for count, found in enumerate(_in_folder(str(named))):
+        if count >= MOST_FILES:
+            yield ListedFile(named.as_posix(), f"there are more than {MOST_FILES:,} files in it")
+            return
+        yield found
+
+
+def _in_folder(folder: str) -> Iterator[ListedFile]:
+    """Depth first, by name; what is yet to be looked at waits in a list, last first."""
+    waiting: list[tuple[str, int, bool]] = [(folder, 0, True)]
+    while waiting:
+        path, depth, is_folder = waiting.pop()
+        if not is_folder:
+            yield _listed(path)
+            continue
+        if depth > MOST_DEPTH:
+            yield _listed(path, "its folders are nested too deeply")
+            continue
+        try:
+            with os.scandir(path) as entries:
+                inner = sorted(_worth_a_look(entries), key=lambda one: one.name, reverse=True)
+        except OSError as error:
+            yield _listed(path, f"the folder cannot be read: {error.strerror}")
+            continue
+        waiting.extend((one.path, depth + 1, one.is_dir(follow_symlinks=False)) for one in inner)
+
+
+def _worth_a_look(entries: Iterator["os.DirEntry[str]"]) -> Iterator["os.DirEntry[str]"]:
+    for entry in entries:
+        if not entry.name.startswith(".") and (entry.is_dir(follow_symlinks=False) or is_known(entry.name)):
+            yield entry
+
+
+def _listed(path: str, problem: str = "") -> ListedFile:
+    """A name that is not text cannot be stored, nor shown."""
+    readable = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if readable != path:
+        return ListedFile(readable, problem or "its name is not UTF-8")
+    return ListedFile(path, problem)
+
+
+# A pipe or a device is never waited for, and no terminal becomes ours.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_KINDS = (
+    (stat.S_ISDIR, "it is a folder"),
+    (stat.S_ISLNK, "it is a symbolic link"),
+    (stat.S_ISFIFO, "it is a pipe"),
+    (stat.S_ISSOCK, "it is a socket"),
+    (stat.S_ISCHR, "it is a device"),
+    (stat.S_ISBLK, "it is a device"),
+)
+
+
+def open_file(path: str) -> int:
+    """Its descriptor. Folder by folder, so that none of them can become a link on the way."""
+    parts = PurePosixPath(path)
+    if not parts.is_absolute() or ".." in parts.parts:
+        skip("its path is not a full one")
+    folder = os.open("/", _FOLDER)
+    try:
+        for name in parts.parts[1:-1]:
+            inner = os.open(name, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return _opened(parts.name, folder)
+    except FileNotFoundError:
+        skip("it is not there")
+    except PermissionError:
+        skip("it may not be read", "give whoever runs this the right to read it")
+    except NotADirectoryError:
+        skip("it lies behind a symbolic link", "give the path that the link leads to")
+    except (OSError, ValueError) as error:
+        skip(f"it cannot be opened: {getattr(error, 'strerror', None) or error}")
+    finally:
+        os.close(folder)
+
+
+def _opened(name: str, folder: int) -> int:
+    _check(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    file = os.open(name, _FILE, dir_fd=folder)
+    try:
+        # It may have become something else since it was looked at.
+        _check(os.fstat(file).st_mode)
+        return file
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def _check(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        skip(next((reason for is_kind, reason in _KINDS if is_kind(mode)), "it is no file"))
+
+
+def content_hash(path: str, limits: ReadingLimits) -> str:
+    most = limits.pdf_bytes if kind_of(path) is FileKind.PDF else limits.other_bytes
+    digest, size = hashlib.sha256(), 0
+    with os.fdopen(open_file(path), "rb") as file:
+        while size <= most and (some := file.read(MEGABYTE)):
+            digest.update(some)
+            size += len(some)
+    if size > most:
+        skip(f"it is larger than {in_megabytes(most)}", "split it into several files")
+    return digest.hexdigest()
+
+
+WORKER = "toolscript.knowledge.readers.worker"
 _PIECE = 1024 * 1024
 _SECONDS_TO_START, _SECONDS_TO_END = 60.0, 5.0
 
@@ -112,3 +261,88 @@ def _cannot_start(why: str) -> SetupError:
         f"the process that reads files cannot be started: {why}",
         hint="install what it needs: pip install 'toolscript[service]'",
     )
+
+
+# What a process may have kept of its files is gone after so many.
+MOST_FILES_OF_A_PROCESS = 500
+
+
+class IsolatedFiles:
+    """One process reads them one after the other; it is replaced when it is lost, late, or has read many."""
+
+    def __init__(self, limits: ReadingLimits) -> None:
+        self._limits = limits
+        self._process: Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def content_hash(self, path: str) -> str:
+        try:
+            return await asyncio.to_thread(content_hash, path, self._limits)
+        except Skip as error:
+            raise FileSkipped(error.reason, hint=error.hint) from error
+        except OSError as error:
+            raise FileSkipped(f"it cannot be read: {error.strerror}") from error
+
+    async def read(self, path: str) -> Reading:
+        try:
+            kind_of(path)
+            # A disk elsewhere may let one wait.
+            file = await asyncio.to_thread(open_file, path)
+        except Skip as error:
+            raise FileSkipped(error.reason, hint=error.hint) from error
+        try:
+            async with self._turn:
+                answer = await self._answer(PurePosixPath(path).name, file)
+        finally:
+            os.close(file)
+        return await asyncio.to_thread(reading_from_json, answer, self._limits)
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process:
+            await process.end()
+
+    async def _answer(self, name: str, file: int) -> bytes:
+        """A process that others have used may fail for what is left of them: then a fresh one decides."""
+        request = json.dumps({"name": name[-MOST_NAME // 8 :], "limits": self._limits.to_json()}).encode()
+        is_used = self._process is not None and self._process.files > 0
+        try:
+            answer = await self._asked(request, file)
+            if not (is_used and is_worth_another_try(answer)):
+                return answer
+        except ProcessLost:
+            if not is_used:
+                raise FileSkipped("reading it has brought down the process that did") from None
+        await self.close()
+        os.lseek(file, 0, os.SEEK_SET)
+        try:
+            return await self._asked(request, file)
+        except ProcessLost:
+            raise FileSkipped("reading it has brought down the process that did") from None
+
+    async def _asked(self, request: bytes, file: int) -> bytes:
+        if self._process is None or self._process.files >= MOST_FILES_OF_A_PROCESS:
+            await self.close()
+            self._process = await Process.start()
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                answer = await self._process.ask(request, file, self._limits.answer)
+        except TooLong as error:
+            await self.close()
+            raise FileSkipped(f"reading it takes longer than {self._limits.cpu_seconds} s") from error
+        except TimeoutError as error:
+            await self.close()
+            raise FileSkipped(f"reading it takes longer than {self._limits.seconds:g} s") from error
+        except BaseException:
+            await self.close()
+            raise
+        return answer
+
+
+@asynccontextmanager
+async def open_source_files(limits: ReadingLimits | None = None) -> AsyncIterator[IsolatedFiles]:
+    files = IsolatedFiles(limits or ReadingLimits())
+    try:
+        yield files
+    finally:
+        await files.close()

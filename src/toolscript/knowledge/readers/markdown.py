@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from toolscript.adapters.source_files.block_list import BlockList, Lines
-from toolscript.adapters.source_files.html_file import read_html_part
-from toolscript.adapters.source_files.limits import ReadingLimits
-from toolscript.adapters.source_files.skipping import skip
-from toolscript.adapters.source_files.tables import table_text
-from toolscript.model.ingest import BlockKind
+from toolscript.knowledge.model.ingest import BlockKind
+from toolscript.knowledge.readers.blocks import BlockList, Lines, ReadingLimits, skip, table_text
+from toolscript.knowledge.readers.html import read_html_part
 
 # Deeper than anybody writes, and no deeper than Python's own stack allows.
 MOST_NESTING = 100

@@ -1,13 +1,88 @@
-"""A reading as JSON between two processes. Whoever takes it in believes nothing: a file may have had its way."""
+"""One file's bytes as a Reading, whatever kind of file it is."""
 
+import hashlib
 import json
 import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import Any
 
-from toolscript.adapters.source_files.described import MOST_NAME, MOST_NAMES, MOST_TITLE
-from toolscript.adapters.source_files.limits import ReadingLimits
-from toolscript.errors import FileSkipped
-from toolscript.model.ingest import Block, BlockKind, Reading
+from toolscript.core.errors import FileSkipped
+from toolscript.core.items import JsonObject
+from toolscript.knowledge.model.ingest import Block, BlockKind, Reading
+from toolscript.knowledge.readers.blocks import BlockList, FileKind, ReadingLimits, kind_of, skip
+from toolscript.knowledge.readers.text import (
+    MOST_NAME,
+    MOST_NAMES,
+    MOST_TITLE,
+    Described,
+    decode,
+    front_matter,
+    one_line,
+)
+
+_Read = Callable[[bytes, BlockList, ReadingLimits], tuple[Described, JsonObject]]
+
+
+def read_bytes(name: str, data: bytes, limits: ReadingLimits) -> Reading:
+    blocks = BlockList(limits)
+    says, metadata = _READERS[kind_of(name)](data, blocks, limits)
+    if not blocks.blocks:
+        skip("there is no text in it")
+    title = says.title or one_line(blocks.first_heading()) or PurePosixPath(name).stem
+    return Reading(
+        content_hash=hashlib.sha256(data).hexdigest(),
+        title=title,
+        blocks=tuple(blocks.blocks),
+        authors=says.authors,
+        topics=says.topics,
+        type=says.type,
+        metadata={"format": kind_of(name).value, **metadata},
+    )
+
+
+def _pdf(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    # Loaded when the first of its kind comes: each of them takes a while.
+    from toolscript.knowledge.readers.pdf import read_pdf
+
+    says = read_pdf(data, blocks, limits)
+    unread = {"unread_pages": says.unread} if says.unread else {}
+    return says.described, {"pages": says.pages, **unread}
+
+
+def _html(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    from toolscript.knowledge.readers.html import read_html
+
+    decoded = decode(data, is_html=True)
+    return read_html(decoded.text, blocks, limits), {"encoding": decoded.encoding}
+
+
+def _markdown(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    from toolscript.knowledge.readers.markdown import read_markdown
+
+    decoded = decode(data)
+    before = front_matter(decoded.text)
+    read_markdown(decoded.text, before.end, blocks, limits)
+    return before.says, {"encoding": decoded.encoding}
+
+
+def _text(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+    from toolscript.knowledge.readers.text import is_markdown, read_text
+
+    decoded = decode(data)
+    if is_markdown(decoded.text):
+        return _markdown(data, blocks, limits)
+    before = front_matter(decoded.text)
+    read_text(decoded.text, before.end, blocks)
+    return before.says, {"encoding": decoded.encoding}
+
+
+_READERS: dict[FileKind, _Read] = {
+    FileKind.PDF: _pdf,
+    FileKind.HTML: _html,
+    FileKind.MARKDOWN: _markdown,
+    FileKind.TEXT: _text,
+}
 
 # Whatever the process that read it says of a file goes to a person's terminal.
 _MOST_REASON = 300
@@ -55,7 +130,10 @@ def reading_from_json(answer: bytes, limits: ReadingLimits) -> Reading:
     try:
         told = json.loads(answer.decode("utf-8"))
         if isinstance(told, dict) and isinstance(told.get("skipped"), str):
-            raise FileSkipped(_text(told["skipped"], _MOST_REASON), hint=_text(told.get("hint", ""), _MOST_REASON))
+            raise FileSkipped(
+                _text_of_answers(told["skipped"], _MOST_REASON),
+                hint=_text_of_answers(told.get("hint", ""), _MOST_REASON),
+            )
         return _reading(told["reading"], limits)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise FileSkipped(GARBLED) from error
@@ -69,11 +147,11 @@ def _reading(told: dict[str, Any], limits: ReadingLimits) -> Reading:
         raise ValueError("hash")
     return Reading(
         content_hash=told["content_hash"],
-        title=_text(told["title"], MOST_TITLE),
+        title=_text_of_answers(told["title"], MOST_TITLE),
         blocks=blocks,
         authors=_names(told["authors"]),
         topics=_names(told["topics"]),
-        type=_text(told["type"], MOST_NAME),
+        type=_text_of_answers(told["type"], MOST_NAME),
         metadata=_metadata(told["metadata"]),
     )
 
@@ -81,7 +159,7 @@ def _reading(told: dict[str, Any], limits: ReadingLimits) -> Reading:
 def _block(kind: Any, text: Any, level: Any, page: Any, line: Any, start: Any, end: Any) -> Block:
     return Block(
         BlockKind(kind),
-        _text(text),
+        _text_of_answers(text),
         level=_number(level),
         page=None if page is None else _number(page),
         line=None if line is None else _number(line),
@@ -90,7 +168,7 @@ def _block(kind: Any, text: Any, level: Any, page: Any, line: Any, start: Any, e
     )
 
 
-def _text(value: Any, most: int | None = None) -> str:
+def _text_of_answers(value: Any, most: int | None = None) -> str:
     if not isinstance(value, str):
         raise TypeError("no text")
     return _LONE.sub("\ufffd", value[:most])
@@ -105,13 +183,15 @@ def _number(value: Any) -> int:
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_NAMES:
         raise TypeError("no names")
-    return tuple(_text(one, MOST_NAME) for one in value)
+    return tuple(_text_of_answers(one, MOST_NAME) for one in value)
 
 
 def _metadata(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or len(value) > _MOST_METADATA:
         raise TypeError("no metadata")
     return {
-        _text(name, MOST_NAME): _text(one, MOST_NAME) if isinstance(one, str) else _number(one)
+        _text_of_answers(name, MOST_NAME): _text_of_answers(one, MOST_NAME)
+        if isinstance(one, str)
+        else _number(one)
         for name, one in value.items()
     }

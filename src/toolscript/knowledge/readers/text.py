@@ -1,12 +1,74 @@
-"""Bytes of a text file as text: what its first bytes say, else UTF-8, else what it most probably is."""
+"""Plain text as blocks: paragraphs between empty lines, and what looks like a heading to anybody."""
 
 import codecs
 import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
+import yaml
 from charset_normalizer import from_bytes
 
-from toolscript.adapters.source_files.skipping import skip
+from toolscript.knowledge.model.ingest import BlockKind
+from toolscript.knowledge.readers.blocks import BlockList, Lines, skip
+
+_PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
+_UNDERLINED = re.compile(r"^(?P<title>\S[^\n]{0,150})\n(?P<line>=+|-+|~+|\*+|\^+|#+)[ \t]*(?:\n|\Z)")
+_CHAPTER = re.compile(
+    r"^(?:(?P<outer>part|book|volume)|(?P<chapter>chapter|appendix|kapitel)|section)\s+(?:\d+|[IVXLCDM]+|[A-Z])\b[^\n]{0,100}$",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+\S")
+_ITEM_START = re.compile(r"^(?=[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+\S)", re.MULTILINE)
+_SET_IN = re.compile(r"(?:(?: {4}|\t)[^\n]*(?:\n|\Z))+\Z")
+# Notes are often Markdown, whatever their name ends in: a heading between empty lines, more than once.
+_MARKDOWN_HEADING = re.compile(r"(?:\A|\n\n)#{1,6} [^\n]+(?=\n\n|\n\Z|\n[^\n#])")
+
+
+def is_markdown(text: str) -> bool:
+    return len(_MARKDOWN_HEADING.findall(text, 0, 200_000)) >= 2
+
+
+def read_text(text: str, offset: int, blocks: BlockList) -> None:
+    lines = Lines(text)
+    underlines: dict[str, int] = {}
+    for found in _PARAGRAPH.finditer(text, offset):
+        start, paragraph = found.start(), found.group()
+        heading = _UNDERLINED.match(paragraph)
+        if heading and len(heading["line"]) >= min(3, len(heading["title"])):
+            level = underlines.setdefault(heading["line"][0], len(underlines) + 1)
+            _add(blocks, lines, BlockKind.HEADING, heading["title"].strip(), start, level)
+            start, paragraph = start + heading.end(), paragraph[heading.end() :]
+        chapter = _CHAPTER.match(paragraph.strip())
+        if chapter:
+            _add(blocks, lines, BlockKind.HEADING, paragraph.strip(), start, _level(chapter))
+            continue
+        for at, kind, part in _parts(paragraph):
+            _add(blocks, lines, kind, part, start + at)
+
+
+def _level(chapter: re.Match[str]) -> int:
+    if chapter["outer"]:
+        return 1
+    return 2 if chapter["chapter"] else 3
+
+
+def _parts(paragraph: str) -> Iterator[tuple[int, BlockKind, str]]:
+    """The items of a list each on their own, with what was said before the first."""
+    if _SET_IN.match(paragraph) and not _ITEM.match(paragraph):
+        yield 0, BlockKind.CODE, paragraph
+        return
+    starts = [found.start() for found in _ITEM_START.finditer(paragraph)]
+    borders = sorted({0, *starts, len(paragraph)})
+    for at, end in pairwise(borders):
+        part = paragraph[at:end].rstrip("\n")
+        yield at, BlockKind.LIST if at in starts else BlockKind.TEXT, part
+
+
+def _add(blocks: BlockList, lines: Lines, kind: BlockKind, text: str, start: int, level: int = 0) -> None:
+    blocks.add(kind, text, level=level, line=lines.line_at(start), start=start, end=start + len(text))
+
 
 NO_TEXT = "it holds something other than text"
 _MARKS = (
@@ -117,3 +179,128 @@ def _likeliest(sample: bytes) -> str:
     if not best or any(_USUAL in one.could_be_from_charset for one in best):
         return _USUAL
     return best[0].encoding
+
+
+MOST_TITLE, MOST_NAMES, MOST_NAME = 500, 50, 200
+_SPACE = re.compile(r"\s+")
+_BETWEEN_TOPICS = re.compile(r"[,;]")
+# Between people a comma can be within a name ("Doe, Jane"), so it separates only names of several words.
+_BETWEEN_PEOPLE = re.compile(r"\s*(?:;|&|\band\b)\s*")
+
+
+@dataclass(frozen=True)
+class Described:
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    type: str = ""
+
+
+def described(fields: Mapping[str, object]) -> Described:
+    """Fields as whoever wrote them has named them; whatever else is there is left alone."""
+    by_name = {str(name).strip().lower(): value for name, value in fields.items()}
+    return Described(
+        title=one_line(_scalar(by_name.get("title"))),
+        authors=_names(by_name, ("authors", "author"), people),
+        topics=_names(by_name, ("topics", "tags", "keywords"), topics),
+        type=one_line(_scalar(by_name.get("type")))[:MOST_NAME].lower(),
+    )
+
+
+def one_line(text: str, most: int = MOST_TITLE) -> str:
+    return _SPACE.sub(" ", text).strip()[:most].rstrip()
+
+
+def people(text: str) -> list[str]:
+    parts = _BETWEEN_PEOPLE.split(text)
+    split = [name for part in parts for name in _by_comma(part)]
+    return _distinct(split)
+
+
+def topics(text: str) -> list[str]:
+    return _distinct(_BETWEEN_TOPICS.split(text))
+
+
+def _by_comma(part: str) -> list[str]:
+    names = part.split(",")
+    return names if all(" " in name.strip() for name in names) else [part]
+
+
+def _names(
+    by_name: Mapping[str, object], keys: Iterable[str], split: Callable[[str], list[str]]
+) -> tuple[str, ...]:
+    found: list[str] = []
+    for key in keys:
+        value = by_name.get(key)
+        if isinstance(value, str):
+            found += split(value)
+        elif isinstance(value, list | tuple):
+            found += [_named(one) for one in value[:MOST_NAMES]]
+    return tuple(_distinct(found))
+
+
+def _named(one: object) -> str:
+    """In a list, a person can be described by fields."""
+    return _scalar(one.get("name")) if isinstance(one, dict) else _scalar(one)
+
+
+def _scalar(value: object) -> str:
+    return "" if value is None or isinstance(value, dict | list | tuple | set | bytes) else str(value)
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    cleaned = (one_line(name, MOST_NAME) for name in names)
+    return list(dict.fromkeys(name for name in cleaned if name))[:MOST_NAMES]
+
+
+MOST_LETTERS = 64 * 1024
+_YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_NAMED = re.compile(r"^([A-Za-z]+):[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """`end` is where the text begins after it; 0 where there is none."""
+
+    says: Described
+    end: int
+
+
+def front_matter(text: str) -> FrontMatter:
+    """A block that says nothing sensible belongs to the text: a line can be drawn at the top of any."""
+    for pattern, read in ((_YAML, _from_yaml), (_TOML, _from_toml)):
+        found = pattern.match(text, 0, MOST_LETTERS)
+        fields = read(found.group(1)) if found else None
+        if found and isinstance(fields, dict):
+            return FrontMatter(described(fields), found.end())
+    return FrontMatter(Described(), 0)
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Names that refer to each other can fill any memory, and nobody writes them above a text."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
+
+def _from_yaml(text: str) -> object:
+    try:
+        return yaml.load(text, _PlainLoader)  # noqa: S506 - it makes nothing but plain values
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return _line_by_line(text)
+
+
+def _line_by_line(text: str) -> dict[str, str] | None:
+    """People write `title: One: and another`, which is no YAML."""
+    found = {name.lower(): value.strip("'\"") for name, value in _NAMED.findall(text)}
+    return found or None
+
+
+def _from_toml(text: str) -> object:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,6 +1,6 @@
 """The process that reads files, one after the other. It is handed each of them open, and opens none itself.
 
-    python -P -m toolscript.adapters.source_files.worker
+    python -P -m toolscript.knowledge.readers.worker
 
 Whoever started it speaks to it through its standard input, a socket. When that is closed, it ends.
 """
@@ -12,16 +12,32 @@ import logging
 import os
 import resource
 import socket
+import struct
 import sys
 import warnings
 from typing import BinaryIO
 
-from toolscript.adapters.source_files.answers import reading_to_json, skipped_to_json
-from toolscript.adapters.source_files.frames import HEAD, READY, framed
-from toolscript.adapters.source_files.kinds import FileKind, kind_of
-from toolscript.adapters.source_files.limits import MEGABYTE, MOST_NAME, ReadingLimits, limits_from_json
-from toolscript.adapters.source_files.reading import read_bytes
-from toolscript.adapters.source_files.skipping import Skip, in_megabytes, skip
+from toolscript.knowledge.readers.blocks import (
+    MEGABYTE,
+    MOST_NAME,
+    FileKind,
+    ReadingLimits,
+    Skip,
+    in_megabytes,
+    kind_of,
+    limits_from_json,
+    skip,
+)
+from toolscript.knowledge.readers.reading import read_bytes, reading_to_json, skipped_to_json
+
+HEAD = struct.Struct(">Q")
+# The first that is said: now it can be asked.
+READY = b"ready"
+
+
+def framed(message: bytes) -> bytes:
+    return HEAD.pack(len(message)) + message
+
 
 MOST_REQUEST = MOST_NAME * 4
 # After a file that took so much, what is left of it would be missing for the next one.

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from toolscript.errors import InvalidRequest, NotFound
-from toolscript.model.item_json import catalog_item_from_json
-from toolscript.model.items import Item, RefusedItem
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.item_json import catalog_item_from_json
+from toolscript.core.items import Item, RefusedItem
 
 MAX_LINE = 1024 * 1024
 

@@ -1,15 +1,83 @@
-"""What MCP servers offer, taken into the catalog. Each server is a source of its own."""
+"""Takes items from a source into the catalog; what did not change costs nothing."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from toolscript.errors import InvalidRequest, Rejected
-from toolscript.model.items import RefusedItem
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.servers import Offer, ServerState, ServerStatus
-from toolscript.ports import Catalog, ToolServers
-from toolscript.sync.import_items import BATCH, ImportReport, import_items
+from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.errors import InvalidRequest, Rejected, Unavailable
+from toolscript.core.items import Item, RefusedItem, StoreReport
+from toolscript.core.mcp_client.model import Offer, ServerState, ServerStatus, ToolServers
+from toolscript.core.values import OnProgress, Progress, in_batches, silent
+from toolscript.tools.ports import Catalog, CatalogContents
+
+BATCH = 1_000
+# For a process that answers searches meanwhile: what a batch needs of its one thread, they wait for.
+GENTLE_BATCH = 100
+MOST_REFUSALS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    stored: StoreReport
+    removed: int
+    refused_count: int
+    refused: tuple[RefusedItem, ...]
+    pruned: bool
+
+
+async def import_items(
+    catalog: Catalog,
+    source: str,
+    entries: Iterable[Item | RefusedItem],
+    *,
+    prune: bool = False,
+    may_be_empty: bool = False,
+    empty_hint: str = "",
+    batch_size: int = BATCH,
+    total: int | None = None,
+    on_progress: OnProgress = silent,
+) -> ImportReport:
+    """With `prune`, items of the source that are absent are removed, unless any entry could not be read.
+
+    A source without any item is taken for a mistake when pruning, unless it `may_be_empty`; `empty_hint` tells
+    whoever asked what to do instead.
+    """
+    stored, refused, keys, done = StoreReport(), list[RefusedItem](), list[str](), 0
+    for batch in in_batches(entries, batch_size):
+        items = {entry.key: entry for entry in batch if isinstance(entry, Item)}
+        refused += [entry for entry in batch if isinstance(entry, RefusedItem)]
+        stored += await catalog.store(source, list(items.values()))
+        keys += items if prune else ()
+        done += len(batch)
+        on_progress(Progress("sync", done, total))
+    if prune and not keys and not may_be_empty:
+        raise InvalidRequest(
+            f"no item could be read, and nothing of source {source!r} was removed",
+            hint=empty_hint,
+        )
+    pruned = prune and not refused
+    removed = await catalog.keep_only(source, keys) if pruned else 0
+    return ImportReport(stored, removed, len(refused), tuple(refused[:MOST_REFUSALS_SHOWN]), pruned)
+
+
+async def remove_source(
+    contents: CatalogContents, name: str, *, batch_size: int = BATCH, on_progress: OnProgress = silent
+) -> int:
+    """How many items left. Interrupted, the same call goes on with the rest; with nothing left it does nothing."""
+    known = await contents.source(name)
+    removed = 0
+    while True:
+        left = await contents.remove_source(name, batch_size)
+        removed += left
+        if left:
+            on_progress(Progress("remove", removed, None if known is None else max(removed, known.items)))
+        if left < batch_size:
+            return removed
+        go_on_unless_cancelled()
+
 
 PREFIX = "mcp:"
 
@@ -102,3 +170,62 @@ class ServerSync:
 
     def offer_of(self, server: str) -> Offer | None:
         return next((offer for offer in self.servers.offers() if offer.server == server), None)
+
+
+AGAIN_SECONDS = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class FollowingServers:
+    """Told of every change of a server, it takes what is new; `on_report` hears of what came of it."""
+
+    def __init__(
+        self,
+        sync: ServerSync,
+        on_report: Callable[[ServerReport], None],
+        *,
+        again_seconds: float = AGAIN_SECONDS,
+    ) -> None:
+        self._sync = sync
+        self._on_report = on_report
+        self._again_seconds = again_seconds
+        self._taken: dict[str, Offer | None] = {}
+        self._failed: dict[str, str] = {}
+
+    async def run(self) -> None:
+        revision, all_taken = -1, True
+        while True:
+            # What could not be stored is tried again although nothing changes.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if all_taken else self._again_seconds):
+                    revision = await self._sync.servers.changed(revision)
+            all_taken = await self._take_what_is_new()
+
+    async def _take_what_is_new(self) -> bool:
+        try:
+            for state in self._sync.servers.states():
+                if state.status is ServerStatus.READY:
+                    await self._take(state)
+                elif state.status is ServerStatus.FAILED:
+                    self._tell_failed(state)
+        except Unavailable as error:
+            logger.warning("waiting for the catalog", extra={"reason": error.message})
+            return False
+        return True
+
+    async def _take(self, state: ServerState) -> None:
+        offer, was_down = self._sync.offer_of(state.name), state.name in self._failed
+        is_first = state.name not in self._taken
+        if not is_first and not was_down and offer == self._taken[state.name]:
+            return
+        report = await self._sync.take(state)
+        self._failed.pop(state.name, None)
+        self._taken[state.name] = offer
+        if is_first or was_down or report.says_news:
+            self._on_report(report)
+
+    def _tell_failed(self, state: ServerState) -> None:
+        if self._failed.get(state.name) != state.error:
+            self._failed[state.name] = state.error
+            self._on_report(ServerReport(state.name, failed=state.error))

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import cast
 
-from toolscript.errors import ToolscriptError, Unavailable
-from toolscript.model.item_json import storable
-from toolscript.model.items import JsonObject
-from toolscript.model.jobs import JobProgress, JobState, SyncJob
-from toolscript.model.progress import OnProgress, Progress
-from toolscript.model.text import readable
-from toolscript.ports import SyncJobs
+from toolscript.core.errors import ToolscriptError, Unavailable
+from toolscript.core.item_json import storable
+from toolscript.core.items import JsonObject
+from toolscript.core.text import readable
+from toolscript.core.values import OnProgress, Progress
+from toolscript.tools.model.catalog import JobProgress, JobState, SyncJob
+from toolscript.tools.ports import SyncJobs
 
 AT_ONCE = 2
 MOST_WAITING = 20

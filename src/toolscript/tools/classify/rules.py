@@ -1,21 +1,95 @@
 """The classifier that always answers: how alike an item and a category are, and which keywords the item says."""
 
-from collections.abc import Sequence
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.model.assignments import MOST_ASSIGNMENTS, AssignedBy, Assignment, valid_assignments
-from toolscript.model.items import Item
-from toolscript.model.models import Matrix, Vector
-from toolscript.model.skill_vectors import UNIT
-from toolscript.model.skills import Classification, Skill, Unclassified
-from toolscript.ports import Embedder
-from toolscript.sync.classify.keywords import KeywordIndex, Said
-from toolscript.sync.classify.skill_names import SkillNames
-from toolscript.sync.classify.steering import described
-from toolscript.sync.item_vectors import embed_items
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.items import MOST_ASSIGNMENTS, AssignedBy, Assignment, Item, valid_assignments
+from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.terms import terms_of_word, words_of
+from toolscript.core.taxonomy import Classification, Skill, Unclassified
+from toolscript.tools.classify.steering import SkillNames, described
+from toolscript.tools.model.centroids import UNIT
+from toolscript.tools.ports import Classifier
+
+# A name says what an item is; a description says much else besides, and a server's is about others too.
+NAME, SERVER, DESCRIPTION, SERVER_DESCRIPTION = 1.0, 0.6, 0.4, 0.2
+
+Stems = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """`skills` are their rows; a keyword that many skills have says less."""
+
+    text: str
+    skills: NDArray[np.intp]
+    rarity: float
+
+
+@dataclass(frozen=True)
+class Said:
+    """A keyword that an item says, and how much that counts."""
+
+    keyword: Keyword
+    weight: float
+
+
+class KeywordIndex:
+    """By the first stem of each, so that an item is held against few of them, however many skills there are."""
+
+    def __init__(self, skills: Sequence[Skill]) -> None:
+        rows: dict[Stems, dict[int, str]] = {}
+        for row, skill in enumerate(skills):
+            for text in skill.keywords:
+                rows.setdefault(stems_of(text), {}).setdefault(row, text)
+        self._by_first: dict[int, list[tuple[Stems, Keyword]]] = {}
+        for stems, of_rows in rows.items():
+            if stems:
+                self._add(stems, of_rows, len(skills))
+
+    def said_by(self, item: Item) -> list[Said]:
+        """Each keyword once, for the field in which it counts most."""
+        found: dict[str, Said] = {}
+        for text, weight in _fields(item):
+            for keyword in self._in(stems_of(text)):
+                found.setdefault(keyword.text, Said(keyword, weight * keyword.rarity))
+        return list(found.values())
+
+    def _add(self, stems: Stems, of_rows: Mapping[int, str], skills: int) -> None:
+        rarity = math.log1p(skills / len(of_rows)) / math.log1p(skills)
+        keyword = Keyword(next(iter(of_rows.values())), np.array(list(of_rows), dtype=np.intp), rarity)
+        joined = stems_of(keyword.text.replace(" ", ""))
+        # Who writes "time zone" means "timezone" too.
+        for form in {stems, joined} if len(joined) == 1 else {stems}:
+            self._by_first.setdefault(form[0], []).append((form, keyword))
+
+    def _in(self, stems: Stems) -> Iterator[Keyword]:
+        for at, first in enumerate(stems):
+            for form, keyword in self._by_first.get(first, ()):
+                if stems[at : at + len(form)] == form:
+                    yield keyword
+
+
+def _fields(item: Item) -> Iterator[tuple[str, float]]:
+    """The weightiest first."""
+    yield item.name, NAME
+    yield item.server, SERVER
+    yield item.description, DESCRIPTION
+    yield item.server_description, SERVER_DESCRIPTION
+
+
+def stems_of(text: str) -> Stems:
+    return tuple(terms_of_word(word)[0] for word in words_of(text))
+
 
 Scores = NDArray[np.float64]
 
@@ -143,3 +217,62 @@ def _reason(rated: Rated, row: int, skills: Sequence[Skill]) -> str:
     parts += [f"says {', '.join(words)}"] if words else []
     parts += [LEFT_OUT] if rated.was_steering else []
     return "; ".join(parts)
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+
+logger = logging.getLogger(__name__)
+
+
+class FallbackClassifier:
+    """What `first` refuses, or has nothing to say about, `second` answers.
+
+    After a failure `first` is left alone for a while; then one call tries it again, and the others wait for none.
+    """
+
+    def __init__(self, first: Classifier, second: Classifier, now: Callable[[], float] = time.monotonic) -> None:
+        self._first = first
+        self._second = second
+        self._now = now
+        self._pause = 0.0
+        self._resumes_at = 0.0
+        self._is_trying = False
+
+    async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
+        answers = list(await self._ask_first(items, skills))
+        unanswered = [at for at, answer in enumerate(answers) if _says_nothing(answer)]
+        if unanswered:
+            given = await self._second.classify([items[at] for at in unanswered], skills)
+            for at, answer in zip(unanswered, given, strict=True):
+                answers[at] = answer
+        return answers
+
+    async def _ask_first(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
+        nothing = [Classification()] * len(items)
+        was_failing = self._pause > 0
+        if not items or (was_failing and (self._is_trying or self._now() < self._resumes_at)):
+            return nothing
+        self._is_trying = was_failing
+        try:
+            answers = await self._first.classify(items, skills)
+        except ToolscriptError as error:
+            self._leave_alone(error)
+            return nothing
+        finally:
+            self._is_trying = False
+        self._pause = 0.0
+        return answers
+
+    def _leave_alone(self, error: ToolscriptError) -> None:
+        """Calls that were under way together fail together: that is one failure."""
+        if self._pause and self._now() < self._resumes_at:
+            return
+        self._pause = min(self._pause * 2, LONGEST_PAUSE) if self._pause else FIRST_PAUSE
+        self._resumes_at = self._now() + self._pause
+        logger.warning(
+            "rules classify for the next %d seconds: %s", self._pause, error.message, extra={"part": "classifier"}
+        )
+
+
+def _says_nothing(answer: Classification) -> bool:
+    return not answer.assignments and answer.suggestion is None

@@ -5,17 +5,210 @@ left out costs a sentence, and name, server and the other sentences are still th
 """
 
 import re
+import tomllib
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
-from toolscript.model.item_text import MAX_PARAMETERS
-from toolscript.model.items import Item, JsonObject
-from toolscript.model.text import readable
-from toolscript.model.words import split_identifier, terms_of_word, without_stop_words, words_of
-from toolscript.sync.classify.skill_names import SkillNames
-from toolscript.sync.classify.steering_signs import FEWEST_WORDS, is_list, is_odd, speaks_of_sorting, steers
-from toolscript.sync.classify.text_pieces import pieces_of, runs_of
+from toolscript.core.item_text import MAX_PARAMETERS
+from toolscript.core.items import Item, JsonObject
+from toolscript.core.retrieval.terms import split_identifier, terms_of_word, without_stop_words, words_of
+from toolscript.core.taxonomy import Skill
+from toolscript.core.text import readable
+
+# A name with these is written as nobody speaks: "Crypto & Blockchain".
+SIGNS = re.compile(r"[&+/|,:]")
+# With fewer words, the signs have to be there as well.
+ENOUGH_WORDS = 3
+
+Words = tuple[str, ...]
+
+
+class SkillNames:
+    """By the first word of each, so that a text is held against few of them, however many skills there are."""
+
+    def __init__(self, skills: Sequence[Skill] = ()) -> None:
+        self._certain: dict[str, set[tuple[Words, str]]] = {}
+        self._phrases: dict[str, set[str]] = {}
+        for skill in skills:
+            words = tuple(words_of(skill.name))
+            if len(words) > 1 and SIGNS.search(skill.name):
+                literally = "" if len(words) >= ENOUGH_WORDS else skill.name.casefold()
+                self._certain.setdefault(words[0], set()).add((words, literally))
+            elif len(words) > 1 and skill.name != skill.name.lower():
+                self._phrases.setdefault(words[0], set()).add(skill.name)
+            if "_" in skill.id:
+                # An id is one word when it is written as one.
+                word = skill.id.replace("_", "")
+                self._certain.setdefault(word, set()).add(((word,), ""))
+
+    def are_in(self, text: str, but: frozenset[str] = frozenset()) -> bool:
+        """`but` are words that are the item's own: a tool may be called like a skill."""
+        words, letters = tuple(words_of(text)), text.casefold()
+        return any(
+            words[at : at + len(name)] == name and literally in letters and not but.issuperset(name)
+            for at, word in enumerate(words)
+            for name, literally in self._certain.get(word, ())
+        )
+
+    def may_be_in(self, text: str) -> bool:
+        """A name of plain words, with its capitals: somebody may have meant the skill."""
+        return any(phrase in text for word in set(words_of(text)) for phrase in self._phrases.get(word, ()))
+
+
+Span = tuple[int, int]
+
+QUOTED_KEY = re.compile(r"[\"'`][\w -]{1,40}[\"'`]\s*:")
+
+_BLOCK = re.compile(
+    r"```.*?(?:```|\Z)|<!--.*?(?:-->|\Z)"
+    r"|<(system|assistant|user|instructions?|admin|developer|human|classification)\b[^>]{0,80}>.*?(?:</\1\s*>|\Z)"
+    r"|\[inst\].*?(?:\[/inst\]|\Z)|<<sys>>.*?(?:<</sys>>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_END = re.compile(
+    r"[.!?]+[\"')\]]*\s+|[。！？；]+\s*|;\s+|\s+(?:[-–—|•·*#~]{1,8}|//)\s+|\s*\n\s*|\s+(?=[(\[])|(?<=[)\]])\s+"
+)
+_BRACE = re.compile(r"[{}\[\]]")
+
+
+def pieces_of(text: str) -> list[Span]:
+    """Without a gap between them. A block of code, of markup or of JSON is one piece."""
+    found: list[Span] = []
+    at = 0
+    for start, end in _blocks(text):
+        found += [*_sentences(text, at, start), (start, end)]
+        at = end
+    return [*found, *_sentences(text, at, len(text))]
+
+
+def runs_of(spans: Sequence[Span], left_out: Sequence[bool]) -> Iterator[Span]:
+    """Neighbours that are kept, as one span each."""
+    begun: int | None = None
+    for (start, _), is_out in zip(spans, left_out, strict=True):
+        if is_out and begun is not None:
+            yield begun, start
+        begun = None if is_out else start if begun is None else begun
+    if begun is not None:
+        yield begun, spans[-1][1]
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
+    for separator in _END.finditer(text, start, end):
+        if separator.end() > start:
+            yield start, separator.end()
+            start = separator.end()
+    if start < end:
+        yield start, end
+
+
+def _blocks(text: str) -> list[Span]:
+    """The outermost, in order."""
+    spans = [match.span() for match in _BLOCK.finditer(text)] + _objects(text)
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda one: (one[0], -one[1])):
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+def _objects(text: str) -> list[Span]:
+    """Outermost pairs of braces or square brackets with a quoted key in them."""
+    opened: list[int] = []
+    found: list[Span] = []
+    for match in _BRACE.finditer(text):
+        if match[0] in "{[":
+            opened.append(match.start())
+        elif opened:
+            start = opened.pop()
+            if not opened and QUOTED_KEY.search(text, start, match.end()):
+                found.append((start, match.end()))
+    return found
+
+
+# A list of words describes nothing.
+LONG_LIST, WORDS_A_PART = 9, 2.5
+FEWEST_WORDS = 3
+
+_BLOB = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{36,}={0,2}|\b[0-9a-fA-F]{32,}\b")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PARTS = re.compile(r"[,/|;、，]|\n|\s-\s")
+
+
+@dataclass(frozen=True)
+class _Signs:
+    """As they stand in steering.toml."""
+
+    sorting: re.Pattern[str]
+    kinds: re.Pattern[str]
+    orders: re.Pattern[str]
+    this_item: re.Pattern[str]
+    sorts_itself: re.Pattern[str]
+    plain: re.Pattern[str]
+    odd: re.Pattern[str]
+
+
+def steers(piece: str) -> bool:
+    plain, signs = _folded(piece), _signs()
+    if signs.plain.search(plain) or _has_blob(piece):
+        return True
+    if not signs.sorting.search(plain):
+        return bool(signs.kinds.search(plain) and signs.this_item.search(plain) and signs.orders.search(plain))
+    if signs.sorts_itself.search(plain):
+        return False
+    return bool(signs.orders.search(plain) or signs.this_item.search(plain))
+
+
+def speaks_of_sorting(piece: str) -> bool:
+    plain, signs = _folded(piece), _signs()
+    return any(one.search(plain) for one in (signs.sorting, signs.kinds, signs.orders, signs.this_item))
+
+
+def is_odd(piece: str) -> bool:
+    """Too little to suspect anybody, and too much to be kept of somebody who is suspected."""
+    plain, signs = _folded(piece), _signs()
+    if signs.sorting.search(plain) or signs.odd.search(plain) or QUOTED_KEY.search(plain):
+        return True
+    is_short = len(plain.split()) < FEWEST_WORDS and plain.isascii()
+    return is_short or bool(signs.kinds.search(plain) and signs.orders.search(plain))
+
+
+def is_list(piece: str) -> bool:
+    """Many parts of a word or two each, or the same words again and again."""
+    words = _folded(piece).split()
+    parts = [part for part in _PARTS.split(piece) if part.strip()]
+    is_enumeration = len(parts) >= LONG_LIST and len(words) <= WORDS_A_PART * len(parts)
+    return is_enumeration or (len(words) >= FEWEST_WORDS and 2 * len(set(words)) < len(words))
+
+
+def _has_blob(piece: str) -> bool:
+    """A run of letters and digits that no word and no address is."""
+    return any(
+        any(char.isdigit() for char in blob)
+        and blob.count("/") + blob.count("_") + blob.count("-") < len(blob) / 12
+        for blob in _BLOB.findall(piece)
+    )
+
+
+def _folded(text: str) -> str:
+    """Lower case, without accents, identifiers as words."""
+    text = _CAMEL.sub(" ", text).replace("_", " ")
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    return unicodedata.normalize("NFKC", "".join(char for char in plain if not "\u0300" <= char <= "\u036f"))
+
+
+@cache
+def _signs() -> _Signs:
+    patterns = tomllib.loads((files("toolscript.tools.classify") / "steering.toml").read_text("utf-8"))
+    return _Signs(
+        **{name: re.compile("|".join(f"(?:{one})" for one in given)) for name, given in patterns.items()}
+    )
+
 
 MAX_READ = 6_000
 MAX_DESCRIBED, MAX_NAME = 1_000, 200

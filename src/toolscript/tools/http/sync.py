@@ -9,14 +9,14 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.item_json import catalog_item_from_json
-from toolscript.model.items import LARGEST_ID, Item, RefusedItem
-from toolscript.model.jobs import JobState, SyncJob
-from toolscript.model.text import readable
-from toolscript.ports import CatalogContents
-from toolscript.surfaces.http.errors import documented
-from toolscript.surfaces.http.pages import USUAL, Limit, NumberInPath, Time
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.item_json import catalog_item_from_json
+from toolscript.core.items import LARGEST_ID, Item, RefusedItem
+from toolscript.core.text import readable
+from toolscript.core.web.errors import documented
+from toolscript.core.web.paging import USUAL, Limit, NumberInPath, Time
+from toolscript.tools.model.catalog import JobState, SyncJob
+from toolscript.tools.ports import CatalogContents
 
 SYNC_PATH = "/api/v1/sync"
 MOST_ITEMS = 10_000

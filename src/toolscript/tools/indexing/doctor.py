@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.model.index import PointVersion
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import Catalog, DirtySet, SkillVectors
-from toolscript.sync.generations import Opened
+from toolscript.core.retrieval.model import PointVersion
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.tools.indexing.versions import Opened
+from toolscript.tools.ports import Catalog, DirtySet, SkillVectors
 
 PAGE = 5_000
 MOST_SHOWN = 20

@@ -12,16 +12,45 @@ from enum import StrEnum
 
 import numpy as np
 
-from toolscript.errors import Rejected, ToolscriptError, Unavailable
-from toolscript.model.dirty import Claim
-from toolscript.model.index import PointVersion
-from toolscript.model.items import StoredItem
-from toolscript.model.models import Matrix
-from toolscript.model.skill_vectors import Counted
-from toolscript.ports import Catalog, DirtySet, Embedder, Index, SkillVectors
-from toolscript.sync.item_skills import ItemSkills
-from toolscript.sync.item_vectors import embed_items, vector_hash
-from toolscript.sync.points import point_of
+from toolscript.core.embedding.items import embed_items, vector_hash
+from toolscript.core.errors import Rejected, ToolscriptError, Unavailable
+from toolscript.core.items import Assignment, StoredItem
+from toolscript.core.retrieval.model import Matrix, PointVersion
+from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.taxonomy import Classified, Unclassified
+from toolscript.tools.indexing.points import point_of
+from toolscript.tools.model.catalog import Claim
+from toolscript.tools.model.centroids import Counted
+from toolscript.tools.ports import Assignments, Catalog, Classifier, DirtySet, SkillVectors, Taxonomy
+from toolscript.tools.skills.management import ActiveSkills
+
+
+class ItemSkills:
+    def __init__(self, taxonomy: Taxonomy, assignments: Assignments, classifier: Classifier) -> None:
+        self._active_skills = ActiveSkills(taxonomy)
+        self._assignments = assignments
+        self._classifier = classifier
+
+    async def settled(self, items: Sequence[StoredItem], vectors: Matrix) -> list[StoredItem]:
+        """The items with the skills they have now, and the version that gave them those.
+
+        Where there are no skills at all, items wait for the first: `toolscript skills reclassify` calls them.
+        """
+        waiting = [(stored, vector) for stored, vector in zip(items, vectors, strict=True) if stored.needs_skills]
+        skills = await self._active_skills.now() if waiting else ()
+        if not skills:
+            return list(items)
+        said = await self._classifier.classify([Unclassified(one.item, vector) for one, vector in waiting], skills)
+        taken = await self._assignments.record(
+            [Classified(one.id, one.version, answer) for (one, _), answer in zip(waiting, said, strict=True)]
+        )
+        return [_now(stored, taken[stored.id]) if stored.id in taken else stored for stored in items]
+
+
+def _now(stored: StoredItem, taken: tuple[int, tuple[Assignment, ...]]) -> StoredItem:
+    version, assignments = taken
+    return replace(stored, version=version, assignments=assignments, needs_skills=False)
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,53 @@
-"""Makes the index of skills follow what skills are called and what their items sum up to."""
+"""Items and skills of the catalog as points of their indexes."""
 
 import logging
 from collections.abc import Collection, Sequence
 
-from toolscript.errors import Rejected
-from toolscript.model.models import Vector
-from toolscript.model.skill_vectors import SkillState
-from toolscript.ports import Embedder, Index, SkillsBehind
-from toolscript.sync.points import skill_point_of
+from toolscript.core.errors import Rejected
+from toolscript.core.item_text import item_words, pack_stems, stems_of_words, terms_of_fields, terms_of_words
+from toolscript.core.items import StoredItem
+from toolscript.core.retrieval.model import Point, Vector, type_skills
+from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.retrieval.terms import words_of
+from toolscript.tools.model.centroids import SkillState
+from toolscript.tools.ports import SkillsBehind
+
+MAX_DESCRIPTION = 4_000
+
+
+def point_of(stored: StoredItem, vector: Vector) -> Point:
+    item = stored.item
+    words = item_words(item)
+    fields = {
+        "db_id": stored.id,
+        "type": item.kind.value,
+        "server": item.server,
+        "name": item.name,
+        "description": item.description[:MAX_DESCRIPTION],
+        "skill_ids": list(stored.skill_ids),
+        "primary_skill_id": stored.primary_skill_id,
+        "is_active": stored.is_active,
+        "type_skill": type_skills(item.kind, stored.skill_ids),
+        "stems": pack_stems(stems_of_words(words)),
+    }
+    return Point(stored.id, stored.version, vector, terms_of_words(item, words), fields)
+
+
+def skill_point_of(state: SkillState, vector: Vector) -> Point:
+    skill = state.skill
+    words = {
+        "name": words_of(skill.name),
+        "description": words_of(" ".join((skill.description, *skill.keywords, *skill.examples))),
+    }
+    fields = {
+        "id": skill.id,
+        "name": skill.name,
+        "description": skill.description,
+        "tool_count": state.total.members,
+        "is_active": skill.is_active,
+    }
+    return Point(skill.point_id, state.version, vector, terms_of_fields(words), fields)
+
 
 BATCH = 200
 MOST_TEXTS = 10_000

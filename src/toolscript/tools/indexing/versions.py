@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from toolscript.errors import ModelMismatch, SetupError
-from toolscript.model.dirty import Generation, GenerationState
-from toolscript.model.models import IndexCard
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.ports import DirtySet, Index, Indexes, SkillVectors
+from toolscript.core.errors import ModelMismatch, SetupError
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.ports import Index, Indexes
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.tools.model.catalog import Generation, GenerationState
+from toolscript.tools.ports import DirtySet, SkillVectors
 
 FILL_BATCH = 5_000
 

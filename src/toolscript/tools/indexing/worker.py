@@ -6,14 +6,14 @@ import random
 import time
 from dataclasses import dataclass
 
-from toolscript.errors import SetupError, Unavailable
-from toolscript.model.dirty import GenerationState
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.text_usage import Spending
-from toolscript.ports import DirtySet, Suggestions
-from toolscript.sync.generations import fill
-from toolscript.sync.indexer import Indexer
-from toolscript.sync.skill_points import SkillPoints
+from toolscript.core.errors import SetupError, Unavailable
+from toolscript.core.llm.model import Spending
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.tools.indexing.indexer import Indexer
+from toolscript.tools.indexing.points import SkillPoints
+from toolscript.tools.indexing.versions import fill
+from toolscript.tools.model.catalog import GenerationState
+from toolscript.tools.ports import DirtySet, Suggestions
 
 RECOUNT_SECONDS = 5.0
 LONGEST_PAUSE = 15.0

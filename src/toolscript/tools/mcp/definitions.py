@@ -1,8 +1,7 @@
 """What a client is told about the tools of the catalog, which find tools of others and call none."""
 
-from toolscript.model.items import LARGEST_ID, ItemKind, JsonObject
-from toolscript.model.queries import MAX_QUERY, MAX_SKILLS, USUAL
-from toolscript.surfaces.mcp.schema_parts import (
+from toolscript.core.items import LARGEST_ID, ItemKind, JsonObject
+from toolscript.core.mcp.schemas import (
     ANY_OBJECT,
     INTEGER,
     NUMBER,
@@ -13,6 +12,8 @@ from toolscript.surfaces.mcp.schema_parts import (
     object_of,
     whole_number,
 )
+from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.tools.model.query import MAX_SKILLS, USUAL
 
 SEARCH_TOOLS = "search_tools"
 DESCRIBE_TOOL = "describe_tool"

@@ -1,14 +1,30 @@
-"""How answers from the catalog read: short lines for a model, and the same facts as data for a program."""
+"""The tools of the catalog: what there is among the tools of others."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from toolscript.model.items import JsonObject, StoredItem
-from toolscript.model.results import ToolAnswer, ToolHit
-from toolscript.model.servers import CallResult
-from toolscript.model.skill_json import entry_to_json
-from toolscript.model.skills import SkillEntry
-from toolscript.model.tool_ids import tool_id
-from toolscript.surfaces.mcp.answers import MOST_WORDS, compact_json, failed_with, one_line, result
+from toolscript.core.auth.model import Scope, Visitor
+from toolscript.core.items import LARGEST_ID, ItemKind, JsonObject, StoredItem, tool_id
+from toolscript.core.mcp.answers import MOST_WORDS, compact_json, failed_with, one_line, result
+from toolscript.core.mcp.arguments import one_of, require_known, share, text, text_or_texts, whole, wrong
+from toolscript.core.mcp.tools import ServiceTool
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.taxonomy import SkillEntry
+from toolscript.tools.mcp.definitions import (
+    DEFAULT_LIMIT,
+    DEFAULT_SKILLS,
+    DEFINITIONS,
+    DESCRIBE_TOOL,
+    LIST_SKILLS,
+    MOST_DESCRIBED,
+    MOST_RESULTS,
+    MOST_SKILLS_LISTED,
+    SEARCH_TOOLS,
+)
+from toolscript.tools.model.answer import ToolAnswer, ToolHit
+from toolscript.tools.model.query import USUAL, ToolQuery
+from toolscript.tools.model.skill_json import entry_to_json
+from toolscript.tools.ports import ListsSkills, ReadsItems, SearchesTools
 
 
 def found(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
@@ -102,3 +118,53 @@ def _skill_line(skill: JsonObject) -> str:
 def _skill(entry: SkillEntry) -> dict[str, object]:
     known = entry_to_json(entry)
     return {name: known[name] for name in ("id", "name", "description", "parent_domain", "keywords", "tool_count")}
+
+
+@dataclass(frozen=True)
+class CatalogParts:
+    search: SearchesTools
+    items: ReadsItems
+    skills: ListsSkills
+
+
+def catalog_tools(catalog: CatalogParts) -> list[ServiceTool]:
+    async def search(_: Visitor, given: JsonObject) -> CallResult:
+        query = _query(given)
+        return found(await catalog.search.search(query), with_schemas=query.include_schemas)
+
+    async def describe(_: Visitor, given: JsonObject) -> CallResult:
+        wanted = _ids(given)
+        known = {one.id: one for one in await catalog.items.items(wanted) if one.is_active}
+        items = [known[one] for one in wanted if one in known]
+        return described(items, [one for one in wanted if one not in known])
+
+    async def skills(_: Visitor, given: JsonObject) -> CallResult:
+        require_known(LIST_SKILLS, given, ("limit", "after"))
+        limit = whole(given, "limit", DEFAULT_SKILLS, 1, MOST_SKILLS_LISTED)
+        page = await catalog.skills.page(text(given, "after", ""), limit + 1, active_only=True)
+        return listed(page[:limit], page[limit - 1].skill.id if len(page) > limit else None)
+
+    calls = {SEARCH_TOOLS: search, DESCRIBE_TOOL: describe, LIST_SKILLS: skills}
+    return [ServiceTool(DEFINITIONS[name], Scope.TOOLS_READ, call) for name, call in calls.items()]
+
+
+def _query(given: JsonObject) -> ToolQuery:
+    require_known(SEARCH_TOOLS, given, ("query", "limit", "threshold", "type", "skill_ids", "detail"))
+    return ToolQuery(
+        text(given, "query"),
+        ItemKind(one_of(given, "type", [*ItemKind])) if "type" in given else None,
+        whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
+        share(given, "threshold", USUAL.tool),
+        include_schemas=one_of(given, "detail", ("compact", "schema")) == "schema",
+        skill_ids=text_or_texts(given, "skill_ids"),
+    )
+
+
+def _ids(given: JsonObject) -> list[int]:
+    require_known(DESCRIBE_TOOL, given, ("id", "ids"))
+    if ("id" in given) == ("ids" in given):
+        raise wrong("id", "must be given, or `ids`, and not both")
+    values = [given["id"]] if "id" in given else given["ids"]
+    if not isinstance(values, list) or not 1 <= len(values) <= MOST_DESCRIBED:
+        raise wrong("ids", f"must be a list of 1 to {MOST_DESCRIBED} ids")
+    return list(dict.fromkeys(whole({"id": one}, "id", 0, 1, LARGEST_ID) for one in values))

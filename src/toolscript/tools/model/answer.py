@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from toolscript.model.items import ItemKind, Schemas
-from toolscript.model.queries import Strategy
+from toolscript.core.items import ItemKind, Schemas
+from toolscript.tools.model.query import Strategy
 
 
 class MatchedBy(StrEnum):

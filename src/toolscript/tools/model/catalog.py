@@ -1,13 +1,79 @@
-"""A definition that changed after it was seen. What a server says of itself later is not what somebody trusted."""
+"""What the catalog holds, as people look through it: its sources, and one item after the other."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from toolscript.errors import Conflict, NotFound
-from toolscript.model.items import Item, ItemKind, JsonObject
+from toolscript.core.errors import Conflict, NotFound
+from toolscript.core.items import Assignment, Item, ItemKind, JsonObject
+
+LIST_HINT = "`toolscript tools list` and GET /api/v1/tools list what is there"
+
+
+@dataclass(frozen=True)
+class ItemSource:
+    """Where items come from. `synced_at` is when something was last taken from it, changed or not."""
+
+    name: str
+    items: int
+    synced_at: datetime
+
+
+@dataclass(frozen=True)
+class ItemFilter:
+    """None: any."""
+
+    source: str | None = None
+    server: str | None = None
+    kind: ItemKind | None = None
+
+
+@dataclass(frozen=True)
+class CatalogItem:
+    """An item that is in force, and where it came from."""
+
+    id: int
+    source: str
+    item: Item
+    updated_at: datetime
+    assignments: Sequence[Assignment] = ()
+
+
+def unknown_item(item_id: int) -> NotFound:
+    return NotFound(f"there is no tool {item_id} in the catalog", hint=LIST_HINT, details={"tool_id": item_id})
+
+
+def source_to_json(source: ItemSource) -> dict[str, object]:
+    return {"name": source.name, "item_count": source.items, "synced_at": source.synced_at.isoformat()}
+
+
+def listed_to_json(one: CatalogItem) -> dict[str, object]:
+    """Without schemas."""
+    item = one.item
+    return {
+        "id": one.id,
+        "source": one.source,
+        "key": item.key,
+        "item_type": str(item.kind),
+        "server": item.server,
+        "name": item.name,
+        "description": item.description,
+        "skill_ids": [given.skill_id for given in one.assignments],
+        "updated_at": one.updated_at.isoformat(),
+    }
+
+
+def item_to_json(one: CatalogItem) -> dict[str, object]:
+    item = one.item
+    schemas = {name: getattr(item, name) for name in ("input_schema", "output_schema", "annotations")}
+    return {
+        **listed_to_json(one),
+        "server_description": item.server_description,
+        **{name: None if value is None else dict(value) for name, value in schemas.items()},
+    }
+
 
 # What a person compares, in the order in which it is shown; all that an item's fingerprint covers.
 DEFINING_FIELDS = (
@@ -111,3 +177,111 @@ def outdated_change(change: ItemChange) -> Conflict:
         hint="sync the source again, then decide about what it says now",
         details={"change_id": change.id, "state": str(change.state)},
     )
+
+
+def change_to_json(change: ItemChange) -> dict[str, object]:
+    return {
+        "id": change.id,
+        "item_id": change.item_id,
+        "source": change.source,
+        "key": change.key,
+        "server": change.server,
+        "name": change.name,
+        "state": str(change.state),
+        "changed_fields": list(change.changed_fields),
+        "old_fingerprint": change.old_fingerprint,
+        "new_fingerprint": change.new_fingerprint,
+        "seen_at": change.seen_at.isoformat(),
+        "reviewed_by": change.reviewed_by,
+        "reviewed_at": None if change.reviewed_at is None else change.reviewed_at.isoformat(),
+    }
+
+
+def details_to_json(details: ChangeDetails) -> dict[str, object]:
+    return {**change_to_json(details.change), "old": dict(details.old), "new": dict(details.new)}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Dirty items that one worker holds until its lease ends: item id to the version that made it dirty.
+
+    `taken_over` are those that another worker held before, and may yet write: nobody knows what became of it.
+    """
+
+    token: str
+    versions: dict[int, int]
+    taken_over: frozenset[int] = frozenset()
+
+
+# Tries after which an item counts as failing rather than unlucky.
+FAILING_AFTER = 3
+
+
+@dataclass(frozen=True)
+class Pending:
+    """How many items are dirty, how many of those have failed again and again, and how long the oldest waits."""
+
+    total: int
+    failing: int
+    # The clock goes on while two are compared.
+    oldest_seconds: float = field(default=0.0, compare=False)
+
+
+class GenerationState(StrEnum):
+    LIVE = "live"
+    BUILDING = "building"
+    PREVIOUS = "previous"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One index built from the catalog. `fingerprint` is None until the first worker chooses the model."""
+
+    id: int
+    state: GenerationState
+    fingerprint: str | None
+
+
+# A job whose process has said nothing for so long has no process any more.
+SILENT_SECONDS = 30.0
+MOST_JOBS_KEPT = 1_000
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def is_open(self) -> bool:
+        return self in (JobState.QUEUED, JobState.RUNNING)
+
+
+@dataclass(frozen=True)
+class SyncJob:
+    """`source` is where the items come from; `total` is None while nobody knows it."""
+
+    id: int
+    state: JobState
+    source: str
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    done: int = 0
+    total: int | None = None
+    report: JsonObject | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    id: int
+    done: int
+    total: int | None
+
+
+def unknown_job(job_id: int) -> NotFound:
+    hint = f"jobs are kept until {MOST_JOBS_KEPT:,} later ones have come; post the sync again"
+    return NotFound(f"there is no sync job {job_id}", hint=hint, details={"job_id": job_id})

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolscript.model.items import ItemKind, Schemas
-from toolscript.model.queries import Strategy
-from toolscript.model.results import (
+from toolscript.core.items import ItemKind, Schemas
+from toolscript.tools.model.answer import (
     Absence,
     AbsenceReason,
     Explanation,
@@ -15,6 +14,7 @@ from toolscript.model.results import (
     ToolAnswer,
     ToolHit,
 )
+from toolscript.tools.model.query import Strategy
 
 Json = Mapping[str, Any]
 

@@ -4,12 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolscript.errors import InvalidRequest
-from toolscript.model.assignments import SKILL_ID, Assignment
-from toolscript.model.items import JsonObject, StoredItem
-from toolscript.model.skill_evidence import Evidence
-from toolscript.model.skills import AuditEntry, Member, Skill, SkillEntry, Suggestion
-from toolscript.model.text import readable
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import SKILL_ID, Assignment, JsonObject, StoredItem
+from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry, Suggestion
+from toolscript.core.text import readable
+from toolscript.tools.model.skills import Evidence
 
 MAX_NAME = 255
 MAX_DESCRIPTION = 2_000

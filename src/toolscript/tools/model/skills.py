@@ -1,10 +1,10 @@
 """What people may decide about skills, and what a classifier's wish comes to once they have."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
-from toolscript.errors import Conflict, InvalidRequest, NotFound
-from toolscript.model.assignments import (
+from toolscript.core.errors import Conflict, InvalidRequest, NotFound
+from toolscript.core.items import (
     LEAST_CONFIDENCE,
     MAX_REASON,
     MOST_ASSIGNMENTS,
@@ -12,10 +12,11 @@ from toolscript.model.assignments import (
     SKILL_ID,
     AssignedBy,
     Assignment,
+    StoredItem,
     valid_assignments,
 )
-from toolscript.model.skills import Skill, SuggestedSkill, Suggestion, SuggestionState
-from toolscript.model.text import readable
+from toolscript.core.taxonomy import Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.core.text import readable
 
 SKILLS_HINT = "see which there are with `toolscript skills list`"
 
@@ -173,3 +174,22 @@ def are_same(before: Sequence[Assignment], after: Sequence[Assignment]) -> bool:
 def _essence(assignments: Sequence[Assignment]) -> tuple[str | None, Mapping[str, tuple[float, AssignedBy]]]:
     primary = assignments[0].skill_id if assignments else None
     return primary, {one.skill_id: (one.confidence, one.source) for one in assignments}
+
+
+@dataclass(frozen=True)
+class NearSkill:
+    """`score` is the cosine of the two texts."""
+
+    skill: Skill
+    score: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`nearest` is None, for this reason, when no model could be asked; `more_after` is None at the last item."""
+
+    suggestion: Suggestion
+    items: Sequence[StoredItem]
+    more_after: int | None
+    nearest: tuple[NearSkill, ...] | None
+    reason: str = ""

@@ -6,14 +6,24 @@ from typing import Any
 
 from psycopg.rows import class_row, dict_row
 
-from toolscript.adapters.postgres.change_log import Changed, hold, own_source, record, withdraw_outdated
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.adapters.postgres.source_counts import add_to_source, taken_from_source
-from toolscript.adapters.postgres.sql import ASSIGNED, SHARE_GENERATIONS, assignments_of, mark_changed
-from toolscript.adapters.postgres.writing import forget_all_asks
-from toolscript.model.changes import ChangeState
-from toolscript.model.index import PointVersion
-from toolscript.model.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
+from toolscript.core.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
+from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.core.retrieval.model import PointVersion
+from toolscript.tools.model.catalog import ChangeState
+from toolscript.tools.postgres.sql import (
+    ASSIGNED,
+    SHARE_GENERATIONS,
+    Changed,
+    add_to_source,
+    assignments_of,
+    forget_all_asks,
+    hold,
+    mark_changed,
+    own_source,
+    record,
+    taken_from_source,
+    withdraw_outdated,
+)
 
 # What has left and comes back has no fingerprint in force: it differs in any case.
 _KNOWN = """

@@ -5,20 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.model.dirty import Claim
-from toolscript.model.models import Vector
-from toolscript.model.progress import OnProgress, Progress, silent
-from toolscript.model.skill_vectors import (
-    Counted,
-    Rebuilt,
-    SkillState,
-    SkillSum,
-    added_up,
-    differences,
-    rebuilt,
-)
-from toolscript.model.skills import Skill, skill_point_id
+from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.taxonomy import Skill, skill_point_id
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.tools.model.catalog import Claim
+from toolscript.tools.model.centroids import Counted, Rebuilt, SkillState, SkillSum, added_up, differences, rebuilt
 
 PAGE = 5_000
 

@@ -5,13 +5,9 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from toolscript.adapters.postgres.audit import write_audit
-from toolscript.adapters.postgres.catalog import replace_definition
-from toolscript.adapters.postgres.change_log import own_source
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.adapters.postgres.source_counts import add_to_source
-from toolscript.adapters.postgres.sql import SHARE_GENERATIONS, mark_changed
-from toolscript.model.changes import (
+from toolscript.core.items import LARGEST_ID
+from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.tools.model.catalog import (
     ChangeDetails,
     ChangeState,
     ItemChange,
@@ -20,8 +16,9 @@ from toolscript.model.changes import (
     outdated_change,
     unknown_change,
 )
-from toolscript.model.decisions import valid_actor
-from toolscript.model.items import LARGEST_ID
+from toolscript.tools.model.skills import valid_actor
+from toolscript.tools.postgres.catalog import replace_definition
+from toolscript.tools.postgres.sql import SHARE_GENERATIONS, add_to_source, mark_changed, own_source, write_audit
 
 _COLUMNS = """
 changes.id, item_id, changes.source, changes.key, items.server, items.name, old_fingerprint, new_fingerprint,

@@ -5,12 +5,17 @@ from typing import Any
 
 from psycopg.rows import class_row, dict_row
 
-from toolscript.adapters.postgres.catalog import RETIRE, item_of_row, retired
-from toolscript.adapters.postgres.change_log import own_source
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.adapters.postgres.source_counts import add_to_source, forget_source
-from toolscript.adapters.postgres.sql import ASSIGNED, SHARE_GENERATIONS, assignments_of
-from toolscript.model.catalog_contents import CatalogItem, ItemFilter, ItemSource, unknown_item
+from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.tools.model.catalog import CatalogItem, ItemFilter, ItemSource, unknown_item
+from toolscript.tools.postgres.catalog import RETIRE, item_of_row, retired
+from toolscript.tools.postgres.sql import (
+    ASSIGNED,
+    SHARE_GENERATIONS,
+    add_to_source,
+    assignments_of,
+    forget_source,
+    own_source,
+)
 
 _SOURCES = "SELECT name, items, synced_at FROM mcp.sources"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from toolscript.adapters.postgres.pool import Pool, connection, transaction
-from toolscript.model.items import LARGEST_ID, JsonObject
-from toolscript.model.jobs import (
+from toolscript.core.items import LARGEST_ID, JsonObject
+from toolscript.core.postgres.pool import Pool, connection, transaction
+from toolscript.tools.model.catalog import (
     MOST_JOBS_KEPT,
     SILENT_SECONDS,
     JobProgress,

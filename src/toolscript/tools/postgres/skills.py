@@ -6,11 +6,11 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from toolscript.adapters.postgres.audit import read_audit, write_audit
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.adapters.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GENERATIONS
-from toolscript.model.assignments import AssignedBy, Assignment
-from toolscript.model.decisions import (
+from toolscript.core.items import AssignedBy, Assignment, ItemKind
+from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry
+from toolscript.core.text import readable
+from toolscript.tools.model.skills import (
     action_of,
     changed_meanwhile,
     difference,
@@ -19,9 +19,7 @@ from toolscript.model.decisions import (
     valid_actor,
     valid_skill,
 )
-from toolscript.model.items import ItemKind
-from toolscript.model.skills import AuditEntry, Member, Skill, SkillEntry
-from toolscript.model.text import readable
+from toolscript.tools.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GENERATIONS, read_audit, write_audit
 
 # How many items a skill has was counted when they were indexed: nobody counts them again to show a list.
 _ENTRIES = """

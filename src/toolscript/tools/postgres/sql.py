@@ -1,10 +1,100 @@
-"""Statements by which assignments are read and written, for whoever holds the items."""
+"""Statements that the parts of the catalog share.
 
-from collections.abc import Collection, Mapping
+Whoever locks rows of several tables takes them in this order: suggestions, skills, items (by source and key), held
+changes (by item), dirty items (by generation and id), skill sums (by id). Two that meet then wait for each
+other, never in a ring.
+"""
 
-from toolscript.adapters.postgres.pool import Connection
-from toolscript.adapters.postgres.sql import ASSIGNED, assignments_of, mark_changed
-from toolscript.model.assignments import SKILL_ID, Assignment
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from toolscript.core.items import SKILL_ID, AssignedBy, Assignment, Item
+from toolscript.core.postgres.pool import Connection
+from toolscript.core.taxonomy import AuditEntry
+from toolscript.tools.model.catalog import MOST_KEPT_PER_ITEM, ChangeState, Difference, definition_of, difference
+
+# A store sees either all of the generations or is seen by the newest one's fill: never neither.
+SHARE_GENERATIONS = "SELECT pg_advisory_xact_lock_shared(7406002)"
+OWN_GENERATIONS = "SELECT pg_advisory_xact_lock(7406002)"
+
+# Changes of the taxonomy take turns: a reader that has seen one revision has seen all that are smaller.
+OWN_TAXONOMY = "SELECT pg_advisory_xact_lock(7406003)"
+
+# An item that somebody holds stays held; its holder finds the new version when it clears.
+_ON_CHANGE = """
+ON CONFLICT (generation, item_id) DO UPDATE SET
+    version = excluded.version, attempts = 0, last_error = NULL,
+    free_at = CASE WHEN dirty.held_by IS NULL THEN '-infinity' ELSE dirty.free_at END
+"""
+
+MARK_CHANGED = f"""
+INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
+SELECT generations.id, changed.id, changed.version
+FROM mcp.index_generations generations, unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS changed (id, version)
+WHERE state <> 'dropped'
+ORDER BY generations.id, changed.id
+{_ON_CHANGE}
+"""  # noqa: S608 - built from constants only
+
+MARK = f"""
+INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
+SELECT %(generation)s, id, nextval('mcp.item_version') FROM unnest(%(ids)s::bigint[]) AS id ORDER BY id
+{_ON_CHANGE}
+"""  # noqa: S608 - built from constants only
+
+# An item's assignments as one value, the primary first.
+ASSIGNED = """(
+    SELECT coalesce(json_agg(json_build_array(skill_id, confidence, source, reason)
+                             ORDER BY is_primary DESC, confidence DESC, skill_id), '[]')
+    FROM mcp.tool_skill_assignments WHERE tool_id = items.id
+)"""
+
+# A skill that changed has to be written to the index of every generation.
+MARK_SKILLS = """
+INSERT INTO mcp.skill_vectors (generation, skill_id)
+SELECT generations.id, changed.id
+FROM mcp.index_generations generations, unnest(%(skills)s::text[]) AS changed (id)
+WHERE state <> 'dropped'
+ORDER BY generations.id, changed.id
+ON CONFLICT (generation, skill_id) DO UPDATE SET version = nextval('mcp.item_version')
+"""
+
+
+def assignments_of(rows: Sequence[Sequence[Any]]) -> tuple[Assignment, ...]:
+    return tuple(Assignment(skill, float(sure), AssignedBy(by), reason) for skill, sure, by, reason in rows)
+
+
+async def mark_changed(conn: Connection, changed: Sequence[tuple[object, object]]) -> None:
+    """Items with their new versions."""
+    if changed:
+        ids, versions = zip(*changed, strict=True)
+        await conn.execute(MARK_CHANGED, {"ids": list(ids), "versions": list(versions)})
+
+
+_TAKEN = """
+INSERT INTO mcp.sources (name, items) VALUES (%s, %s)
+ON CONFLICT (name) DO UPDATE SET items = sources.items + excluded.items, synced_at = now()
+"""
+
+
+async def taken_from_source(conn: Connection, source: str, difference: int) -> None:
+    """Something was taken from it now, and it has so many more."""
+    await conn.execute(_TAKEN, (source, difference))
+
+
+async def add_to_source(conn: Connection, source: str, difference: int) -> None:
+    if difference:
+        await conn.execute("UPDATE mcp.sources SET items = items + %s WHERE name = %s", (difference, source))
+
+
+async def forget_source(conn: Connection, source: str) -> None:
+    await conn.execute("DELETE FROM mcp.sources WHERE name = %s", (source,))
+
 
 _ACTIVE = "SELECT id FROM mcp.skill_categories WHERE id = ANY(%s) AND is_active ORDER BY id FOR SHARE"
 
@@ -85,3 +175,122 @@ async def forget_all_asks(conn: Connection, item_ids: Collection[int]) -> None:
     """An item that is another one now, or gone, has asked for nothing."""
     if item_ids:
         await conn.execute(_FORGET_ALL_ASKS, (list(item_ids),))
+
+
+_WRITE = "INSERT INTO mcp.audit (actor, action, subject, details) VALUES (%s, %s, %s, %s)"
+
+_READ = """
+SELECT id, at, actor, action, subject, details FROM mcp.audit
+WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+"""
+
+
+async def write_audit(
+    conn: Connection, actor: str, action: str, subject: object, details: Mapping[str, object]
+) -> None:
+    await conn.execute(_WRITE, (actor, action, str(subject), json.dumps(details, ensure_ascii=False)))
+
+
+async def read_audit(conn: Connection, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_READ, {"before": before, "limit": limit})
+        rows = await cursor.fetchall()
+    return [(row.pop("id"), AuditEntry(**row)) for row in rows]
+
+
+# Who changes definitions of a source takes turns with others who do: what is read of it stays true.
+_OWN_SOURCE = "SELECT pg_advisory_xact_lock(7406004, hashtext(%s))"
+
+_HOLD = """
+SELECT id, item_id, new_fingerprint FROM mcp.item_changes
+WHERE item_id = ANY(%s) AND state = 'held' ORDER BY item_id FOR UPDATE
+"""
+
+_WITHDRAW = "UPDATE mcp.item_changes SET state = 'withdrawn', definition = NULL WHERE id = ANY(%s)"
+
+_DECIDED = """
+SELECT changes.item_id, changes.state
+FROM unnest(%(ids)s::bigint[], %(fingerprints)s::text[]) AS seen (item_id, fingerprint)
+JOIN mcp.item_changes changes ON changes.item_id = seen.item_id AND changes.new_fingerprint = seen.fingerprint
+WHERE changes.state IN ('held', 'rejected')
+"""
+
+_RECORD = """
+INSERT INTO mcp.item_changes (source, state, item_id, key, old_fingerprint, new_fingerprint, changed_fields,
+                              old, new, definition)
+SELECT %(source)s, %(state)s, item_id, key, was, is_now, string_to_array(fields, ','), old, new, definition
+FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(was)s::text[], %(is_now)s::text[], %(fields)s::text[],
+            %(old)s::json[], %(new)s::json[], %(definitions)s::json[])
+AS seen (item_id, key, was, is_now, fields, old, new, definition)
+"""
+
+# A held change is always the last of its item, and so is never among these.
+_FORGET_OLDER = """
+DELETE FROM mcp.item_changes USING (
+    SELECT id, row_number() OVER (PARTITION BY item_id ORDER BY id DESC) AS place
+    FROM mcp.item_changes WHERE item_id = ANY(%s)
+) AS counted
+WHERE item_changes.id = counted.id AND counted.place > %s
+"""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A known item, as it is in force and as its source has it now."""
+
+    item_id: int
+    fingerprint: str
+    old: Item
+    new: Item
+    was_there: bool = True
+
+    @cached_property
+    def difference(self) -> Difference:
+        return difference(self.old, self.new)
+
+
+async def own_source(conn: Connection, source: str) -> None:
+    await conn.execute(_OWN_SOURCE, (source,))
+
+
+async def withdraw_outdated(conn: Connection, seen: Mapping[int, str]) -> None:
+    """What a source no longer says cannot come into force: held changes to a fingerprint that is not seen now."""
+    rows = await (await conn.execute(_HOLD, (list(seen),))).fetchall()
+    outdated = [id_ for id_, item_id, fingerprint in rows if seen[int(str(item_id))] != fingerprint]
+    if outdated:
+        await conn.execute(_WITHDRAW, (outdated,))
+
+
+async def record(conn: Connection, source: str, changes: Sequence[Changed], state: ChangeState) -> None:
+    if not changes:
+        return
+    held = state is ChangeState.HELD
+    values = {
+        "source": source,
+        "state": state,
+        "ids": [one.item_id for one in changes],
+        "keys": [one.new.key for one in changes],
+        "was": [one.fingerprint for one in changes],
+        "is_now": [one.new.fingerprint for one in changes],
+        "fields": [",".join(one.difference.fields) for one in changes],
+        "old": [_json(one.difference.old) for one in changes],
+        "new": [_json(one.difference.new) for one in changes],
+        "definitions": [_json(definition_of(one.new)) if held else None for one in changes],
+    }
+    await conn.execute(_RECORD, values)
+    await conn.execute(_FORGET_OLDER, (values["ids"], MOST_KEPT_PER_ITEM))
+
+
+async def hold(conn: Connection, source: str, changes: Sequence[Changed]) -> int:
+    """Has people asked about what they were not asked about before; answers how many wait for them now."""
+    if not changes:
+        return 0
+    values = {"ids": [one.item_id for one in changes], "fingerprints": [one.new.fingerprint for one in changes]}
+    rows = await (await conn.execute(_DECIDED, values)).fetchall()
+    decided = {row[0]: row[1] for row in rows}
+    await record(conn, source, [one for one in changes if one.item_id not in decided], ChangeState.HELD)
+    return sum(decided.get(one.item_id) != ChangeState.REJECTED for one in changes)
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False)

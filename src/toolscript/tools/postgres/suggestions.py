@@ -5,13 +5,9 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from toolscript.adapters.postgres.assignments import classify_again
-from toolscript.adapters.postgres.audit import write_audit
-from toolscript.adapters.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.adapters.postgres.sql import SHARE_GENERATIONS
-from toolscript.adapters.postgres.taxonomy import add_skill, begin_change, find_skill, mark_skill
-from toolscript.adapters.postgres.writing import hold_active_skills
-from toolscript.model.decisions import (
+from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.core.taxonomy import MOST_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.tools.model.skills import (
     audit_action,
     decided_already,
     inactive_skill,
@@ -19,7 +15,9 @@ from toolscript.model.decisions import (
     valid_actor,
     valid_skill,
 )
-from toolscript.model.skills import MOST_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.tools.postgres.assignments import classify_again
+from toolscript.tools.postgres.skills import add_skill, begin_change, find_skill, mark_skill
+from toolscript.tools.postgres.sql import SHARE_GENERATIONS, hold_active_skills, write_audit
 
 CALLED_AT_ONCE = 1_000
 

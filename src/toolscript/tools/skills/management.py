@@ -2,18 +2,100 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from toolscript.errors import Conflict, SetupError, ToolscriptError, Unavailable
-from toolscript.model.items import JsonObject
-from toolscript.model.skill_evidence import Evidence, NearSkill
-from toolscript.model.skill_json import MAX_DESCRIPTION, MAX_NAME, changed_skill, skill_from_json
-from toolscript.model.skills import Skill, SkillEntry, SuggestedSkill, Suggestion, skill_id_of
-from toolscript.ports import Assignments, Catalog, Suggestions, Taxonomy
-from toolscript.sync.nearest_skills import NearestSkills
+import numpy as np
+
+from toolscript.core.errors import Conflict, SetupError, ToolscriptError, Unavailable
+from toolscript.core.items import JsonObject
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.taxonomy import Skill, SkillEntry, SuggestedSkill, Suggestion, skill_id_of
+from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME, changed_skill, skill_from_json
+from toolscript.tools.model.skills import Evidence, NearSkill
+from toolscript.tools.ports import Assignments, Catalog, Suggestions, Taxonomy
+
+PAGE = 200
+
+
+async def all_skills(taxonomy: Taxonomy, *, active_only: bool = False) -> AsyncIterator[SkillEntry]:
+    after = ""
+    while page := await taxonomy.page(after, PAGE, active_only=active_only):
+        for entry in page:
+            yield entry
+        after = page[-1].skill.id
+
+
+class ActiveSkills:
+    """In order of id, and no more than `most` of them."""
+
+    def __init__(self, taxonomy: Taxonomy, most: int | None = None) -> None:
+        self._taxonomy = taxonomy
+        self._most = most
+        self._revision = -1
+        self._skills: tuple[Skill, ...] = ()
+
+    async def now(self) -> tuple[Skill, ...]:
+        """The very same tuple for as long as nothing has changed."""
+        revision = await self._taxonomy.revision()
+        if revision != self._revision:
+            self._skills, self._revision = await self._read(), revision
+        return self._skills
+
+    async def _read(self) -> tuple[Skill, ...]:
+        skills: list[Skill] = []
+        async for entry in all_skills(self._taxonomy, active_only=True):
+            if len(skills) == self._most:
+                break
+            skills.append(entry.skill)
+        return tuple(skills)
+
+
+BATCH = 64
+# More skills than a person can oversee; those after it in order of id are not compared.
+MOST_COMPARED = 10_000
+
+OpenEmbedder = Callable[[], Awaitable[Embedder]]
+
+
+class NearestSkills:
+    """Makes the vector of each skill's text once, with a model that is opened when it is first asked."""
+
+    def __init__(self, taxonomy: Taxonomy, open_embedder: OpenEmbedder) -> None:
+        self._active_skills = ActiveSkills(taxonomy, MOST_COMPARED)
+        self._open_embedder = open_embedder
+        self._catching_up = asyncio.Lock()
+        self._skills: Sequence[Skill] = ()
+        self._vectors: dict[str, Vector] = {}
+
+    async def to(self, text: str, count: int) -> tuple[NearSkill, ...]:
+        """Active skills, the nearest first."""
+        embedder = await self._open_embedder()
+        async with self._catching_up:
+            await self._catch_up(embedder)
+            skills, vectors = self._skills, [self._vectors[skill.text] for skill in self._skills]
+        if not skills:
+            return ()
+        scores = np.stack(vectors) @ (await embedder.embed_passages([text]))[0]
+        best = np.argsort(-scores, kind="stable")[:count]
+        return tuple(NearSkill(skills[place], round(float(scores[place]), 4)) for place in best)
+
+    async def _catch_up(self, embedder: Embedder) -> None:
+        """What was embedded before somebody lost patience is not embedded again."""
+        skills = await self._active_skills.now()
+        if skills is self._skills:
+            return
+        new = [text for text in dict.fromkeys(skill.text for skill in skills) if text not in self._vectors]
+        for first in range(0, len(new), BATCH):
+            batch = new[first : first + BATCH]
+            self._vectors.update(zip(batch, await embedder.embed_passages(batch), strict=True))
+        wanted = {skill.text for skill in skills}
+        self._vectors = {text: vector for text, vector in self._vectors.items() if text in wanted}
+        self._skills = skills
+
 
 EDIT_TRIES = 5
 FOLLOWED_AT_ONCE = 100

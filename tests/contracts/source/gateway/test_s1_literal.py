@@ -10,7 +10,7 @@ from tests.contracts.source.gateway.tools import TOOLS
 from tests.whole.gateway.caches import embeddings_of, vector_of
 from tests.whole.gateway.machines import Gateway, Machine
 from tests.whole.gateway.surfaces import mcp_over_http
-from toolscript.adapters.local_model.embedder import LocalEmbedder
+from toolscript.core.embedding.embedder import LocalEmbedder
 
 PLAIN, TYPO, GIT = "find files containing specific text", "read_fil", "commit my changes to git"
 READING = "read file contents"

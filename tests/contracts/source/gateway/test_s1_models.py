@@ -9,7 +9,7 @@ import pytest
 from tests.whole.gateway.caches import card_of, embeddings_of, file_name, is_poisoned, poison, read
 from tests.whole.gateway.catalogs import catalog_servers, tool, write_catalog
 from tests.whole.gateway.machines import Machine, new_machine, until
-from toolscript.adapters.local_model.engine import Device, providers_for
+from toolscript.core.embedding.engine import Device, providers_for
 
 READ = tool("files", "read_file", "Read the contents of a file from disk", path="where the file is")
 MAIL = tool("mail", "send_email", "Send an e-mail message to somebody", to="whom")

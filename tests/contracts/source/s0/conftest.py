@@ -9,7 +9,7 @@ from tests.contracts.source.s0.scenes import Truth, opened_truth
 from tests.surfaces.search.catalog import stock
 from tests.surfaces.search.scenes import Searching
 from tests.surfaces.sources.scenes import serving
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 
 @pytest.fixture(scope="session")

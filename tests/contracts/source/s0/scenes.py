@@ -10,9 +10,9 @@ from qdrant_client import QdrantClient
 
 from tests.conftest import Installation
 from tests.surfaces.search.scenes import Json
-from toolscript.model.models import Vector
-from toolscript.ports import Embedder
-from toolscript.service.parts import open_embedder
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.server.stores import open_embedder
 
 LITERAL = {"search_type": "semantic"}
 SAME = 2e-5

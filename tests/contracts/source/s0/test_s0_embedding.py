@@ -15,7 +15,7 @@ from tests.faults import Fault, Relay, relay
 from tests.surfaces.faults.scenes import DIMENSIONS, FOUND, asking, fill
 from tests.surfaces.search.scenes import STRATEGIES, Searching, names
 from tests.surfaces.sources.scenes import serving
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 WISHES = "send the `list.csv` of issues by mail, then create a pull request and read a file"
 

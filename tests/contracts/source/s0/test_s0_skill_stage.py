@@ -7,7 +7,7 @@ import pytest
 from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
 from tests.surfaces.search.catalog import ORIGAMI
 from tests.surfaces.search.scenes import SEARCH, Searching, ids, scores
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
 
 QUERIES = [
     "schedule a meeting with John tomorrow",

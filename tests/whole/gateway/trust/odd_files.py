@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.whole.commands import command
 from tests.whole.gateway.trust.attempts import attempt, attempt_as_root
 from tests.whole.gateway.trust.traps import NAME, Trap, give_to_nobody
-from toolscript.adapters.config_files.trust import TrustStore
+from toolscript.gateway.config.trust import TrustStore
 
 
 @attempt
@@ -123,8 +123,8 @@ def a_refused_file(trap: Trap, project: Path) -> None:
 @attempt
 def a_file_swapped_while_it_is_looked_at(trap: Trap, project: Path) -> None:
     """What is trusted is what was shown."""
-    from toolscript.adapters.config_files.here import ConfigPlace
-    from toolscript.gateway.trusting import TrustQuestion
+    from toolscript.gateway.config.read import ConfigPlace
+    from toolscript.gateway.trust import TrustQuestion
 
     path = trap.put(project, trap.harmless)
     question = TrustQuestion(path, ConfigPlace().store.standing(path, ""), (), path.read_text("utf-8"))

@@ -17,18 +17,21 @@ from pathlib import Path
 from tests.conftest import Installation
 from tests.whole.tenants.reindexing.world import WORDS_EACH, World
 from tests.whole.tenants.service import own_installation
-from toolscript.adapters import qdrant
-from toolscript.adapters.postgres import PostgresDocumentVersions, PostgresTenants
-from toolscript.model.document_cards import DocumentCard
-from toolscript.model.documents import Document, document_key
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.service.document_index import document_layout
-from toolscript.service.parts import Stores, open_stores
-from toolscript.sync.document_copying import DocumentCopy
-from toolscript.sync.document_indexing import Indexing, prepared
-from toolscript.sync.document_reindex import DocumentReindex
-from toolscript.sync.documents import DocumentDesk
-from toolscript.sync.pace import Pace
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.documents.model.document import Document, document_key
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants
+from toolscript.documents.qdrant.collection import (
+    QdrantDocuments,
+    create_documents,
+    make_documents_live,
+    open_documents,
+)
+from toolscript.documents.reindex import DocumentCopy, DocumentReindex
+from toolscript.documents.service import DocumentDesk, Indexing, prepared
+from toolscript.documents.throttle import Pace
+from toolscript.server.documents import document_layout
+from toolscript.server.stores import Stores, open_stores
 from toolscript.testing import HashEmbedder
 
 TENANTS, AT_ONCE, LOOK_EVERY_SECONDS = 100, 1_000, 1.0
@@ -60,7 +63,7 @@ def watched() -> Iterator[list[float]]:
         thread.join()
 
 
-async def fill(stores: Stores, index: qdrant.QdrantDocuments, chunks: int) -> None:
+async def fill(stores: Stores, index: QdrantDocuments, chunks: int) -> None:
     """Words of a small world, so that no text is kept here."""
     world, indexing = World([], 0), Indexing(OLD)
     desk = DocumentDesk(OLD, index, PostgresTenants(stores.pool))
@@ -80,15 +83,15 @@ async def measure(installation: Installation, chunks: int) -> str:
     settings = installation.settings
     async with open_stores(settings) as stores:
         alias, layout = settings.qdrant_documents_alias, document_layout(settings)
-        old = await qdrant.open_documents(stores.qdrant, alias, DocumentCard(OLD.model), layout)
+        old = await open_documents(stores.qdrant, alias, DocumentCard(OLD.model), layout)
         began = time.monotonic()
         await fill(stores, old, chunks)
         filled = time.monotonic() - began
         name = f"{alias}__{DocumentCard(NEW.model).fingerprint}"
-        new = await qdrant.create_documents(stores.qdrant, name, DocumentCard(NEW.model), layout)
+        new = await create_documents(stores.qdrant, name, DocumentCard(NEW.model), layout)
 
         async def make_live(made: str) -> None:
-            await qdrant.make_documents_live(stores.qdrant, alias, made)
+            await make_documents_live(stores.qdrant, alias, made)
 
         versions, tenants = PostgresDocumentVersions(stores.pool), PostgresTenants(stores.pool)
         copy = DocumentCopy(old, new, NEW, Pace(rest=0.0))

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from toolscript.__main__ import main
-from toolscript.adapters import qdrant
-from toolscript.adapters.postgres import PostgresDocumentVersions
-from toolscript.sync.document_copying import DocumentCopy
+from toolscript.documents.postgres import PostgresDocumentVersions
+from toolscript.documents.reindex import DocumentCopy
+from toolscript.server import reindex_documents
 
 BEFORE, AFTER = False, True
 # The name of a step, what is called then, and whether it has been done when the process dies.
@@ -24,7 +24,7 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
     "a document is verified": (DocumentCopy, "differs", AFTER),
     "all is verified": (PostgresDocumentVersions, "switch", BEFORE),
     "the switch is recorded": (PostgresDocumentVersions, "switch", AFTER),
-    "the alias is moved": (qdrant, "make_documents_live", AFTER),
+    "the alias is moved": (reindex_documents, "make_documents_live", AFTER),
     "late writers are waited for": (PostgresDocumentVersions, "pending", AFTER),
 }
 

@@ -27,14 +27,14 @@ from tests.whole.tenants.reindexing.dying import AGAIN, STEPS
 from tests.whole.tenants.reindexing.traffic import Traffic
 from tests.whole.tenants.reindexing.world import World
 from tests.whole.tenants.service import DIMENSIONS, Service, clients, own_installation, served
-from toolscript.adapters import qdrant
-from toolscript.model.document_points import PassageId
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.passages import passage_text
-from toolscript.model.tenancy import Tenant
-from toolscript.service.document_index import document_layout
-from toolscript.service.parts import open_stores
-from toolscript.settings.service import Settings
+from toolscript.core.auth.model import Tenant
+from toolscript.core.chunking import passage_text
+from toolscript.core.retrieval.results import PassageId
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.qdrant.collection import QdrantDocuments, live_documents
+from toolscript.server.documents import document_layout
+from toolscript.server.stores import open_stores
 from toolscript.testing import HashEmbedder
 
 KILLED = -signal.SIGKILL
@@ -119,7 +119,7 @@ class Kills:
         self.cycles += 1
         async with open_stores(self.settings) as stores:
             alias, layout = self.settings.qdrant_documents_alias, document_layout(self.settings)
-            live = await qdrant.live_documents(stores.qdrant, alias, layout)
+            live = await live_documents(stores.qdrant, alias, layout)
             assert live is not None
             wrong = await self.world.wrong_in(live)
             wrong += await wrong_vectors(live, self.world)
@@ -132,7 +132,7 @@ class Kills:
         sys.stderr.write(f"{name}: {len(wrong)} wrong {wrong[:3]}\n")
 
 
-async def wrong_vectors(index: qdrant.QdrantDocuments, world: World) -> list[str]:
+async def wrong_vectors(index: QdrantDocuments, world: World) -> list[str]:
     """Points without a document, and passages whose vectors are not those of their texts."""
     embedder, wrong, points = HashEmbedder(dimensions=DIMENSIONS), list[str](), 0
     for name in world.tenants:

@@ -23,10 +23,10 @@ from tests.whole.commands import command, environment
 from tests.whole.tenants.reindexing.traffic import Seen, Shown, Traffic
 from tests.whole.tenants.reindexing.world import World, differing
 from tests.whole.tenants.service import Service, clients, own_installation, served
-from toolscript.adapters import qdrant
-from toolscript.service.document_index import document_layout
-from toolscript.service.parts import open_stores
-from toolscript.settings.service import Settings
+from toolscript.core.settings.service import Settings
+from toolscript.documents.qdrant.collection import documents_of
+from toolscript.server.documents import document_layout
+from toolscript.server.stores import open_stores
 
 WARM_UP_SECONDS = 10.0
 QUIET_LOOKS = 5
@@ -155,8 +155,8 @@ async def found_in_the_end(settings: Settings, world: World, report: Mapping[str
     assert isinstance(done, dict)
     async with open_stores(settings) as stores:
         layout = document_layout(settings)
-        new = await qdrant.documents_of(stores.qdrant, str(done["live"]), layout)
-        old = await qdrant.documents_of(stores.qdrant, str(done["previous"]), layout)
+        new = await documents_of(stores.qdrant, str(done["live"]), layout)
+        old = await documents_of(stores.qdrant, str(done["previous"]), layout)
         return {
             "wrong documents": await world.wrong_in(old),
             "pending in the other": len(await differing(old, new, world.tenants)),

@@ -4,16 +4,16 @@ import random
 from dataclasses import dataclass, field
 
 from tests.house.shell_pages import ROOT
-from toolscript.adapters.postgres import PostgresTenants
-from toolscript.model.documents import Document
-from toolscript.model.filters import NO_FILTERS
-from toolscript.model.tenancy import Caller, Tenant
-from toolscript.ports import DocumentIndex
-from toolscript.service.document_index import open_index
-from toolscript.service.parts import open_embedder, open_stores
-from toolscript.settings.service import Settings
-from toolscript.sync.documents import DocumentDesk
-from toolscript.sync.tenant_export import TenantExport
+from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.document import Document
+from toolscript.documents.model.filters import NO_FILTERS
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.postgres import PostgresTenants
+from toolscript.documents.service import DocumentDesk
+from toolscript.documents.tenants import TenantExport
+from toolscript.server.documents import open_index
+from toolscript.server.stores import open_embedder, open_stores
 
 WORDS_EACH = 25
 STILL_EVERY = 5

@@ -1,0 +1,1 @@
+"""Speed against the bare engines, at scale and under load. Beside the package: `python -m benchmarks --help`."""

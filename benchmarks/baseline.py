@@ -1,0 +1,334 @@
+"""What a search asks of the model and the engines, and nothing else: no reading, no ranking, no HTTP."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from bson import ObjectId
+
+from benchmarks.search import body_of, message_length
+from toolscript.core.auth.model import Tenant
+from toolscript.core.embedding.cache import CachedEmbedder
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant, translated
+from toolscript.core.qdrant.index import BY_GRAPH, BY_LARGE_GRAPH, LARGE
+from toolscript.core.qdrant.layout import DENSE as DENSE_OF_BARE_KNOWLEDGE
+from toolscript.core.qdrant.layout import WORDS as WORDS_OF_BARE_KNOWLEDGE
+from toolscript.core.retrieval.model import Ask, Candidates, IndexCard, Vector, Where
+from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.request import Request, read_request
+from toolscript.core.retrieval.rerank import CANDIDATES_PER_ARM, LOOKED_AT
+from toolscript.core.retrieval.timings import Stages
+from toolscript.documents.model.filters import Filters
+from toolscript.documents.qdrant.filters import compiled
+from toolscript.documents.qdrant.layout import DENSE, SEARCHED, SEARCHED_EXACTLY, WORDS
+from toolscript.documents.qdrant.tenant_points import TENANT
+from toolscript.knowledge.model.library import chunk_of_point
+from toolscript.knowledge.mongo.connection import MongoLibrary
+from toolscript.knowledge.retrieval import CANDIDATES as CANDIDATES_OF_BARE_KNOWLEDGE
+from toolscript.server.processes import collect_seldom, run
+from toolscript.server.settings import load_settings
+from toolscript.server.stores import open_embedder, open_stores
+from toolscript.tools.indexing.versions import open_for_reading
+from toolscript.tools.item_stage import where_of
+from toolscript.tools.model.query import USUAL, Strategy, ToolQuery
+from toolscript.tools.payload_cache import PointMemory, Revisions, revisions_of
+from toolscript.tools.ports import Catalog
+from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
+
+RETURNED = ToolQuery.limit
+SKILL_LIMIT = ToolQuery.skill_limit
+
+Found = Sequence[Candidates]
+
+
+@dataclass(frozen=True)
+class BareAnswer:
+    ids: Sequence[int]
+    stages: Mapping[str, float]
+
+
+@dataclass
+class BarePipeline:
+    """`prepare` reads the requests beforehand: what is asked is known when the clock starts.
+
+    It remembers points and matches skills as a search does: what a search need not ask, it does not ask either,
+    and which skills match decides what the engine has to do next.
+    """
+
+    embedder: Embedder
+    items: Index
+    skills: Index
+    catalog: Catalog
+    strategy: Strategy
+    _requests: dict[str, Request] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._memory = PointMemory(self.items)
+        self._matching = SkillMatching(self.skills, self.items, self._memory)
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        self._requests.update((text, read_request(ToolQuery(text).text)) for text in texts)
+
+    async def run(self, text: str) -> BareAnswer:
+        request = self._requests[text]
+        stages = Stages()
+        worded = (
+            None
+            if self.strategy is Strategy.DIRECT
+            else asyncio.ensure_future(self._matching.by_words(request, ()))
+        )
+        vectors = request.vectors(np.array(await asyncio.gather(*map(self.embedder.embed_query, request.texts))))
+        stages.end("embedding")
+        if worded is None:
+            found = await self._search(request, vectors)
+        else:
+            found = await self._by_skills(request, vectors, worded, stages)
+        best = _best(found)
+        await self._memory.read(best)
+        stages.end("index")
+        ids = list(best)[:RETURNED]
+        await asyncio.gather(self._memory.read({id_: best[id_] for id_ in ids}), self.catalog.schemas(ids))
+        stages.end("details")
+        return BareAnswer(ids, stages.spent)
+
+    async def _by_skills(
+        self, request: Request, vectors: Sequence[Vector], worded: "asyncio.Future[SkillsOfItems]", stages: Stages
+    ) -> Found:
+        is_hybrid = self.strategy is Strategy.HYBRID
+        direct = asyncio.ensure_future(self._search(request, vectors)) if is_hybrid else None
+        matched = await self._matching.match(vectors[0], await worded, SKILL_LIMIT, USUAL.skill)
+        skills = [skill.id for skill in matched]
+        stages.end("skills")
+        routed = await self._search(request, vectors, where_of(None, skills)) if skills or not is_hybrid else ()
+        return [*(await direct if direct else ()), *routed]
+
+    async def _search(self, request: Request, vectors: Sequence[Vector], where: Where = ()) -> Found:
+        parts = zip(vectors, request.parts, strict=True)
+        asks = [Ask(vector, part.terms, where, CANDIDATES_PER_ARM) for vector, part in parts]
+        return await self.items.search_all(asks)
+
+
+def _best(found: Found) -> Revisions:
+    """Any would do: what the engine does for them is the same."""
+    best: dict[int, int] = {}
+    for one in found:
+        for arm in (one.dense, one.words):
+            best.update(revisions_of(arm or ()))
+            if len(best) >= LOOKED_AT:
+                return dict(list(best.items())[:LOOKED_AT])
+    return best
+
+
+STAGE_NAMES = {
+    "embedding": "query_embedding",
+    "skills": "skill_search",
+    "index": "tool_search",
+    "details": "schema_load",
+}
+
+
+class _Connection(asyncio.Protocol):
+    """One request at a time, as the generator sends them."""
+
+    def __init__(self, pipeline: BarePipeline) -> None:
+        self._pipeline = pipeline
+        self._received = b""
+        self._running: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Those of a faster event loop are of no class of Python's.
+        self._transport = cast("asyncio.WriteTransport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        length = message_length(self._received)
+        if length is not None and len(self._received) >= length:
+            body, self._received = body_of(self._received[:length]), self._received[length:]
+            self._running = asyncio.ensure_future(self._answer(json.loads(body)["query"]))
+
+    async def _answer(self, text: str) -> None:
+        try:
+            message = _message("200 OK", _body(await self._pipeline.run(text)))
+        except ToolscriptError as error:
+            message = _message("500 Internal Server Error", json.dumps({"error": error.message}).encode())
+        self._transport.write(message)
+
+
+def _message(status: str, body: bytes) -> bytes:
+    return f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _body(answer: BareAnswer) -> bytes:
+    times = "".join(f',"{STAGE_NAMES[name]}_time_ms":{spent:.3f}' for name, spent in answer.stages.items())
+    total = sum(answer.stages.values())
+    return f'{{"metadata":{{"final_count":{len(answer.ids)}{times},"total_time_ms":{total:.3f}}}}}'.encode()
+
+
+async def _serve(port: int, strategy: Strategy, texts: list[str]) -> None:
+    """Until it is told to end, or until whoever started it is gone."""
+    settings, loop, ended = load_settings(), asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    loop.add_reader(sys.stdin.fileno(), ended.set)
+    cores = os.cpu_count() or 1
+    async with open_stores(settings) as stores, open_embedder(settings, parallel=cores) as embedder:
+        opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
+        cached = CachedEmbedder(embedder, settings.embedding_cache_size)
+        pipeline = BarePipeline(cached, opened.items, opened.skills, stores.catalog, strategy)
+        pipeline.prepare(texts)
+        collect_seldom()
+        server = await loop.create_server(lambda: _Connection(pipeline), "127.0.0.1", port, backlog=256)
+        await ended.wait()
+        server.close()
+
+
+if __name__ == "__main__":
+    try:
+        run(_serve(int(sys.argv[1]), Strategy(sys.argv[2]), json.loads(sys.stdin.buffer.readline())))
+    except ToolscriptError as error:
+        sys.stderr.write(f"{error.message}: {error.hint}\n")
+        sys.exit(2)
+
+CANDIDATES = 100
+RETURNED_OF_BARE_DOCUMENTS = 10
+Arm = tuple[str, wire.VectorInput, wire.SearchParams | None]
+
+_JOINED = wire.Query(fusion=wire.Fusion.RRF)
+_EVERYTHING = wire.WithPayloadSelector(enable=True)
+
+
+@dataclass(frozen=True)
+class BareQuestion:
+    text: str
+    terms: Mapping[int, float]
+    search_type: SearchType
+    where: wire.Filter
+    dense: wire.SearchParams
+
+    @classmethod
+    def of(
+        cls, tenant: Tenant, text: str, terms: Mapping[int, float], search_type: SearchType, filters: Filters
+    ) -> "BareQuestion":
+        where = compiled(filters)
+        own = wire.FieldCondition(key=TENANT, match=wire.Match(keyword=tenant.name))
+        where.must.append(wire.Condition(field=own))
+        dense = SEARCHED_EXACTLY if filters else SEARCHED
+        return cls(text, terms, search_type, where, dense)
+
+
+class BareDocuments:
+    def __init__(self, connected: Qdrant, collection: str, embedder: Embedder) -> None:
+        self._qdrant = connected
+        self._collection = collection
+        self._embedder = embedder
+
+    async def run(self, question: BareQuestion) -> int:
+        """How many passages were found."""
+        vector = None
+        if question.search_type is not SearchType.KEYWORD:
+            vector = await self._embedder.embed_query(question.text)
+        with translated():
+            answer = await self._qdrant.points.Query(
+                self._request(question, vector), timeout=self._qdrant.timeout_seconds
+            )
+        return len(answer.result)
+
+    def _request(self, question: BareQuestion, vector: Vector | None) -> wire.QueryPoints:
+        arms: list[Arm] = []
+        if vector is not None:
+            arms.append((DENSE, wire.VectorInput(dense=wire.DenseVector(data=vector.tolist())), question.dense))
+        if question.search_type is not SearchType.SEMANTIC:
+            words = wire.SparseVector(indices=question.terms.keys(), values=question.terms.values())
+            arms.append((WORDS, wire.VectorInput(sparse=words), None))
+        return self._joined(question, arms) if len(arms) > 1 else self._of_one(question, *arms[0])
+
+    def _joined(self, question: BareQuestion, arms: list[Arm]) -> wire.QueryPoints:
+        prefetch = [
+            wire.PrefetchQuery(
+                query=wire.Query(nearest=nearest),
+                using=using,
+                filter=question.where,
+                params=params,
+                limit=CANDIDATES,
+            )
+            for using, nearest, params in arms
+        ]
+        return wire.QueryPoints(
+            collection_name=self._collection,
+            prefetch=prefetch,
+            query=_JOINED,
+            limit=RETURNED_OF_BARE_DOCUMENTS,
+            with_payload=_EVERYTHING,
+        )
+
+    def _of_one(
+        self, question: BareQuestion, using: str, nearest: wire.VectorInput, params: wire.SearchParams | None
+    ) -> wire.QueryPoints:
+        return wire.QueryPoints(
+            collection_name=self._collection,
+            query=wire.Query(nearest=nearest),
+            using=using,
+            filter=question.where,
+            params=params,
+            limit=RETURNED_OF_BARE_DOCUMENTS,
+            with_payload=_EVERYTHING,
+        )
+
+
+RETURNED_OF_BARE_KNOWLEDGE = 10
+
+
+class BareKnowledge:
+    def __init__(
+        self,
+        engine: Qdrant,
+        names: tuple[str, str],
+        library: MongoLibrary,
+        embedder: Embedder,
+        points: int,
+    ) -> None:
+        self._engine = engine
+        self._names = names
+        self._library = library
+        self._embedder = embedder
+        self._params = BY_GRAPH if points < LARGE else BY_LARGE_GRAPH
+
+    async def run(self, text: str, terms: Mapping[int, float]) -> int:
+        """How many chunks were found."""
+        vector = await self._embedder.embed_query(text)
+        found, _ = await asyncio.gather(*(self._asked(name, vector, terms) for name in self._names))
+        ids = [ObjectId(chunk_of_point(hit.id.num)) for hit in found[0].result[:RETURNED_OF_BARE_KNOWLEDGE]]
+        chunks = await self._library.chunks.find({"_id": {"$in": ids}}).to_list()
+        sources = [ObjectId(one) for one in {chunk["source_id"] for chunk in chunks}]
+        await self._library.sources.find({"_id": {"$in": sources}}).to_list()
+        return len(chunks)
+
+    async def _asked(self, name: str, vector: Vector, terms: Mapping[int, float]) -> Any:
+        dense = wire.VectorInput(dense=wire.DenseVector(data=vector.tolist()))
+        sparse = wire.SparseVector(indices=terms.keys(), values=terms.values())
+        arms = [
+            wire.QueryPoints(
+                collection_name=name,
+                query=wire.Query(nearest=nearest),
+                using=using,
+                params=params,
+                limit=CANDIDATES_OF_BARE_KNOWLEDGE,
+                with_payload=wire.WithPayloadSelector(enable=False),
+            )
+            for using, nearest, params in (
+                (DENSE_OF_BARE_KNOWLEDGE, dense, self._params),
+                (WORDS_OF_BARE_KNOWLEDGE, wire.VectorInput(sparse=sparse), None),
+            )
+        ]
+        request = wire.QueryBatchPoints(collection_name=name, query_points=arms)
+        with translated():
+            answer = await self._engine.points.QueryBatch(request, timeout=self._engine.timeout_seconds)
+        return answer.result

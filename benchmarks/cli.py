@@ -1,0 +1,493 @@
+"""The commands of `python -m benchmarks`: speed against the bare engines, in the same run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.measurements import Comparison, Latency, LoadComparison, LoadCurve, LoadFigures, Sustained
+from toolscript.cli.options import AsJson, Model
+from toolscript.cli.output import progress, show
+from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.tools.model.query import Strategy
+
+
+def comparison_table(compared: Comparison) -> str:
+    """Stage by stage where the product tells its stages."""
+    if compared.stages:
+        return "\n".join(
+            [
+                *_stage_rows(compared.parts, compared.stages),
+                _pair("whole", compared.bare, compared.ours) + f"   over {compared.ours.count} queries",
+            ]
+        )
+    rows = [*compared.parts, compared.bare, compared.ours]
+    lines = [f"{'':12} {'p50 ms':>9} {'p95 ms':>9}"]
+    lines += [f"{row.name:12} {row.p50_ms:9.2f} {row.p95_ms:9.2f}" for row in rows]
+    lines.append(
+        f"{'ratio':12} {compared.p50_ratio:9.2f} {compared.p95_ratio:9.2f}   over {compared.ours.count} queries"
+    )
+    return "\n".join(lines)
+
+
+def titled_tables(tables: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
+    """Each under its name, as wide as what is in it; what a row does not have is left empty."""
+    return "\n\n".join(f"{name}\n{_aligned(rows)}" for name, rows in tables.items() if rows)
+
+
+def _aligned(rows: Sequence[Mapping[str, object]]) -> str:
+    titles = list(dict.fromkeys(title for row in rows for title in row))
+    cells = [titles, *([str(row.get(title, "")) for title in titles] for row in rows)]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(titles))]
+    texts = [isinstance(next(row[title] for row in rows if title in row), str) for title in titles]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if is_text else cell.rjust(width)
+            for cell, width, is_text in zip(line, widths, texts, strict=True)
+        ).rstrip()
+        for line in cells
+    )
+
+
+def load_table(compared: LoadComparison) -> str:
+    lines = [_asked_about(compared), "", _LOAD_HEAD]
+    rates = sorted({step.offered for curve in (compared.ours, compared.bare) for step in curve.steps})
+    for rate in rates:
+        lines += [
+            _load_row(name, step)
+            for name, curve in (("search", compared.ours), ("bare", compared.bare))
+            for step in curve.steps
+            if step.offered == rate
+        ]
+    lines += [
+        "",
+        *_stages_at(compared),
+        "",
+        _throughput("search", compared.ours),
+        _throughput("bare", compared.bare),
+    ]
+    return "\n".join([*lines, f"{'ratio':12} {compared.throughput_ratio:9.2f}"])
+
+
+def sustained_table(done: Sustained) -> str:
+    minutes = [_load_row(f"minute {number}", figures) for number, figures in enumerate(done.minutes, 1)]
+    return "\n".join([_asked_about(done), "", _LOAD_HEAD, *minutes, _load_row("whole", done.whole)])
+
+
+_LOAD_HEAD = (
+    f"{'':12} {'rate':>7} {'answered':>9} {'p50 ms':>9} {'p95 ms':>9} {'p99 ms':>9} {'max ms':>9} {'errors':>7}"
+    "  CPU ms each, what ran, what was wrong"
+)
+_STAGE_HEAD = (
+    f"{'':12} {'bare p50':>9} {'p95 ms':>9} {'search p50':>11} {'p95 ms':>9} {'ratio p50':>10} {'p95':>6}"
+)
+
+
+def _asked_about(bench: LoadComparison | Sustained) -> str:
+    kept = "their vectors are remembered" if bench.cached else "each is embedded each time"
+    return f"strategy {bench.strategy}, {bench.queries:,} different queries in turn, {kept}"
+
+
+def _load_row(name: str, step: LoadFigures) -> str:
+    figures = f"{step.p50_ms:9.1f} {step.p95_ms:9.1f} {step.p99_ms:9.1f} {step.max_ms:9.1f}"
+    errors = sum(step.errors.values())
+    notes = [
+        " ".join(f"{who} {spent:.2f}" for who, spent in step.cpu_ms.items()),
+        " ".join(f"{strategy}: {count}" for strategy, count in step.strategies.items()),
+        "more than it carries" if step.saturated else "",
+        ", ".join(f"{fault}: {count}" for fault, count in step.errors.items()),
+    ]
+    noted = "  ".join(filter(None, notes))
+    return f"{name:12} {step.offered:7.1f} {step.achieved:9.1f} {figures} {errors:7}  {noted}".rstrip()
+
+
+def _stages_at(compared: LoadComparison) -> Sequence[str]:
+    """At the highest rate that both carried, or else at the lowest."""
+    ours = {step.offered: step for step in compared.ours.steps}
+    both = [(ours[step.offered], step) for step in compared.bare.steps if step.offered in ours]
+    carried = [pair for pair in both if not (pair[0].saturated or pair[1].saturated)] or both[:1]
+    if not carried:
+        return ()
+    search, bare = carried[-1]
+    return [f"stages at {search.offered:g} a second", *_stage_rows(bare.stages, search.stages)]
+
+
+def _stage_rows(bare: Sequence[Latency], ours: Sequence[Latency]) -> list[str]:
+    counterparts: Mapping[str, Latency] = {one.name: one for one in bare}
+    return [_STAGE_HEAD, *(_pair(one.name, counterparts.get(one.name), one) for one in ours)]
+
+
+def _pair(name: str, bare: Latency | None, ours: Latency) -> str:
+    if bare is None:
+        return f"{name:12} {'':9} {'':9} {ours.p50_ms:11.2f} {ours.p95_ms:9.2f}"
+    ratios = f"{_ratio(ours.p50_ms, bare.p50_ms):>10} {_ratio(ours.p95_ms, bare.p95_ms):>6}"
+    return f"{name:12} {bare.p50_ms:9.2f} {bare.p95_ms:9.2f} {ours.p50_ms:11.2f} {ours.p95_ms:9.2f} {ratios}"
+
+
+def _ratio(ours: float, bare: float) -> str:
+    return f"{ours / bare:.2f}" if bare else ""
+
+
+def _throughput(name: str, curve: LoadCurve) -> str:
+    at_least = "" if curve.is_complete else " or more: no rate was too much for it"
+    return f"{name:12} {curve.throughput:9.1f} answered a second at most{at_least}; carried {curve.carried:g}"
+
+
+Passages = Annotated[int, typer.Option(min=1_000, help="Passages of all tenants together.")]
+Tenants = Annotated[int, typer.Option(min=10, help="Tenants: one has a fifth of all passages, most have a few.")]
+Count = Annotated[int, typer.Option("--count", min=2, help="How many searches of each kind.")]
+Texts = Annotated[
+    Path | None,
+    typer.Option(help="JSON lines with a `text` each that documents are to look like; without it, made-up ones."),
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same tenants, documents and questions.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Leave the collection there, for --use.")]
+Use = Annotated[
+    str,
+    typer.Option(help="Name of a collection that was kept: of the same passages, tenants, texts and seed."),
+]
+
+
+def add_bench_documents(app: typer.Typer) -> None:
+    @app.command()
+    def documents(
+        passages: Passages = 1_000_000,
+        tenants: Tenants = 10_000,
+        count: Count = 200,
+        texts: Texts = None,
+        seed: Seed = 0,
+        keep: Keep = False,
+        use: Use = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """Tenants of very different sizes in one collection: searches against the bare engine, and recall."""
+        from benchmarks.documents import bench_documents
+
+        with progress() as on_progress:
+            tables = bench_documents(
+                passages=passages,
+                tenants=tenants,
+                count=count,
+                texts=texts,
+                seed=seed,
+                keep=keep,
+                use=use,
+                on_progress=on_progress,
+            )
+        show(tables, titled_tables(tables), as_json=as_json)
+
+
+Chunks = Annotated[int, typer.Option(min=1_000, help="Chunks of the library; a tenth of them has an extraction.")]
+CountOfBenchKnowledge = Annotated[int, typer.Option("--count", min=10, help="How many searches one at a time.")]
+Rate = Annotated[float, typer.Option(min=0.1, max=1_000, help="Searches a second over HTTP.")]
+Seconds = Annotated[float, typer.Option(min=1, max=3_600, help="For so long.")]
+KeepOfBenchKnowledge = Annotated[bool, typer.Option("--keep", help="Leave the library there, for --use.")]
+UseOfBenchKnowledge = Annotated[
+    str, typer.Option(help="Name of a library that was kept: of the same chunks, texts and seed.")
+]
+
+
+def add_bench_knowledge(app: typer.Typer) -> None:
+    @app.command()
+    def knowledge(
+        chunks: Chunks = 1_000_000,
+        count: CountOfBenchKnowledge = 200,
+        rate: Rate = 100,
+        seconds: Seconds = 60,
+        texts: Texts = None,
+        seed: Seed = 0,
+        keep: KeepOfBenchKnowledge = False,
+        use: UseOfBenchKnowledge = "",
+        as_json: AsJson = False,
+    ) -> None:
+        """A library made for it: searches against the bare engines, recall, and a steady rate over HTTP."""
+        from benchmarks.knowledge import bench_knowledge
+
+        with progress() as on_progress:
+            tables = bench_knowledge(
+                chunks=chunks,
+                count=count,
+                rate=rate,
+                seconds=seconds,
+                texts=texts,
+                seed=seed,
+                keep=keep,
+                use=use,
+                on_progress=on_progress,
+            )
+        show(tables, titled_tables(tables), as_json=as_json)
+
+
+USUAL_COUNT = 500
+
+QueriesOption = Annotated[
+    Path | None,
+    typer.Option("--queries", help="JSON lines with a `text` each; without it, names from the catalog."),
+]
+CountOption = Annotated[
+    int | None,
+    typer.Option(
+        "--count",
+        min=20,
+        help="How many queries to run, 500 without it; under load, how many different ones are asked in turn.",
+    ),
+]
+Most = Annotated[
+    float | None, typer.Option("--most", help="Fail when p95 is more than so many times the bare pipeline's.")
+]
+Load = Annotated[
+    bool,
+    typer.Option("--load", help="Send at rising rates until neither the server nor the bare pipeline keeps up."),
+]
+Rates = Annotated[
+    str,
+    typer.Option(
+        "--rates", help="With --load: rates in a second, comma-separated; without it 10, 20, 40, 60, ..."
+    ),
+]
+StepSeconds = Annotated[float, typer.Option("--step-seconds", min=0.5, help="With --load: how long each rate is.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="With --load: draw both latency curves, as SVG.")]
+Least = Annotated[
+    float | None,
+    typer.Option("--least", help="With --load: fail when throughput is less than so much of the bare pipeline's."),
+]
+RateOfBenchSearch = Annotated[
+    float | None,
+    typer.Option("--rate", min=0.1, max=10_000, help="Send so many in a second for a while, to the server alone."),
+]
+SecondsOfBenchSearch = Annotated[float, typer.Option("--seconds", min=1, help="With --rate: for how long.")]
+Cached = Annotated[
+    bool,
+    typer.Option("--cached", help="Let both remember the vectors of queries; without it, each is embedded."),
+]
+
+
+def add_bench_search(app: typer.Typer) -> None:
+    @app.command()
+    def search(
+        queries: QueriesOption = None,
+        count: CountOption = None,
+        strategy: Annotated[Strategy, typer.Option(help="Which items are searched.")] = Strategy.HIERARCHICAL,
+        most: Most = None,
+        load: Load = False,
+        rates: Rates = "",
+        step_seconds: StepSeconds = 10.0,
+        plot: Plot = None,
+        least: Least = None,
+        rate: RateOfBenchSearch = None,
+        seconds: SecondsOfBenchSearch = 60.0,
+        cached: Cached = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    ) -> None:
+        """Search over HTTP against the same embedding, engine queries and SQL, stage by stage.
+
+        One at a time; with --load, at rising rates; with --rate, the server alone at one rate. Under load,
+        requests are sent when they are due, whatever became of those before, and latency counts from then.
+        """
+        _require_one_kind(load, rate, {"--rates": bool(rates), "--plot": plot, "--least": least}, most)
+        asked = _Asked(queries, count, strategy, cached, as_json)
+        if rate is not None:
+            asked.sustained(rate, seconds)
+        elif load:
+            asked.load(_numbers(rates), step_seconds, plot, least)
+        else:
+            asked.one_at_a_time(most)
+
+
+class _Asked:
+    """What all three ways have in common."""
+
+    def __init__(
+        self,
+        queries: Path | None,
+        count: int | None,
+        strategy: Strategy,
+        cached: bool,
+        as_json: bool,
+    ) -> None:
+        self._queries, self._count, self._strategy, self._cached = queries, count, strategy, cached
+        self._as_json = as_json
+
+    def one_at_a_time(self, most: float | None) -> None:
+        from benchmarks.search import bench_search
+
+        with progress() as on_progress:
+            compared = bench_search(
+                queries=self._queries,
+                count=self._count or USUAL_COUNT,
+                strategy=self._strategy,
+                cached=self._cached,
+                on_progress=on_progress,
+            )
+        ratios = {"p50_ratio": compared.p50_ratio, "p95_ratio": compared.p95_ratio}
+        self._show({"strategy": self._strategy, **asdict(compared), **ratios}, comparison_table(compared))
+        if most is not None and compared.p95_ratio > most:
+            raise typer.Exit(2)
+
+    def load(self, rates: list[float], step_seconds: float, plot: Path | None, least: float | None) -> None:
+        from benchmarks.search import bench_load
+
+        with progress() as on_progress:
+            compared = bench_load(
+                queries=self._queries,
+                count=self._count,
+                strategy=self._strategy,
+                rates=rates,
+                step_seconds=step_seconds,
+                cached=self._cached,
+                plot=plot,
+                on_progress=on_progress,
+            )
+        curves = {"bare": _curve(compared.bare), "ours": _curve(compared.ours)}
+        ratio = {"throughput_ratio": compared.throughput_ratio}
+        self._show({**asdict(compared), **curves, **ratio}, load_table(compared))
+        if least is not None:
+            _require_throughput(compared, least)
+
+    def sustained(self, rate: float, seconds: float) -> None:
+        from benchmarks.search import bench_sustained
+
+        with progress() as on_progress:
+            done = bench_sustained(
+                queries=self._queries,
+                count=self._count,
+                strategy=self._strategy,
+                rate=rate,
+                seconds=seconds,
+                cached=self._cached,
+                on_progress=on_progress,
+            )
+        self._show(asdict(done), sustained_table(done))
+
+    def _show(self, result: Mapping[str, object], text: str) -> None:
+        show(result, text, as_json=self._as_json)
+
+
+def _require_throughput(compared: LoadComparison, least: float) -> None:
+    """Where a curve has no end, its throughput is only what was asked of it, and a ratio says nothing."""
+    endless = [
+        name for name, curve in (("search", compared.ours), ("bare", compared.bare)) if not curve.is_complete
+    ]
+    if endless:
+        raise SetupError(
+            f"no rate was too much for {' and '.join(endless)}: --least has nothing to compare",
+            hint="give higher --rates",
+        )
+    if compared.throughput_ratio < least:
+        raise typer.Exit(2)
+
+
+def _curve(curve: LoadCurve) -> dict[str, object]:
+    told = {"throughput": curve.throughput, "carried": curve.carried, "is_complete": curve.is_complete}
+    return {**asdict(curve), **told}
+
+
+def _require_one_kind(load: bool, rate: float | None, of_load: Mapping[str, object], most: float | None) -> None:
+    if load and rate is not None:
+        raise InvalidRequest("--load and --rate are two benches", hint="run one after the other")
+    misplaced = [option for option, value in of_load.items() if value not in (None, False) and not load]
+    if misplaced:
+        raise InvalidRequest(f"{misplaced[0]} needs --load", hint="add --load, or leave it out")
+    if most is not None and (load or rate is not None):
+        raise InvalidRequest("--most is about one search at a time", hint="with --load, use --least")
+
+
+def _numbers(rates: str) -> list[float]:
+    try:
+        numbers = [float(one) for one in rates.split(",") if one.strip()]
+    except ValueError:
+        numbers = [0.0]
+    if any(not 0.1 <= number <= 10_000 for number in numbers):
+        raise InvalidRequest(f"--rates {rates[:80]!r} is no list of rates", hint="for example --rates 10,20,40")
+    return sorted(set(numbers))
+
+
+def bench_commands() -> typer.Typer:
+    app = typer.Typer(
+        help="Measure speed against the bare engines, in the same run.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    app.callback()(lambda: None)
+
+    add_bench_search(app)
+    add_bench_documents(app)
+    add_bench_knowledge(app)
+
+    @app.command()
+    def index(
+        items: Annotated[int, typer.Option(min=1000, help="Points of the large index.")] = 1_000_000,
+        few: Annotated[int, typer.Option(min=1000, help="Points of the small one beside it.")] = 10_000,
+        questions: Annotated[int, typer.Option(min=10, help="How many queries to ask of both.")] = 200,
+        real: Annotated[
+            int, typer.Option(min=100, help="Items of the catalog the points are made from.")
+        ] = 20_000,
+        queries: Annotated[
+            Path | None, typer.Option(help="JSON lines with a `text` each; without it, names from the catalog.")
+        ] = None,
+        keep: Annotated[
+            bool,
+            typer.Option(
+                "--keep",
+                help="Leave the indexes there: the next run of as many points uses them as they are. They are to "
+                "be dropped when the catalog changes: a run without it does so at its end.",
+            ),
+        ] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    ) -> None:
+        """A large index against a small one: time of a search's stages and of every kind of query, and recall."""
+        from benchmarks.index import bench_index
+
+        with progress() as on_progress:
+            tables = bench_index(
+                items=items,
+                few=few,
+                questions=questions,
+                real=real,
+                queries=queries,
+                keep=keep,
+                on_progress=on_progress,
+            )
+        show(tables, "\n\n".join(map(_table, tables.values())), as_json=as_json)
+
+    _gateway_benches(app)
+    return app
+
+
+Tools = Annotated[Path, typer.Argument(help="JSON lines: {server, name, description, input_schema}")]
+Queries = Annotated[Path, typer.Argument(help="JSON lines with a `text` each.")]
+CountOfBench = Annotated[int, typer.Option("--count", min=20, help="How many queries to run.")]
+
+
+def _gateway_benches(app: typer.Typer) -> None:
+    @app.command()
+    def tokens(
+        tools: Tools, queries: Queries, count: CountOfBench = 1000, model: Model = None, as_json: AsJson = False
+    ) -> None:
+        """What an agent pays: all tools in its context, against three tools that find the others."""
+        from benchmarks.gateway import bench_tokens
+
+        with progress() as on_progress:
+            report = bench_tokens(tools, queries, limit=count, model=model, on_progress=on_progress)
+        show(report, "\n".join(f"{name}: {value}" for name, value in report.items()), as_json=as_json)
+
+    @app.command("gateway")
+    def gateway_(
+        tools: Tools, queries: Queries, count: CountOfBench = 500, model: Model = None, as_json: AsJson = False
+    ) -> None:
+        """A gateway's whole search against the one query embedding in it, turn by turn."""
+        from benchmarks.gateway import bench_gateway
+
+        with progress() as on_progress:
+            compared = bench_gateway(tools, queries, limit=count, model=model, on_progress=on_progress)
+        beyond = {"p95_beyond_ms": round(compared.ours.p95_ms - compared.bare.p95_ms, 3)}
+        show({**asdict(compared), **beyond}, comparison_table(compared), as_json=as_json)
+
+
+def _table(rows: list[dict[str, object]]) -> str:
+    first, *titles = rows[0]
+    lines = [f"{first:36}" + "".join(f"{title:>12}" for title in titles)]
+    lines += [f"{row[first]!s:36}" + "".join(f"{row[title]!s:>12}" for title in titles) for row in rows]
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""bench tokens and bench gateway: what an agent pays, and how long a search takes, for a catalog in a file."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.measurements import Comparison, compare
+from benchmarks.questions import read_queries
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import Item, JsonObject
+from toolscript.core.mcp_client.model import CallResult, Offer, ServerSpec, ServerState
+from toolscript.core.retrieval.weights import Recipe
+from toolscript.core.values import OnProgress
+from toolscript.eval.tokens import measure_tokens, o200k_tokens
+from toolscript.gateway.capabilities import default_capabilities
+from toolscript.gateway.mcp.definitions import DEFINITIONS
+from toolscript.gateway.mcp.tools import MetaTools
+from toolscript.gateway.model import LocalQuery
+from toolscript.gateway.runtime import LocalGateway, load_embedder, make_indexing
+from toolscript.gateway.search import LocalSearch
+from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.tools.catalog.files import read_items
+
+
+class FileServers:
+    """The items of a file as if servers offered them. Nothing can be called."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._offers = [Offer("file", tuple(items))]
+
+    def use(self, specs: Sequence[ServerSpec]) -> None: ...
+
+    def states(self) -> Sequence[ServerState]:
+        return ()
+
+    def offers(self) -> Sequence[Offer]:
+        return self._offers
+
+    async def changed(self, after: int) -> int:
+        if after >= 0:
+            await asyncio.get_running_loop().create_future()
+        return 0
+
+    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+        raise InvalidRequest(f"{server}__{tool} is a line of a file", details={"arguments": len(arguments)})
+
+    async def close(self) -> None: ...
+
+
+def bench_tokens(
+    tools: Path, queries: Path, *, limit: int, model: str | None, on_progress: OnProgress
+) -> dict[str, object]:
+    async def run() -> dict[str, object]:
+        settings = load_gateway_settings({"search_model": model})
+        gateway, items = await _open(settings, tools, on_progress)
+        texts = read_queries(queries, limit)
+        ask = MetaTools(gateway).call
+        report = await measure_tokens(items, texts, DEFINITIONS, ask, o200k_tokens(), on_progress=on_progress)
+        return {**asdict(report), "saved": report.saved}
+
+    return asyncio.run(run())
+
+
+def bench_gateway(
+    tools: Path, queries: Path, *, limit: int, model: str | None, on_progress: OnProgress
+) -> Comparison:
+    """A whole search against the one query embedding in it, turn by turn."""
+
+    async def run() -> Comparison:
+        settings = load_gateway_settings({"search_model": model})
+        gateway, _ = await _open(settings, tools, on_progress)
+        bare = load_embedder(settings)
+
+        async def embed(text: str) -> dict[str, float]:
+            started = time.perf_counter()
+            await bare.embed_query(text)
+            return {"embedding": (time.perf_counter() - started) * 1000}
+
+        async def search(text: str) -> None:
+            await gateway.search(LocalQuery(text))
+
+        return await compare(embed, search, read_queries(queries, limit), on_progress)
+
+    return asyncio.run(run())
+
+
+async def _open(
+    settings: GatewaySettings, tools: Path, on_progress: OnProgress
+) -> tuple[LocalGateway, Sequence[Item]]:
+    """Names of servers in public catalogs may hold spaces; a search does not mind."""
+    items = [item for item in read_items(tools) if isinstance(item, Item)]
+    servers = FileServers(items)
+    search = LocalSearch(default_capabilities(), Recipe(meaning=settings.search_alpha))
+    indexing = make_indexing(settings, servers, search, on_progress)
+    indexing.use(())
+    working = asyncio.create_task(indexing.run())
+    await indexing.settled()
+    if indexing.model_error is not None:
+        raise indexing.model_error
+    working.cancel()
+    return LocalGateway(servers, search, indexing, settings.search_model), items

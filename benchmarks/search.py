@@ -1,0 +1,452 @@
+"""`python -m benchmarks search`: the product against its own bare parts, one search at a time."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from benchmarks.measurements import WARM_UP as WARM_UP_OF_BENCH_SEARCH
+from benchmarks.measurements import (
+    Comparison,
+    LoadComparison,
+    LoadFigures,
+    Run,
+    Sustained,
+    by_minute,
+    compare,
+    figures_of,
+    rise,
+    usual_rates,
+)
+from benchmarks.open_loop import Answer, OpenLoop, Schedule
+from benchmarks.open_loop import Run as Run_of_bench_load
+from benchmarks.plot import latency_plot
+from benchmarks.questions import queries_or_names
+from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.core.values import OnProgress, silent
+from toolscript.gateway.settings import environment
+from toolscript.tools.model.query import Strategy
+
+T = TypeVar("T")
+
+START_SECONDS = 120.0
+END_SECONDS = 15.0
+SHOWN_OF_A_LOG = 400
+# Who measures asks more often than a client may.
+NO_BUDGET = {"TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0"}
+NO_CACHE = {"TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1"}
+
+
+@dataclass(frozen=True)
+class Child:
+    pid: int
+    port: int
+
+    def cpu_seconds(self) -> float:
+        """Of all its threads until now; 0 where the system does not tell."""
+        try:
+            told = Path(f"/proc/{self.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_bench(work: Coroutine[Any, Any, T]) -> T:
+    """Ends its processes also when it is told to end itself, which Python alone would not."""
+
+    async def run() -> T:
+        task = asyncio.ensure_future(work)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await task
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
+
+
+@asynccontextmanager
+async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None) -> AsyncIterator[Child]:
+    """`toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query it is asked."""
+    with _kept_port() as port:
+        command = (sys.executable, "-m", "toolscript", "serve", "--host", "127.0.0.1", "--port", str(port))
+        given = {**NO_BUDGET, **(extra or {}), **({} if cached else NO_CACHE)}
+        async with _child(command, port, "toolscript serve", given) as child:
+            yield child
+
+
+@asynccontextmanager
+async def bare_worker(strategy: Strategy, texts: Sequence[str], *, cached: bool) -> AsyncIterator[Child]:
+    """`texts` are all that it will be asked."""
+    with _kept_port() as port:
+        command = (sys.executable, "-m", "benchmarks.baseline", str(port), strategy.value)
+        extra = {} if cached else NO_CACHE
+        async with _child(command, port, "toolscript doctor --index", extra, json.dumps(texts)) as child:
+            yield child
+
+
+@asynccontextmanager
+async def _child(
+    command: Sequence[str], port: int, by_hand: str, extra: dict[str, str], told: str = ""
+) -> AsyncIterator[Child]:
+    """`told` is its first line of input; its input ends when this does. `by_hand` shows a person what is wrong."""
+    with tempfile.TemporaryFile("w+b") as log:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.PIPE, stderr=log, env={**environment(), **extra}
+        )
+        try:
+            await _until_ready(process, port, by_hand, log, told)
+            yield Child(process.pid, port)
+        finally:
+            await _end(process)
+
+
+async def _until_ready(
+    process: asyncio.subprocess.Process, port: int, by_hand: str, log: IO[bytes], told: str
+) -> None:
+    if told and process.stdin is not None:
+        process.stdin.write(told.encode() + b"\n")
+    ends_at = time.monotonic() + START_SECONDS
+    while time.monotonic() < ends_at and process.returncode is None:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.1)
+        else:
+            writer.close()
+            return
+    log.seek(0)
+    said = log.read().decode("utf-8", "replace").strip()[-SHOWN_OF_A_LOG:]
+    raise SetupError(f"what is to be measured did not start: {said}", hint=f"run `{by_hand}` to see why")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+@contextmanager
+def _kept_port() -> Iterator[int]:
+    """Bound and not listened on: a server that is told of it can have it, and nobody is given it by chance."""
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind(("127.0.0.1", 0))
+        yield int(keeper.getsockname()[1])
+
+
+REFUSED, LOST = "no connection", "connection lost"
+HEAD_ENDS = b"\r\n\r\n"
+DEGRADED = b"\r\nx-toolscript-degraded:"
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)")
+TIMES = re.compile(rb'"(\w+)_time_ms":([0-9.eE+-]+)')
+STRATEGY = re.compile(rb'"strategy_used":"(\w+)"')
+NOTHING_FOUND = re.compile(rb'"final_count":0\b')
+
+
+def search_request(text: str, strategy: Strategy) -> bytes:
+    """Whatever is most similar is wanted: without a threshold, an empty answer is a fault."""
+    return post_request("/api/v1/search", {"query": text, "strategy": strategy.value, "tool_threshold": 0.0})
+
+
+def post_request(path: str, asked: Mapping[str, object]) -> bytes:
+    body = json.dumps(asked).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def message_length(data: bytes) -> int | None:
+    """Of the message that this begins with; None while its head is not whole."""
+    head_ends = data.find(HEAD_ENDS)
+    if head_ends < 0:
+        return None
+    found = LENGTH.search(data[:head_ends].lower())
+    return head_ends + len(HEAD_ENDS) + (int(found[1]) if found else 0)
+
+
+def body_of(message: bytes) -> bytes:
+    return message.partition(HEAD_ENDS)[2]
+
+
+def read_answer(message: bytes) -> Answer:
+    status = message[9:12].decode("ascii", "replace")
+    if status != "200":
+        return Answer(f"status {status}")
+    head, _, body = message.partition(HEAD_ENDS)
+    if DEGRADED in head.lower():
+        return Answer("degraded")
+    # The last one: a tool's schema may have a field of this name.
+    told = body[max(0, body.rfind(b'"metadata":')) :]
+    if NOTHING_FOUND.search(told):
+        return Answer("empty")
+    times = {name.decode(): float(value) for name, value in TIMES.findall(told)}
+    if "total" not in times:
+        return Answer("not understood")
+    strategy = STRATEGY.search(told)
+    return Answer("", strategy[1].decode() if strategy else "", _stages(times))
+
+
+def _stages(times: Mapping[str, float]) -> dict[str, float]:
+    """Every millisecond in one stage: the ranking is told as a part of the search of tools."""
+    ranking = times.get("ranking", 0.0)
+    stages = {
+        "embedding": times.get("query_embedding", 0.0),
+        "skills": times.get("skill_search", 0.0),
+        "index": times.get("tool_search", 0.0) - ranking,
+        "details": times.get("schema_load", 0.0),
+        "ranking": ranking,
+    }
+    return {**{name: spent for name, spent in stages.items() if spent}, "total": times["total"]}
+
+
+class HttpLine:
+    """One connection to a port of this machine; opened again when it breaks."""
+
+    def __init__(self, port: int, read: Callable[[bytes], Answer] = read_answer) -> None:
+        self._port = port
+        self._read = read
+        self._transport: asyncio.Transport | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._answered: Callable[[Answer], None] | None = None
+        self._received = b""
+
+    def ask(self, request: bytes, answered: Callable[[Answer], None]) -> None:
+        self._answered, self._received = answered, b""
+        if self._transport is None or self._transport.is_closing():
+            self._opening = asyncio.ensure_future(self._open_and_write(request))
+        else:
+            self._transport.write(request)
+
+    def give_up(self) -> None:
+        self._answered = None
+        self.close()
+
+    def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
+
+    async def _open_and_write(self, request: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self._transport, _ = await loop.create_connection(lambda: _Wire(self), "127.0.0.1", self._port)
+        except OSError:
+            self._tell(Answer(REFUSED))
+        else:
+            self._transport.write(request)
+
+    def received(self, data: bytes) -> None:
+        self._received += data
+        length = message_length(self._received)
+        if length is not None and len(self._received) >= length:
+            self._tell(self._read(self._received))
+
+    def lost(self, transport: asyncio.BaseTransport | None) -> None:
+        """One that was given up is lost later, when another is in its place."""
+        if self._transport is transport:
+            self._transport = None
+            self._tell(Answer(LOST))
+
+    def _tell(self, answer: Answer) -> None:
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(answer)
+
+
+class _Wire(asyncio.Protocol):
+    def __init__(self, line: HttpLine) -> None:
+        self._line = line
+        self._transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._line.received(data)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._line.lost(self._transport)
+
+
+ANSWER_SECONDS = 30.0
+
+
+def bench_search(
+    *, queries: Path | None, count: int, strategy: Strategy, cached: bool, on_progress: OnProgress
+) -> Comparison:
+    """Both are processes of their own that are asked over a connection: whoever asks takes no time of either."""
+
+    async def run() -> Comparison:
+        texts = await queries_or_names(queries, count + WARM_UP_OF_BENCH_SEARCH)
+        async with (
+            bare_worker(strategy, texts, cached=cached) as bare,
+            search_server(cached=cached) as server,
+            _searching(bare.port, strategy) as run_bare,
+            _searching(server.port, strategy) as run_ours,
+        ):
+            return await compare(run_bare, run_ours, texts, on_progress)
+
+    return run_bench(run())
+
+
+@asynccontextmanager
+async def _searching(port: int, strategy: Strategy) -> AsyncIterator[Run]:
+    """Searches over one connection. What is not told by whoever answers is the way there and back."""
+    line = HttpLine(port)
+
+    async def search(text: str) -> Mapping[str, float]:
+        started = time.perf_counter()
+        answer = await asyncio.wait_for(_answer(line, search_request(text, strategy)), ANSWER_SECONDS)
+        spent = (time.perf_counter() - started) * 1000
+        if answer.fault:
+            raise SetupError(f"the server's answer: {answer.fault}", hint="run `toolscript serve` to see its log")
+        stages = dict(answer.stages)
+        stages["http"] = spent - stages.pop("total")
+        return stages
+
+    try:
+        yield search
+    finally:
+        line.close()
+
+
+async def _answer(line: HttpLine, request: bytes) -> Answer:
+    answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    line.ask(request, answered.set_result)
+    return await answered
+
+
+CONNECTIONS = 64
+DIFFERENT_QUERIES = 10_000
+MOST_RATE = 1_000.0
+WARM_UP = Schedule(rate=20.0, seconds=2.0)
+OURS, BARE = "search", "bare"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is measured, and the connections to it."""
+
+    name: str
+    child: Child
+    lines: Sequence[HttpLine]
+
+    async def run(
+        self, requests: Sequence[bytes], schedule: Schedule, on_progress: OnProgress
+    ) -> tuple[Run_of_bench_load, LoadFigures]:
+        mine, its = time.process_time(), self.child.cpu_seconds()
+        loop = OpenLoop(self.lines, requests, on_progress=on_progress)
+        run = await loop.run(schedule, f"{self.name} at {schedule.rate:g}/s")
+        spent = {"generator": time.process_time() - mine, self.name: self.child.cpu_seconds() - its}
+        return run, figures_of(run, {name: seconds * 1000 / len(run.asked) for name, seconds in spent.items()})
+
+
+def bench_load(
+    *,
+    queries: Path | None,
+    count: int | None,
+    strategy: Strategy,
+    rates: Sequence[float],
+    step_seconds: float,
+    cached: bool,
+    plot: Path | None,
+    on_progress: OnProgress,
+) -> LoadComparison:
+    """Without `rates`, the usual ones."""
+
+    async def run() -> LoadComparison:
+        texts = await queries_or_names(queries, count or DIFFERENT_QUERIES)
+        requests = [search_request(text, strategy) for text in texts]
+        async with AsyncExitStack() as stack:
+            bare = await stack.enter_async_context(_target(BARE, bare_worker(strategy, texts, cached=cached)))
+            ours = await stack.enter_async_context(_target(OURS, search_server(cached=cached)))
+            targets = {target.name: target for target in (ours, bare)}
+            for target in targets.values():
+                await _warm_up(target, requests)
+
+            async def step(name: str, rate: float, first: int) -> LoadFigures:
+                schedule = Schedule(rate, step_seconds)
+                return (await targets[name].run(_from(requests, first), schedule, on_progress))[1]
+
+            curves = await rise(tuple(targets), rates or tuple(usual_rates(MOST_RATE)), step)
+        return LoadComparison(strategy, len(texts), cached, curves[BARE], curves[OURS])
+
+    _check_place(plot)
+    compared = run_bench(run())
+    if plot is not None:
+        plot.write_text(latency_plot(compared), "utf-8")
+    return compared
+
+
+def bench_sustained(
+    *,
+    queries: Path | None,
+    count: int | None,
+    strategy: Strategy,
+    rate: float,
+    seconds: float,
+    cached: bool,
+    on_progress: OnProgress,
+) -> Sustained:
+    async def run() -> Sustained:
+        texts = await queries_or_names(queries, count or DIFFERENT_QUERIES)
+        requests = [search_request(text, strategy) for text in texts]
+        async with _target(OURS, search_server(cached=cached)) as target:
+            await _warm_up(target, requests)
+            done, whole = await target.run(requests, Schedule(rate, seconds), on_progress)
+        return Sustained(strategy, len(texts), cached, whole, by_minute(done))
+
+    return run_bench(run())
+
+
+@asynccontextmanager
+async def _target(name: str, started: AbstractAsyncContextManager[Child]) -> AsyncIterator[Target]:
+    async with started as child:
+        lines = [HttpLine(child.port) for _ in range(CONNECTIONS)]
+        try:
+            yield Target(name, child, lines)
+        finally:
+            for line in lines:
+                line.close()
+
+
+async def _warm_up(target: Target, requests: Sequence[bytes]) -> None:
+    """The last ones: what is measured begins with the first."""
+    _, figures = await target.run(requests[::-1], WARM_UP, silent)
+    if figures.errors:
+        raise SetupError(
+            f"{target.name} does not answer as it should: {', '.join(figures.errors)}",
+            hint="run `toolscript doctor --index`, and `toolscript serve` to see its log",
+        )
+
+
+def _from(requests: Sequence[bytes], first: int) -> list[bytes]:
+    """All of them, beginning with another one."""
+    start = first % len(requests)
+    return [*requests[start:], *requests[:start]]
+
+
+def _check_place(plot: Path | None) -> None:
+    """Before minutes of measuring, not after."""
+    if plot is not None and not plot.absolute().parent.is_dir():
+        raise InvalidRequest(f"there is no folder {plot.absolute().parent}", hint="make it, or give another file")

@@ -1,1 +1,0 @@
-"""TECHNOLOGY: one file or folder per library; the only code that knows it. How is it done?"""

@@ -1,1 +1,0 @@
-"""Documents of all tenants in one collection, over gRPC."""

@@ -1,5 +1,0 @@
-"""Nobody traces."""
-
-from toolscript.search.no_spans import NoSpans
-
-__all__ = ["NoSpans"]

@@ -1,0 +1,36 @@
+"""How answers read: short lines for a model, and the same facts as data for a program."""
+
+import json
+
+from toolscript.core.errors import ToolscriptError
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.text import visible, visible_json
+
+LONGEST_DESCRIPTION = 160
+MOST_WORDS = 8
+
+
+def failed(error: ToolscriptError) -> CallResult:
+    return failed_with(f"{error.message}. {error.hint}" if error.hint else error.message)
+
+
+def failed_with(text: str) -> CallResult:
+    return CallResult(({"type": "text", "text": visible(text)},), is_error=True)
+
+
+def compact_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def one_line(text: str) -> str:
+    """The text in one line, cut at a word."""
+    line = " ".join(text.split())
+    if len(line) <= LONGEST_DESCRIPTION:
+        return line
+    return line[:LONGEST_DESCRIPTION].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
+
+
+def result(text: str, data: JsonObject) -> CallResult:
+    """Names and texts of servers stand in it, and what was asked for: whoever reads it sees all there is."""
+    return CallResult(({"type": "text", "text": visible(text)},), visible_json(data))

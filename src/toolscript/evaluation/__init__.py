@@ -1,1 +1,0 @@
-"""JUDGE: how good and how fast is it, measured?"""

@@ -1,1 +1,0 @@
-"""WORDS: frozen values without I/O. What are we talking about?"""

@@ -1,1 +1,0 @@
-"""READ: from a query to ranked, explained, enriched results. What is the best answer?"""

@@ -1,1 +1,0 @@
-"""Finds documents of one tenant."""

@@ -1,1 +1,0 @@
-"""Finds pieces of knowledge, and says where they stand."""

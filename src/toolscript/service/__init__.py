@@ -1,1 +1,0 @@
-"""The service, deployable 2: wires adapters to the core. One function per command."""

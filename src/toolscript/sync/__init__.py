@@ -1,1 +1,0 @@
-"""WRITE: from what sources say to a catalog and an index that agree. How does it get in?"""
