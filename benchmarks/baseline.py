@@ -16,11 +16,9 @@ from benchmarks.search import body_of, message_length
 from toolscript.core.auth.model import Tenant
 from toolscript.core.embedding.cache import CachedEmbedder
 from toolscript.core.errors import ToolscriptError
-from toolscript.core.qdrant import wire
+from toolscript.core.qdrant import layout, wire
 from toolscript.core.qdrant.connection import Qdrant, translated
 from toolscript.core.qdrant.index import BY_GRAPH, BY_LARGE_GRAPH, LARGE
-from toolscript.core.qdrant.layout import DENSE as DENSE_OF_BARE_KNOWLEDGE
-from toolscript.core.qdrant.layout import WORDS as WORDS_OF_BARE_KNOWLEDGE
 from toolscript.core.retrieval.model import Ask, Candidates, IndexCard, Vector, Where
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.retrieval.query import SearchType
@@ -33,7 +31,7 @@ from toolscript.documents.qdrant.layout import DENSE, SEARCHED, SEARCHED_EXACTLY
 from toolscript.documents.qdrant.tenant_points import TENANT
 from toolscript.knowledge.model.library import chunk_of_point
 from toolscript.knowledge.mongo.connection import MongoLibrary
-from toolscript.knowledge.retrieval import CANDIDATES as CANDIDATES_OF_BARE_KNOWLEDGE
+from toolscript.knowledge.retrieval import CANDIDATES as CHUNK_CANDIDATES
 from toolscript.server.processes import collect_seldom, run
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder, open_stores
@@ -44,7 +42,7 @@ from toolscript.tools.payload_cache import PointMemory, Revisions, revisions_of
 from toolscript.tools.ports import Catalog
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 
-RETURNED = ToolQuery.limit
+TOOLS_RETURNED = ToolQuery.limit
 SKILL_LIMIT = ToolQuery.skill_limit
 
 Found = Sequence[Candidates]
@@ -95,7 +93,7 @@ class BarePipeline:
         best = _best(found)
         await self._memory.read(best)
         stages.end("index")
-        ids = list(best)[:RETURNED]
+        ids = list(best)[:TOOLS_RETURNED]
         await asyncio.gather(self._memory.read({id_: best[id_] for id_ in ids}), self.catalog.schemas(ids))
         stages.end("details")
         return BareAnswer(ids, stages.spent)
@@ -197,8 +195,8 @@ if __name__ == "__main__":
         sys.stderr.write(f"{error.message}: {error.hint}\n")
         sys.exit(2)
 
-CANDIDATES = 100
-RETURNED_OF_BARE_DOCUMENTS = 10
+DOCUMENT_CANDIDATES = 100
+DOCUMENTS_RETURNED = 10
 Arm = tuple[str, wire.VectorInput, wire.SearchParams | None]
 
 _JOINED = wire.Query(fusion=wire.Fusion.RRF)
@@ -257,7 +255,7 @@ class BareDocuments:
                 using=using,
                 filter=question.where,
                 params=params,
-                limit=CANDIDATES,
+                limit=DOCUMENT_CANDIDATES,
             )
             for using, nearest, params in arms
         ]
@@ -265,7 +263,7 @@ class BareDocuments:
             collection_name=self._collection,
             prefetch=prefetch,
             query=_JOINED,
-            limit=RETURNED_OF_BARE_DOCUMENTS,
+            limit=DOCUMENTS_RETURNED,
             with_payload=_EVERYTHING,
         )
 
@@ -278,12 +276,12 @@ class BareDocuments:
             using=using,
             filter=question.where,
             params=params,
-            limit=RETURNED_OF_BARE_DOCUMENTS,
+            limit=DOCUMENTS_RETURNED,
             with_payload=_EVERYTHING,
         )
 
 
-RETURNED_OF_BARE_KNOWLEDGE = 10
+CHUNKS_RETURNED = 10
 
 
 class BareKnowledge:
@@ -305,7 +303,7 @@ class BareKnowledge:
         """How many chunks were found."""
         vector = await self._embedder.embed_query(text)
         found, _ = await asyncio.gather(*(self._asked(name, vector, terms) for name in self._names))
-        ids = [ObjectId(chunk_of_point(hit.id.num)) for hit in found[0].result[:RETURNED_OF_BARE_KNOWLEDGE]]
+        ids = [ObjectId(chunk_of_point(hit.id.num)) for hit in found[0].result[:CHUNKS_RETURNED]]
         chunks = await self._library.chunks.find({"_id": {"$in": ids}}).to_list()
         sources = [ObjectId(one) for one in {chunk["source_id"] for chunk in chunks}]
         await self._library.sources.find({"_id": {"$in": sources}}).to_list()
@@ -320,12 +318,12 @@ class BareKnowledge:
                 query=wire.Query(nearest=nearest),
                 using=using,
                 params=params,
-                limit=CANDIDATES_OF_BARE_KNOWLEDGE,
+                limit=CHUNK_CANDIDATES,
                 with_payload=wire.WithPayloadSelector(enable=False),
             )
             for using, nearest, params in (
-                (DENSE_OF_BARE_KNOWLEDGE, dense, self._params),
-                (WORDS_OF_BARE_KNOWLEDGE, wire.VectorInput(sparse=sparse), None),
+                (layout.DENSE, dense, self._params),
+                (layout.WORDS, wire.VectorInput(sparse=sparse), None),
             )
         ]
         request = wire.QueryBatchPoints(collection_name=name, query_points=arms)

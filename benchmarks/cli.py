@@ -137,14 +137,14 @@ def _throughput(name: str, curve: LoadCurve) -> str:
 
 Passages = Annotated[int, typer.Option(min=1_000, help="Passages of all tenants together.")]
 Tenants = Annotated[int, typer.Option(min=10, help="Tenants: one has a fifth of all passages, most have a few.")]
-Count = Annotated[int, typer.Option("--count", min=2, help="How many searches of each kind.")]
+SearchesEach = Annotated[int, typer.Option("--count", min=2, help="How many searches of each kind.")]
 Texts = Annotated[
     Path | None,
     typer.Option(help="JSON lines with a `text` each that documents are to look like; without it, made-up ones."),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same tenants, documents and questions.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Leave the collection there, for --use.")]
-Use = Annotated[
+KeepCollection = Annotated[bool, typer.Option("--keep", help="Leave the collection there, for --use.")]
+UseCollection = Annotated[
     str,
     typer.Option(help="Name of a collection that was kept: of the same passages, tenants, texts and seed."),
 ]
@@ -155,11 +155,11 @@ def add_bench_documents(app: typer.Typer) -> None:
     def documents(
         passages: Passages = 1_000_000,
         tenants: Tenants = 10_000,
-        count: Count = 200,
+        count: SearchesEach = 200,
         texts: Texts = None,
         seed: Seed = 0,
-        keep: Keep = False,
-        use: Use = "",
+        keep: KeepCollection = False,
+        use: UseCollection = "",
         as_json: AsJson = False,
     ) -> None:
         """Tenants of very different sizes in one collection: searches against the bare engine, and recall."""
@@ -180,11 +180,11 @@ def add_bench_documents(app: typer.Typer) -> None:
 
 
 Chunks = Annotated[int, typer.Option(min=1_000, help="Chunks of the library; a tenth of them has an extraction.")]
-CountOfBenchKnowledge = Annotated[int, typer.Option("--count", min=10, help="How many searches one at a time.")]
-Rate = Annotated[float, typer.Option(min=0.1, max=1_000, help="Searches a second over HTTP.")]
-Seconds = Annotated[float, typer.Option(min=1, max=3_600, help="For so long.")]
-KeepOfBenchKnowledge = Annotated[bool, typer.Option("--keep", help="Leave the library there, for --use.")]
-UseOfBenchKnowledge = Annotated[
+SearchCount = Annotated[int, typer.Option("--count", min=10, help="How many searches one at a time.")]
+SteadyRate = Annotated[float, typer.Option(min=0.1, max=1_000, help="Searches a second over HTTP.")]
+SteadySeconds = Annotated[float, typer.Option(min=1, max=3_600, help="For so long.")]
+KeepLibrary = Annotated[bool, typer.Option("--keep", help="Leave the library there, for --use.")]
+UseLibrary = Annotated[
     str, typer.Option(help="Name of a library that was kept: of the same chunks, texts and seed.")
 ]
 
@@ -193,13 +193,13 @@ def add_bench_knowledge(app: typer.Typer) -> None:
     @app.command()
     def knowledge(
         chunks: Chunks = 1_000_000,
-        count: CountOfBenchKnowledge = 200,
-        rate: Rate = 100,
-        seconds: Seconds = 60,
+        count: SearchCount = 200,
+        rate: SteadyRate = 100,
+        seconds: SteadySeconds = 60,
         texts: Texts = None,
         seed: Seed = 0,
-        keep: KeepOfBenchKnowledge = False,
-        use: UseOfBenchKnowledge = "",
+        keep: KeepLibrary = False,
+        use: UseLibrary = "",
         as_json: AsJson = False,
     ) -> None:
         """A library made for it: searches against the bare engines, recall, and a steady rate over HTTP."""
@@ -253,11 +253,11 @@ Least = Annotated[
     float | None,
     typer.Option("--least", help="With --load: fail when throughput is less than so much of the bare pipeline's."),
 ]
-RateOfBenchSearch = Annotated[
+SustainedRate = Annotated[
     float | None,
     typer.Option("--rate", min=0.1, max=10_000, help="Send so many in a second for a while, to the server alone."),
 ]
-SecondsOfBenchSearch = Annotated[float, typer.Option("--seconds", min=1, help="With --rate: for how long.")]
+SustainedSeconds = Annotated[float, typer.Option("--seconds", min=1, help="With --rate: for how long.")]
 Cached = Annotated[
     bool,
     typer.Option("--cached", help="Let both remember the vectors of queries; without it, each is embedded."),
@@ -276,8 +276,8 @@ def add_bench_search(app: typer.Typer) -> None:
         step_seconds: StepSeconds = 10.0,
         plot: Plot = None,
         least: Least = None,
-        rate: RateOfBenchSearch = None,
-        seconds: SecondsOfBenchSearch = 60.0,
+        rate: SustainedRate = None,
+        seconds: SustainedSeconds = 60.0,
         cached: Cached = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     ) -> None:
@@ -458,13 +458,13 @@ def bench_commands() -> typer.Typer:
 
 Tools = Annotated[Path, typer.Argument(help="JSON lines: {server, name, description, input_schema}")]
 Queries = Annotated[Path, typer.Argument(help="JSON lines with a `text` each.")]
-CountOfBench = Annotated[int, typer.Option("--count", min=20, help="How many queries to run.")]
+QueryCount = Annotated[int, typer.Option("--count", min=20, help="How many queries to run.")]
 
 
 def _gateway_benches(app: typer.Typer) -> None:
     @app.command()
     def tokens(
-        tools: Tools, queries: Queries, count: CountOfBench = 1000, model: Model = None, as_json: AsJson = False
+        tools: Tools, queries: Queries, count: QueryCount = 1000, model: Model = None, as_json: AsJson = False
     ) -> None:
         """What an agent pays: all tools in its context, against three tools that find the others."""
         from benchmarks.gateway import bench_tokens
@@ -475,7 +475,7 @@ def _gateway_benches(app: typer.Typer) -> None:
 
     @app.command("gateway")
     def gateway_(
-        tools: Tools, queries: Queries, count: CountOfBench = 500, model: Model = None, as_json: AsJson = False
+        tools: Tools, queries: Queries, count: QueryCount = 500, model: Model = None, as_json: AsJson = False
     ) -> None:
         """A gateway's whole search against the one query embedding in it, turn by turn."""
         from benchmarks.gateway import bench_gateway

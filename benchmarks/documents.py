@@ -58,7 +58,7 @@ from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder
 
 ALIAS = "bench_documents"
-AT_ONCE = 500
+POINTS_PER_UPLOAD = 500
 SETTLE_SECONDS = 3600.0
 # Inserts into a segment become ever slower as it grows: small ones, and no graphs.
 LOADING = wire.OptimizersConfigDiff(max_segment_size=60_000, indexing_threshold=0)
@@ -152,7 +152,7 @@ def _batches(originals: Originals, sizes: Sequence[TenantSize], seed: int) -> It
                 point.payload[TENANT].CopyFrom(tenant)
                 point.payload[VERSION].CopyFrom(to_value(document.header.version))
                 batch.append(point)
-        if len(batch) >= AT_ONCE:
+        if len(batch) >= POINTS_PER_UPLOAD:
             yield batch
             batch = []
     if batch:
@@ -304,7 +304,7 @@ async def _asked(search: DocumentSearch, question: Question, shape: Shape) -> No
 
 # Texts that documents are made to look like: one for so many passages, but not more and not fewer than these.
 PASSAGES_AN_ORIGINAL, FEWEST_ORIGINALS, MOST_ORIGINALS = 50, 50, 2_000
-AT_ONCE_OF_BENCH_DOCUMENTS = 64
+EMBED_BATCH = 64
 # Tenants that are put into a collection of their own as well.
 ALONE = 200
 TIMEOUT_SECONDS = 600.0
@@ -351,9 +351,9 @@ async def originals_for(
     """Texts that so many passages are made to look like, with their vectors."""
     texts = _texts(given, passages, seed)
     vectors = []
-    for at in range(0, len(texts), AT_ONCE_OF_BENCH_DOCUMENTS):
-        vectors.append(await embedder.embed_passages(texts[at : at + AT_ONCE_OF_BENCH_DOCUMENTS]))
-        on_progress(Progress("embed", min(at + AT_ONCE_OF_BENCH_DOCUMENTS, len(texts)), len(texts)))
+    for at in range(0, len(texts), EMBED_BATCH):
+        vectors.append(await embedder.embed_passages(texts[at : at + EMBED_BATCH]))
+        on_progress(Progress("embed", min(at + EMBED_BATCH, len(texts)), len(texts)))
     return originals_of(texts, np.concatenate(vectors))
 
 

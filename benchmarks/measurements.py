@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Protocol
 
-from benchmarks.open_loop import UNANSWERED, UNSENT, Due
-from benchmarks.open_loop import Run as Run_of_load_figures
+from benchmarks.open_loop import UNANSWERED, UNSENT, Due, Run
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.query import Strategy
 
@@ -132,11 +131,11 @@ MINUTE = 60.0
 Step = Callable[[str, float, int], Awaitable[LoadFigures]]
 
 
-def figures_of(run: Run_of_load_figures, cpu_ms: Mapping[str, float] | None = None) -> LoadFigures:
+def figures_of(run: Run, cpu_ms: Mapping[str, float] | None = None) -> LoadFigures:
     return _figures(run.asked, run.began, run.schedule.seconds, run.schedule.rate, cpu_ms or {})
 
 
-def by_minute(run: Run_of_load_figures) -> tuple[LoadFigures, ...]:
+def by_minute(run: Run) -> tuple[LoadFigures, ...]:
     """Of the requests due in each minute, so that a drift is seen."""
     seconds, rate = run.schedule.seconds, run.schedule.rate
     minutes = []
@@ -228,21 +227,23 @@ def _stages(asked: Sequence[Due]) -> tuple[Latency, ...]:
     return tuple(Latency.of(stage, values) for stage, values in spent.items() if len(values) > 1)
 
 
-WARM_UP = 10
+WARM_UP_QUERIES = 10
 
 # Answers the milliseconds of each of its stages, as far as it knows them.
-Run = Callable[[str], Awaitable[Mapping[str, float] | None]]
+TimedSearch = Callable[[str], Awaitable[Mapping[str, float] | None]]
 
 
-async def compare(bare: Run, ours: Run, inputs: Sequence[str], on_progress: OnProgress = silent) -> Comparison:
+async def compare(
+    bare: TimedSearch, ours: TimedSearch, inputs: Sequence[str], on_progress: OnProgress = silent
+) -> Comparison:
     """Inputs are used once, so that no cache helps."""
-    warm, measured = inputs[:WARM_UP], inputs[WARM_UP:]
+    warm, measured = inputs[:WARM_UP_QUERIES], inputs[WARM_UP_QUERIES:]
     for text in warm:
         await bare(text)
         await ours(text)
     stages: dict[str, dict[str, list[float]]] = {"bare": {}, "search": {}}
     totals: dict[str, list[float]] = {"bare": [], "search": []}
-    turns: list[tuple[str, Run]] = [("bare", bare), ("search", ours)]
+    turns: list[tuple[str, TimedSearch]] = [("bare", bare), ("search", ours)]
     for done, text in enumerate(measured, 1):
         for name, run in turns if done % 2 else reversed(turns):
             started = time.perf_counter()

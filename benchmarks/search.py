@@ -15,21 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from benchmarks.measurements import WARM_UP as WARM_UP_OF_BENCH_SEARCH
 from benchmarks.measurements import (
+    WARM_UP_QUERIES,
     Comparison,
     LoadComparison,
     LoadFigures,
-    Run,
     Sustained,
+    TimedSearch,
     by_minute,
     compare,
     figures_of,
     rise,
     usual_rates,
 )
-from benchmarks.open_loop import Answer, OpenLoop, Schedule
-from benchmarks.open_loop import Run as Run_of_bench_load
+from benchmarks.open_loop import Answer, OpenLoop, Run, Schedule
 from benchmarks.plot import latency_plot
 from benchmarks.questions import queries_or_names
 from toolscript.core.errors import InvalidRequest, SetupError
@@ -297,7 +296,7 @@ def bench_search(
     """Both are processes of their own that are asked over a connection: whoever asks takes no time of either."""
 
     async def run() -> Comparison:
-        texts = await queries_or_names(queries, count + WARM_UP_OF_BENCH_SEARCH)
+        texts = await queries_or_names(queries, count + WARM_UP_QUERIES)
         async with (
             bare_worker(strategy, texts, cached=cached) as bare,
             search_server(cached=cached) as server,
@@ -310,7 +309,7 @@ def bench_search(
 
 
 @asynccontextmanager
-async def _searching(port: int, strategy: Strategy) -> AsyncIterator[Run]:
+async def _searching(port: int, strategy: Strategy) -> AsyncIterator[TimedSearch]:
     """Searches over one connection. What is not told by whoever answers is the way there and back."""
     line = HttpLine(port)
 
@@ -339,7 +338,7 @@ async def _answer(line: HttpLine, request: bytes) -> Answer:
 CONNECTIONS = 64
 DIFFERENT_QUERIES = 10_000
 MOST_RATE = 1_000.0
-WARM_UP = Schedule(rate=20.0, seconds=2.0)
+WARM_UP_LOAD = Schedule(rate=20.0, seconds=2.0)
 OURS, BARE = "search", "bare"
 
 
@@ -353,7 +352,7 @@ class Target:
 
     async def run(
         self, requests: Sequence[bytes], schedule: Schedule, on_progress: OnProgress
-    ) -> tuple[Run_of_bench_load, LoadFigures]:
+    ) -> tuple[Run, LoadFigures]:
         mine, its = time.process_time(), self.child.cpu_seconds()
         loop = OpenLoop(self.lines, requests, on_progress=on_progress)
         run = await loop.run(schedule, f"{self.name} at {schedule.rate:g}/s")
@@ -432,7 +431,7 @@ async def _target(name: str, started: AbstractAsyncContextManager[Child]) -> Asy
 
 async def _warm_up(target: Target, requests: Sequence[bytes]) -> None:
     """The last ones: what is measured begins with the first."""
-    _, figures = await target.run(requests[::-1], WARM_UP, silent)
+    _, figures = await target.run(requests[::-1], WARM_UP_LOAD, silent)
     if figures.errors:
         raise SetupError(
             f"{target.name} does not answer as it should: {', '.join(figures.errors)}",

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from tests.adapters.random_filters import NAMES, Worlds
 from toolscript.core.items import JsonObject
 from toolscript.core.qdrant import wire
-from toolscript.core.qdrant.connection import Qdrant
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import Qdrant, open_qdrant
 from toolscript.core.qdrant.values import to_value
 from toolscript.core.retrieval.model import ModelCard
 from toolscript.core.settings.service import Settings
@@ -153,7 +152,7 @@ async def run(count: int, seed: int) -> int:
     worlds = Worlds(seed)
     documents = worlds.documents(DOCUMENTS)
     asked = worlds.filters(documents, count)
-    async with connect(engines.qdrant_url, engines.qdrant_grpc_port) as qdrant:
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as qdrant:
         different, telling = await compare(qdrant, documents, asked, seed)
     for one in different[:10]:
         sys.stdout.write(f"{one}\n")

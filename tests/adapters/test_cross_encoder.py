@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.tiny_cross_encoder import MOST_TOKENS, NOTHING_COMMON, write_cross_encoder
-from toolscript.core.embedding import fastembed_models as named
+from toolscript.core.embedding import fastembed_models
 from toolscript.core.embedding.cross_encoder import BATCH, CrossEncoder
 from toolscript.core.errors import ModelNotFound, ModelUnknown, Rejected, Unavailable
 
@@ -100,7 +100,7 @@ def test_a_named_model_that_cannot_be_downloaded_is_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nobody listens there.
-    monkeypatch.setattr(named, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(fastembed_models, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(ModelNotFound, match="cannot be downloaded") as refused:
         CrossEncoder("Xenova/ms-marco-MiniLM-L-6-v2", downloads=tmp_path)
     assert "TOOLSCRIPT_RERANK_MODEL" in refused.value.hint

@@ -11,7 +11,7 @@ import pytest
 
 from tests.adapters.key_set_endpoint import KeySetEndpoint
 from tests.token_issuer import Issuer, ed_key
-from toolscript.core.auth.keys import MOST_BYTES, KeyAddress, KeyFile, KeyRing, key_source
+from toolscript.core.auth.keys import MAX_KEY_SET_BYTES, KeyAddress, KeyFile, KeyRing, key_source
 from toolscript.core.auth.model import UNLIMITED, Tenant
 from toolscript.core.auth.tokens import JwtCallers, TokenRules
 from toolscript.core.errors import SetupError, Unauthorized, Unavailable
@@ -212,13 +212,13 @@ async def test_a_redirect_is_not_followed(scene: Scene) -> None:
 
 
 async def test_a_key_set_may_be_large_and_not_too_large_nor_become_so(scene: Scene) -> None:
-    largest = b" " * MOST_BYTES
+    largest = b" " * MAX_KEY_SET_BYTES
     scene.endpoint.serve(largest)
     assert await KeyAddress(scene.endpoint.url).read() == largest
     scene.endpoint.serve(largest + b" ")
     with pytest.raises(Unavailable, match="256 KiB"):
         await KeyAddress(scene.endpoint.url).read()
-    bomb = gzip.compress(b" " * 100 * MOST_BYTES)
+    bomb = gzip.compress(b" " * 100 * MAX_KEY_SET_BYTES)
     scene.endpoint.serve(bomb, Content_Encoding="gzip")
     assert await KeyAddress(scene.endpoint.url).read() == bomb
 
@@ -279,6 +279,6 @@ async def test_a_file_that_was_never_there_is_unavailable(tmp_path: Path) -> Non
 
 async def test_a_file_may_not_be_too_large(tmp_path: Path) -> None:
     path = tmp_path / "jwks.json"
-    path.write_bytes(b" " * (MOST_BYTES + 1))
+    path.write_bytes(b" " * (MAX_KEY_SET_BYTES + 1))
     with pytest.raises(Unavailable, match="256 KiB"):
         await KeyFile(path).read()

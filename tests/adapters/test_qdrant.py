@@ -18,8 +18,7 @@ from toolscript.core.errors import (
 )
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.collections import QdrantIndexes
-from toolscript.core.qdrant.connection import TRANSLATIONS, Qdrant, translated
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import TRANSLATIONS, Qdrant, open_qdrant, translated
 from toolscript.core.qdrant.index import QdrantIndex
 from toolscript.core.qdrant.layout import Layout, create_request
 from toolscript.core.qdrant.values import Payload, from_value, to_value
@@ -73,7 +72,7 @@ def test_an_error_without_words_is_named_by_its_status() -> None:
 
 
 async def test_an_engine_that_is_not_there_is_unavailable() -> None:
-    async with connect("http://127.0.0.1:1", 1, timeout_seconds=5) as nowhere:
+    async with open_qdrant("http://127.0.0.1:1", 1, timeout_seconds=5) as nowhere:
         with pytest.raises(IndexUnavailable) as raised:
             await QdrantIndexes(nowhere, "items", Layout()).live()
     assert "TOOLSCRIPT_QDRANT_URL" in raised.value.hint
@@ -82,7 +81,7 @@ async def test_an_engine_that_is_not_there_is_unavailable() -> None:
 @pytest.mark.parametrize("url", ["127.0.0.1:6333", "ftp://host", "http://", ""])
 async def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
-        async with connect(url, 6334):
+        async with open_qdrant(url, 6334):
             pass
 
 

@@ -7,8 +7,7 @@ import pytest
 from tests.adapters.filters_at_scale import NO_INDEXES, collection, compare, differences, found, put, with_indexes
 from tests.adapters.random_filters import DATES, NAMES, NUMBERS, TEXTS, Worlds
 from toolscript.core.qdrant import wire
-from toolscript.core.qdrant.connection import Qdrant
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import Qdrant, open_qdrant
 from toolscript.core.settings.service import Settings
 from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters, Op, filterable, moment
 from toolscript.documents.qdrant.filters import compiled, filter_payload
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.requirement("DOC-002")
 
 @pytest.fixture
 async def qdrant(engines: Settings) -> AsyncIterator[Qdrant]:
-    async with connect(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         yield connected
 
 

@@ -11,8 +11,7 @@ from grpc import StatusCode
 
 from toolscript.core.errors import IndexRejected, IndexUnavailable
 from toolscript.core.qdrant import wire
-from toolscript.core.qdrant.connection import HAND_OVER_TRIES, Qdrant, translated
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import HAND_OVER_TRIES, Qdrant, open_qdrant, translated
 
 # As the engine says it.
 MOMENT = (
@@ -46,7 +45,7 @@ async def connected_to(node: Node, seconds: float = 30.0) -> AsyncIterator[Qdran
     server.add_generic_rpc_handlers([node])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    async with connect("http://127.0.0.1", port, timeout_seconds=seconds) as qdrant:
+    async with open_qdrant("http://127.0.0.1", port, timeout_seconds=seconds) as qdrant:
         yield qdrant
     await server.stop(None)
     # Or what it still has to say is said to the next test.

@@ -15,7 +15,7 @@ from tests.faults import Fault, Relay, relay
 from tests.grpc_faults import call_relay
 from toolscript.core.errors import IndexRejected, IndexUnavailable, InvalidRequest
 from toolscript.core.qdrant.collections import QdrantIndexes
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.qdrant.layout import Layout
 from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point, PointVersion
 from toolscript.core.retrieval.ports import Index
@@ -44,7 +44,7 @@ async def nodes(engines: Settings) -> AsyncIterator[Nodes]:
         first = await stack.enter_async_context(relay("127.0.0.1", engines.qdrant_grpc_port))
         beside = relay("127.0.0.1", engines.qdrant_grpc_port, listens_on="127.0.0.2", own_port=first.port)
         second = await stack.enter_async_context(beside)
-        both = connect("http://127.0.0.1, http://127.0.0.2", first.port, timeout_seconds=5)
+        both = open_qdrant("http://127.0.0.1, http://127.0.0.2", first.port, timeout_seconds=5)
         connected = await stack.enter_async_context(both)
         indexes = QdrantIndexes(connected, alias, Layout())
         await indexes.create(CARD)
@@ -119,7 +119,7 @@ async def test_what_the_engine_refuses_is_not_asked_of_another_node(nodes: Nodes
 
 async def test_one_address_that_is_none_spoils_the_list() -> None:
     with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
-        async with connect("http://127.0.0.1,", 6334):
+        async with open_qdrant("http://127.0.0.1,", 6334):
             pass
 
 
@@ -130,7 +130,7 @@ async def test_an_answer_that_cannot_be_read_is_rejected(
     await indexes.create(CARD)
     async with (
         call_relay(f"127.0.0.1:{engines.qdrant_grpc_port}") as between,
-        connect("http://127.0.0.1", between.port) as connected,
+        open_qdrant("http://127.0.0.1", between.port) as connected,
     ):
         index = await QdrantIndexes(connected, indexes._alias, Layout()).open(CARD)
         await index.put([_point(1)])

@@ -16,8 +16,7 @@ from tests.certificates import PrivateCa, Signed
 from tests.secured_qdrant import engine_folder, secured_qdrant
 from toolscript.core.errors import IndexUnavailable, SetupError
 from toolscript.core.qdrant.collections import QdrantIndexes
-from toolscript.core.qdrant.connection import Tls
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import Tls, open_qdrant
 from toolscript.core.qdrant.layout import Layout
 from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point
 
@@ -75,7 +74,7 @@ async def asking_for_certificates(secured: Secured, target: int) -> AsyncIterato
 
 
 async def _write_and_find(port: int, url: str = HERE, api_key: str = KEY, tls: Tls = Tls()) -> list[int]:  # noqa: B008
-    async with connect(url, port, api_key=api_key, tls=tls, timeout_seconds=20) as connected:
+    async with open_qdrant(url, port, api_key=api_key, tls=tls, timeout_seconds=20) as connected:
         indexes = QdrantIndexes(connected, f"test_{uuid.uuid4().hex[:12]}", Layout())
         await indexes.create(CARD)
         index = await indexes.open(CARD)
@@ -97,7 +96,7 @@ async def test_another_key_none_and_one_that_only_reads_are_refused_by_name(keye
 
 
 async def test_a_key_that_only_reads_is_enough_to_read(keyed: int) -> None:
-    async with connect(HERE, keyed, api_key=READING_KEY) as connected:
+    async with open_qdrant(HERE, keyed, api_key=READING_KEY) as connected:
         assert await QdrantIndexes(connected, "test_nothing", Layout()).live() is None
 
 
@@ -136,7 +135,7 @@ async def test_files_that_cannot_be_used_are_refused_before_anything_is_sent(
     tls: Tls, url: str, named: str
 ) -> None:
     with pytest.raises(SetupError) as refused:
-        async with connect(url, 1, tls=tls):
+        async with open_qdrant(url, 1, tls=tls):
             pass
     assert named in refused.value.message
     assert refused.value.hint
@@ -155,7 +154,7 @@ async def test_a_key_that_others_can_read_on_its_way_is_warned_of_once(
     urls: str, api_key: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        async with connect(urls, 6334, api_key=api_key):
+        async with open_qdrant(urls, 6334, api_key=api_key):
             pass
     said = [one.getMessage() for one in caplog.records if "unencrypted" in one.getMessage()]
     assert len(said) == warnings

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolscript.core.errors import SetupError
-from toolscript.gateway import discovery as running_gateway
+from toolscript.gateway import discovery
 from toolscript.gateway.discovery import RunningFile
 
 pytestmark = pytest.mark.requirement("TS-002")
@@ -97,8 +97,8 @@ def test_whoever_only_looks_keeps_no_gateway_from_starting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To look is to have the lock for a moment."""
-    take, tries = running_gateway._take, iter([False, False])
-    monkeypatch.setattr(running_gateway, "_take", lambda lock, **how: next(tries, True) and take(lock, **how))
+    take, tries = discovery._take, iter([False, False])
+    monkeypatch.setattr(discovery, "_take", lambda lock, **how: next(tries, True) and take(lock, **how))
     with file_in(tmp_path).held(URL, VERSION, CHOICES):
         assert file_in(tmp_path).read() is not None
 

@@ -6,7 +6,7 @@ import pytest
 
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.taxonomy import Skill
-from toolscript.tools.skills import importing as skill_files
+from toolscript.tools.skills import importing
 from toolscript.tools.skills.importing import read_skills, write_skills
 
 pytestmark = pytest.mark.requirement("SK-001")
@@ -34,7 +34,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused_by_name(tmp_path: Path) 
 
 
 def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_files, "MAX_BYTES", 10)
+    monkeypatch.setattr(importing, "MAX_BYTES", 10)
     file = tmp_path / "skills.json"
     file.write_bytes(b" " * 11)
     with pytest.raises(InvalidRequest, match="larger than"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.client import bulk_upload as documents_sending
+from toolscript.client import bulk_upload
 from toolscript.client.bulk_upload import MOST_TRIES, Sending, SendingFile, SendingState, Ways
 from toolscript.client.documents import PutAnswer
 from toolscript.core.errors import InvalidRequest, SetupError, ToolscriptError, TooManyRequests, Unavailable
@@ -125,7 +125,7 @@ def test_how_long_a_service_asks_to_be_left_alone_it_is_and_not_longer_than_is_s
 
     scene = Scene([busy(17), busy(99_999)])
     scene.send(found(1))
-    assert scene.pauses == [17.0, documents_sending.LONGEST_WAIT]
+    assert scene.pauses == [17.0, bulk_upload.LONGEST_WAIT]
 
 
 def test_only_what_got_no_answer_is_sent_again() -> None:

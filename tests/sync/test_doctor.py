@@ -12,7 +12,7 @@ from toolscript.core.taxonomy import Skill, skill_point_id
 from toolscript.core.values import Progress
 from toolscript.testing import HashEmbedder
 from toolscript.testing.retrieval import MemoryIndex
-from toolscript.tools.indexing import doctor as doctor_module
+from toolscript.tools.indexing import doctor
 from toolscript.tools.indexing.doctor import Doctor, Examination
 
 pytestmark = pytest.mark.requirement("SK-009")
@@ -124,14 +124,14 @@ async def test_pages_of_any_size_give_the_same_finding(page: int, monkeypatch: p
     index = await scene.index()
     await index.remove([PointVersion(id_, 10**9) for id_ in (1, 4, 7)])
     await index.put([await point(id_, 1) for id_ in (8, 20)])
-    monkeypatch.setattr(doctor_module, "PAGE", page)
+    monkeypatch.setattr(doctor, "PAGE", page)
     assert await examine(scene) == Examination(items=7, points=6, missing=3, extra=2)
     assert await mended(scene) == Examination(items=7, points=7)
 
 
 async def test_progress_is_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = await healthy_scene(5)
-    monkeypatch.setattr(doctor_module, "PAGE", 2)
+    monkeypatch.setattr(doctor, "PAGE", 2)
     seen: list[Progress] = []
     await (await scene.doctor()).examine(on_progress=seen.append)
     assert [(one.done, one.total) for one in seen] == [(2, 5), (4, 5), (5, 5)]

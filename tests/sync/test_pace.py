@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from toolscript.core.errors import IndexUnavailable
-from toolscript.documents import throttle as pacing
+from toolscript.documents import throttle
 from toolscript.documents.throttle import LONGEST_REST_SECONDS, MOST_TIMES, PROBES, Pace
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "PROBE_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(throttle, "PROBE_EVERY_SECONDS", 0.001)
 
 
 class Engine:
@@ -65,7 +65,7 @@ async def test_an_engine_that_does_not_answer_is_slow_and_ends_nothing() -> None
 
 
 async def test_a_rest_has_an_end_however_slow_searches_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "LONGEST_REST_SECONDS", 0.2)
+    monkeypatch.setattr(throttle, "LONGEST_REST_SECONDS", 0.2)
     pace = Pace(1.0)
     pace.times_longer = MOST_TIMES
     began = time.monotonic()
@@ -81,9 +81,9 @@ async def test_what_is_usual_is_looked_at_again(monkeypatch: pytest.MonkeyPatch)
     async with pace.watched():
         engine.seconds = 0.05
         await until(lambda: pace.times_longer >= 4.0)
-        monkeypatch.setattr(pacing, "LOOK_AGAIN_SECONDS", 0.0)
+        monkeypatch.setattr(throttle, "LOOK_AGAIN_SECONDS", 0.0)
         await pace.pause(time.monotonic())
-        monkeypatch.setattr(pacing, "LOOK_AGAIN_SECONDS", 300.0)
+        monkeypatch.setattr(throttle, "LOOK_AGAIN_SECONDS", 300.0)
         await until(lambda: pace.times_longer == 1.0)
 
 

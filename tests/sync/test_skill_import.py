@@ -6,8 +6,7 @@ from tests.sync.scenes import Scene, tools
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.taxonomy import Skill
 from toolscript.core.values import Progress
-from toolscript.tools.skills import importing as skill_import
-from toolscript.tools.skills import management as active_skills
+from toolscript.tools.skills import importing, management
 from toolscript.tools.skills.importing import import_skills, load_defaults, reclassify_all
 from toolscript.tools.skills.management import all_skills
 
@@ -34,7 +33,7 @@ async def test_an_import_adds_what_is_new_changes_what_differs_and_leaves_the_re
 
 
 async def test_an_import_that_replaces_deactivates_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(active_skills, "PAGE", 2)
+    monkeypatch.setattr(management, "PAGE", 2)
     scene = Scene()
     others = [Skill(f"other_{number}", "Other") for number in range(5)]
     await import_skills(scene.taxonomy, [*DEFAULTS, *others], "ann")
@@ -89,7 +88,7 @@ async def test_a_load_that_was_cut_short_is_left_alone_once_a_person_has_decided
 async def test_every_item_is_classified_anew_page_by_page_but_for_those_of_people(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(skill_import, "RECLASSIFIED_AT_ONCE", 2)
+    monkeypatch.setattr(importing, "RECLASSIFIED_AT_ONCE", 2)
     scene = Scene()
     await scene.catalog.store("file", tools(7))
     await scene.taxonomy.add(Skill("crm", "CRM"), "ann")

@@ -8,7 +8,7 @@ import pytest
 from tests.sync.skill_scenes import Managed
 from toolscript.core.errors import Conflict, IndexUnavailable, InvalidRequest, ModelNotFound, NotFound
 from toolscript.core.taxonomy import Skill, SuggestionState
-from toolscript.tools.skills import management as skill_management
+from toolscript.tools.skills import management
 from toolscript.tools.skills.management import Routing, SkillManagement
 
 CRM = Skill("crm", "CRM", "Customers, leads and deals")
@@ -37,7 +37,7 @@ async def test_a_change_that_cannot_be_followed_now_is_made_all_the_same(fault: 
 
 @pytest.mark.requirement("SK-001")
 async def test_an_index_that_hangs_is_not_waited_for_longer_than_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skill_management, "FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(management, "FOLLOW_SECONDS", 0.01)
 
     async def hang(_: Collection[str]) -> int:
         await asyncio.Event().wait()

@@ -146,13 +146,13 @@ def _write_commands(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Embed and index what changed in the catalog. Any number of workers can run at once."""
-        from toolscript.server import indexing as writing
+        from toolscript.server import indexing
 
         if not drain:
-            writing.work()
+            indexing.work()
             return
         with progress() as on_progress:
-            report = writing.drain(on_progress)
+            report = indexing.drain(on_progress)
         text = f"{report.followed:,} items followed, {report.left:,} left, {report.failing:,} of them failing"
         show(asdict(report), text + _spending(report), as_json=as_json)
         if report.left:
@@ -189,9 +189,9 @@ def _read_commands(app: typer.Typer) -> None:
 
             serve_demo(host=host, port=port, tell=typer.echo)
             return
-        from toolscript.server import serve as serving
+        from toolscript.server.serve import serve as serve_forever
 
-        serving.serve(host=host, port=port, socket_file=socket)
+        serve_forever(host=host, port=port, socket_file=socket)
 
 
 def _doctor(app: typer.Typer) -> None:

@@ -43,7 +43,7 @@ _NAMED = re.compile(
     re.DOTALL,
 )
 
-Json = dict[str, object]
+Json = dict[str, Any]
 
 
 def filters_of(texts: Sequence[str]) -> Json | None:
@@ -237,8 +237,6 @@ def _show(report: "SendingReport", *, as_json: bool) -> None:
 NOTHING_FOUND = 1
 PAGE_OF_ALL = 100
 
-JsonOfDocuments = dict[str, Any]
-
 Query = Annotated[str | None, typer.Argument(help="What they are about, in plain words. None: filters alone.")]
 Arms = Annotated[
     SearchType | None, typer.Option("--type", help="Compare meaning, words, or both. [what the service has set]")
@@ -310,7 +308,7 @@ def _search(group: typer.Typer) -> None:
 
         from toolscript.client.bulk_upload import find_documents
 
-        def ask(wanted: Mapping[str, object]) -> JsonOfDocuments:
+        def ask(wanted: Mapping[str, object]) -> Json:
             return find_documents(wanted, url=url, token=token, seconds=timeout)
 
         pages = _walk(ask, {"top_k": PAGE_OF_ALL, **asked}) if everything else iter([ask(asked)])
@@ -357,9 +355,7 @@ def _delete(group: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _walk(
-    ask: Callable[[Mapping[str, object]], JsonOfDocuments], asked: Mapping[str, object]
-) -> Iterator[JsonOfDocuments]:
+def _walk(ask: Callable[[Mapping[str, object]], Json], asked: Mapping[str, object]) -> Iterator[Json]:
     cursor: object = FIRST_PAGE
     while cursor:
         page = ask({**asked, "cursor": cursor})
@@ -367,7 +363,7 @@ def _walk(
         cursor = page["next_cursor"]
 
 
-def _show_pages(pages: Iterator[JsonOfDocuments], *, as_json: bool) -> bool:
+def _show_pages(pages: Iterator[Json], *, as_json: bool) -> bool:
     """Each as it comes: there may be many. Answers whether anything was found."""
     found = False
     for number, page in enumerate(pages):

@@ -21,7 +21,7 @@ class EngineName(StrEnum):
     SERVICE = "service"
 
 
-Dataset = Annotated[
+ToolDataset = Annotated[
     Path | None,
     typer.Option(
         help="Folder with tools.jsonl or docs.jsonl, queries.jsonl and perhaps qrels.tsv.", show_default=False
@@ -40,15 +40,15 @@ Ablate = Annotated[bool, typer.Option("--ablate", help="Judge the engine with ea
 WithoutGold = Annotated[
     bool, typer.Option(help="Ask again with the right items taken out of the catalog, in five folds.")
 ]
-Count = Annotated[int | None, typer.Option(min=1, help="So many queries, evenly spread; without it, all.")]
+QueryCount = Annotated[int | None, typer.Option(min=1, help="So many queries, evenly spread; without it, all.")]
 Model = Annotated[
     str | None, typer.Option(help="Embedding model: a name or a folder; without it, the engine's own setting.")
 ]
-Out = Annotated[Path | None, typer.Option(help="Also write the report to this file, as JSON.")]
+ReportFile = Annotated[Path | None, typer.Option(help="Also write the report to this file, as JSON.")]
 RecipeFile = Annotated[
     Path | None, typer.Option("--recipe", help="Weights of the ranking, as `eval fit` writes them.")
 ]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same intervals and folds.")]
+SamplingSeed = Annotated[int, typer.Option(help="The same seed gives the same intervals and folds.")]
 
 
 def evaluate_commands() -> typer.Typer:
@@ -58,18 +58,18 @@ def evaluate_commands() -> typer.Typer:
     @app.callback(invoke_without_command=True)
     def judge(
         context: typer.Context,
-        dataset: Dataset = None,
+        dataset: ToolDataset = None,
         distractors: Distractors = None,
         engine: EngineOption = EngineName.GATEWAY,
         strategy: StrategyOption = Strategy.DIRECT,
         compare: Compare = None,
         ablate: Ablate = False,
         without_gold: WithoutGold = True,
-        count: Count = None,
+        count: QueryCount = None,
         model: Model = None,
         recipe: RecipeFile = None,
-        out: Out = None,
-        seed: Seed = 0,
+        out: ReportFile = None,
+        seed: SamplingSeed = 0,
         as_json: AsJson = False,
     ) -> None:
         """Measure how good the search is, on queries whose answers are known, beside plain baselines."""
@@ -129,7 +129,7 @@ def write_report(path: Path, data: Mapping[str, object]) -> None:
         ) from None
 
 
-DatasetOfEvaluateDocuments = Annotated[
+DocumentDataset = Annotated[
     Path,
     typer.Option(help="Folder with docs.jsonl or tools.jsonl, queries.jsonl and perhaps qrels.tsv."),
 ]
@@ -138,13 +138,13 @@ DatasetOfEvaluateDocuments = Annotated[
 def add_documents(app: typer.Typer) -> None:
     @app.command()
     def documents(
-        dataset: DatasetOfEvaluateDocuments,
+        dataset: DocumentDataset,
         distractors: Distractors = None,
         compare: Compare = None,
-        count: Count = None,
+        count: QueryCount = None,
         model: Model = None,
-        out: Out = None,
-        seed: Seed = 0,
+        out: ReportFile = None,
+        seed: SamplingSeed = 0,
         as_json: AsJson = False,
     ) -> None:
         """Put a judged set as one tenant's documents over the HTTP API, and ask in every way to search.
@@ -169,8 +169,8 @@ def add_documents(app: typer.Typer) -> None:
 
 
 Datasets = Annotated[list[str], typer.Argument(help="Folders of judged sets; FOLDER:DISTRACTORS mixes more in.")]
-CountOfEvaluateFit = Annotated[int | None, typer.Option(min=1, help="So many queries of each set, evenly spread.")]
-OutOfEvaluateFit = Annotated[Path | None, typer.Option(help="Write the recipe to this file, for `eval --recipe`.")]
+QueriesPerSet = Annotated[int | None, typer.Option(min=1, help="So many queries of each set, evenly spread.")]
+WeightsFile = Annotated[Path | None, typer.Option(help="Write the recipe to this file, for `eval --recipe`.")]
 HeldOut = Annotated[
     Path | None, typer.Option(help="Also write, for each set, the recipe fitted without it into this folder.")
 ]
@@ -180,10 +180,10 @@ def add_fit(app: typer.Typer) -> None:
     @app.command()
     def fit(
         datasets: Datasets,
-        count: CountOfEvaluateFit = 150,
+        count: QueriesPerSet = 150,
         model: Model = None,
         held_out: HeldOut = None,
-        out: OutOfEvaluateFit = None,
+        out: WeightsFile = None,
         as_json: AsJson = False,
     ) -> None:
         """Fit the weights of the ranking and its confidence, and try each set with weights fitted without it."""
@@ -198,7 +198,7 @@ def add_fit(app: typer.Typer) -> None:
 
 Folder = Annotated[Path, typer.Argument(help="Where tools.jsonl and queries.jsonl are written.")]
 PerKind = Annotated[int, typer.Option(min=1, max=1000, help="At most so many queries of each kind.")]
-SeedOfEvaluateMake = Annotated[int, typer.Option(help="The same seed drafts the same queries.")]
+DraftSeed = Annotated[int, typer.Option(help="The same seed drafts the same queries.")]
 TextModel = Annotated[
     str | None, typer.Option(help="A language model that words queries too (TOOLSCRIPT_TEXT_MODEL).")
 ]
@@ -214,7 +214,7 @@ def add_make(app: typer.Typer) -> None:
     def make(
         folder: Folder,
         per_kind: PerKind = 20,
-        seed: SeedOfEvaluateMake = 1,
+        seed: DraftSeed = 1,
         text_model: TextModel = None,
         text_url: TextUrl = None,
         tools: Tools = None,
@@ -237,11 +237,13 @@ def add_make(app: typer.Typer) -> None:
                 force=force,
                 on_progress=on_progress,
             )
-        show({**asdict(written), "queries": sum(written.counts.values())}, _summary(written), as_json=as_json)
+        show(
+            {**asdict(written), "queries": sum(written.counts.values())}, _draft_summary(written), as_json=as_json
+        )
         say(_next_step(written))
 
 
-def _summary(written: WrittenDraft) -> str:
+def _draft_summary(written: WrittenDraft) -> str:
     lines = [f"{written.tools:,} tools and {sum(written.counts.values()):,} queries are in {written.folder}"]
     lines += [f"  {kind:18} {count:5,}" for kind, count in written.counts.items()]
     if written.refused_lines:
@@ -257,22 +259,20 @@ def _next_step(written: WrittenDraft) -> str:
 
 
 Reports = Annotated[list[Path], typer.Argument(help="Reports (--out) of any sets and engines, in this order.")]
-OutOfEvaluatePage = Annotated[
-    Path, typer.Option(help="The page, in Markdown; its plot is written beside it, as SVG.")
-]
+PageFile = Annotated[Path, typer.Option(help="The page, in Markdown; its plot is written beside it, as SVG.")]
 
 
 def add_page(app: typer.Typer) -> None:
     @app.command()
-    def page(reports: Reports, out: OutOfEvaluatePage = Path("docs/quality.md"), as_json: AsJson = False) -> None:
+    def page(reports: Reports, out: PageFile = Path("docs/quality.md"), as_json: AsJson = False) -> None:
         """Write the reports of several sets and both engines as one page with a plot."""
         from toolscript.eval.gateway import make_page
 
         written = make_page(reports, out=out)
-        show(asdict(written), _summary_of_evaluate_page(written), as_json=as_json)
+        show(asdict(written), _page_summary(written), as_json=as_json)
 
 
-def _summary_of_evaluate_page(written: WrittenPage) -> str:
+def _page_summary(written: WrittenPage) -> str:
     return f"{_of(written.reports, 'report')} on {_of(written.sets, 'set')}: {written.page} and {written.plot}"
 
 

@@ -48,7 +48,8 @@ def _import(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Take over the servers of Claude, Cursor, VS Code and Codex. Shows them first; secrets stay hidden."""
-        from toolscript.gateway.trust import plan_import, write_import
+        from toolscript.gateway.client_configs import plan_import
+        from toolscript.gateway.config.importing import apply_import
 
         plan, rows, problems = plan_import(clients=clients or (), target=to, project=project)
         for problem in problems:
@@ -61,7 +62,7 @@ def _import(group: typer.Typer) -> None:
             head = ["Server", "From", "Started by", "What happens"]
             sys.stdout.write(table(head, [list(row) for row in rows], colour=colour_wanted()) + "\n")
         agreed = bool(plan.added) and not preview and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
-        written = write_import(plan) if agreed else ()
+        written = apply_import(plan) if agreed else ()
         text = f"{len(written)} servers written to {plan.target}" if written else "nothing written"
         show({**data, "written": list(written)}, text, as_json=as_json)
 
@@ -79,12 +80,12 @@ def _connect(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Write `toolscript mcp` into a client's config, with a backup beside it."""
-        from toolscript.gateway import trust as configs
+        from toolscript.gateway import client_configs
 
-        plan = configs.connect(client, undo=undo, write=False, http=http)
+        plan = client_configs.connect(client, undo=undo, write=False, http=http)
         write = not preview and _agrees(f"{plan}; go on?", yes)
         if write:
-            plan = configs.connect(client, undo=undo, write=True, http=http)
+            plan = client_configs.connect(client, undo=undo, write=True, http=http)
         data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
         done = f"done (restart the client): {plan}" if plan.change != "same" else str(plan)
         show(data, done if write else f"nothing written, this would be: {plan}", as_json=as_json)
@@ -230,18 +231,18 @@ def _gateway() -> typer.Typer:
             # It stays: whoever reads this from a file or a pipe would wait for its end.
             sys.stdout.flush()
 
-        from toolscript.gateway import daemon as lifecycle
+        from toolscript.gateway import daemon
 
         given = flags(config=config, data_dir=data_dir, model=model, port=port)
         offer_trust(given)
-        lifecycle.start(flags=given, on_ready=on_ready, background=background)
+        daemon.start(flags=given, on_ready=on_ready, background=background)
 
     @group.command()
     def status(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Show whether a gateway runs for these config files, and how it is doing. Exit code 1: none runs."""
-        from toolscript.gateway import daemon as lifecycle
+        from toolscript.gateway import daemon
 
-        running, health = lifecycle.status(flags=flags(config=config, data_dir=data_dir))
+        running, health = daemon.status(flags=flags(config=config, data_dir=data_dir))
         if health is None:
             show({"running": False}, "no gateway is running for these config files", as_json=as_json)
             raise typer.Exit(NOT_RUNNING)
@@ -253,9 +254,9 @@ def _gateway() -> typer.Typer:
     @group.command()
     def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Stop the gateway of these config files, and the servers it started."""
-        from toolscript.gateway import daemon as lifecycle
+        from toolscript.gateway import daemon
 
-        stopped = lifecycle.stop(flags=flags(config=config, data_dir=data_dir))
+        stopped = daemon.stop(flags=flags(config=config, data_dir=data_dir))
         show({"stopped": stopped.pid}, f"stopped the gateway at {stopped.url}", as_json=as_json)
 
     _env(group)

@@ -41,14 +41,14 @@ def add_migrate(app: typer.Typer) -> None:
         """
         if show and down_to is not None:
             raise InvalidRequest("--show and --down-to: one or the other", hint="leave one of them out")
-        from toolscript.server import indexing as writing
+        from toolscript.server import indexing
 
         if show:
-            _show(writing.schema_status(), as_json=as_json)
+            _show(indexing.schema_status(), as_json=as_json)
             return
         if down_to is not None:
-            _confirm_down(writing.schema_status(down_to=down_to), down_to, yes=yes)
-        status, loaded = writing.migrate(down_to=down_to, skills=not no_skills)
+            _confirm_down(indexing.schema_status(down_to=down_to), down_to, yes=yes)
+        status, loaded = indexing.migrate(down_to=down_to, skills=not no_skills)
         _say_done(status, down_to)
         _say_loaded(loaded)
         if as_json:
@@ -153,21 +153,19 @@ def add_reindex(app: typer.Typer) -> None:
         """
         if model or shards is not None or own_shards or rollback or cancel:
             _require_documents(product)
-        from toolscript.server import indexing as writing
-        from toolscript.server import library as library_reindexing
-        from toolscript.server import reindex_documents as document_reindexing
+        from toolscript.server import indexing, library, reindex_documents
 
         with progress() as on_progress:
             if product is Product.TOOLS:
-                result = writing.reindex(drop_previous=drop_previous, on_progress=on_progress)
+                result = indexing.reindex(drop_previous=drop_previous, on_progress=on_progress)
             elif product is Product.KNOWLEDGE:
-                result = library_reindexing.reindex_library(drop_previous=drop_previous, on_progress=on_progress)
+                result = library.reindex_library(drop_previous=drop_previous, on_progress=on_progress)
             elif drop_previous or cancel:
-                result = document_reindexing.drop_document_version(building=cancel)
+                result = reindex_documents.drop_document_version(building=cancel)
             elif rollback:
-                result = document_reindexing.roll_back_documents(share=share, on_progress=on_progress)
+                result = reindex_documents.roll_back_documents(share=share, on_progress=on_progress)
             else:
-                result = document_reindexing.reindex_documents(
+                result = reindex_documents.reindex_documents(
                     model=model,
                     shards=shards,
                     own_shards=_own_shards(own_shards or []),

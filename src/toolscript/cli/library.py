@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.options import AsJson
-from toolscript.cli.options import LimitOfSkillsOptions as Limit
+from toolscript.cli.options import AsJson, PageLimit
 from toolscript.cli.output import colour_wanted, confirm, printable, progress, say, show, table
 from toolscript.cli.sources import Yes
 from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult
@@ -39,7 +38,7 @@ def _list(group: typer.Typer) -> None:
     def list_(
         folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Only those in this folder.")] = "",
         after: Annotated[str, typer.Option(metavar="PATH", help="Begin after this one.")] = "",
-        limit: Limit = 50,
+        limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List the files of the library in order of path."""

@@ -81,7 +81,7 @@ SuggestionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID
 By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Who decides; recorded. Default: who is logged in.")
 ]
-LimitOfSkillsOptions = Annotated[int, typer.Option(min=1, max=200, help="Most of them.")]
+PageLimit = Annotated[int, typer.Option(min=1, max=200, help="Most of them.")]
 Name = Annotated[str | None, typer.Option(help="What it is called.")]
 Description = Annotated[str | None, typer.Option(help="What it covers.")]
 Keywords = Annotated[

@@ -27,7 +27,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool) -
     """The last column is as wide as it likes."""
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(width(cell) for cell in column) for column in zip(head, *shown, strict=True)]
-    lines = [_line(row, widths) for row in [list(head), *shown]]
+    lines = [_table_line(row, widths) for row in [list(head), *shown]]
     if colour:
         lines[0] = f"{BOLD}{lines[0]}{PLAIN}"
     return "\n".join(lines)
@@ -58,7 +58,7 @@ def _columns(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+def _table_line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = [cell + " " * (room - width(cell)) for cell, room in zip(row, widths, strict=True)]
     return "  ".join([*cells[:-1], row[-1]]).rstrip()
 
@@ -197,7 +197,7 @@ class _Lines:
         self._said_at = now
         task.pause = min(2 * task.pause, LONGEST_PAUSE_SECONDS)
         task.share, task.was_finished = _share(at), _share(at) >= 1
-        say(_line_of_output(at, task.pace.per_second(at.done)))
+        say(_progress_line(at, task.pace.per_second(at.done)))
 
     def _is_due(self, task: _LineTask, at: Progress, silent_seconds: float) -> bool:
         if _share(at) >= 1 and not task.was_finished:
@@ -210,7 +210,7 @@ def _share(at: Progress) -> float:
     return 0.0 if not at.total else at.done / at.total
 
 
-def _line_of_output(at: Progress, rate: float) -> str:
+def _progress_line(at: Progress, rate: float) -> str:
     if at.total is None:
         return f"{at.task}: {at.done:,}"
     # More than was expected may come, such as files that were added meanwhile.

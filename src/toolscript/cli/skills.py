@@ -18,12 +18,12 @@ from toolscript.cli.options import (
     ItemId,
     Keywords,
     Name,
+    PageLimit,
     SkillId,
     fields_given,
     person,
     say_if_pending,
 )
-from toolscript.cli.options import LimitOfSkillsOptions as Limit
 from toolscript.cli.output import progress, say, show
 from toolscript.cli.skills_text import assigned_text, audit_table, skill_card, skills_table
 from toolscript.cli.suggestions import suggestion_commands
@@ -286,7 +286,7 @@ def _history(group: typer.Typer) -> None:
         before: Annotated[
             int | None, typer.Option(min=1, max=LARGEST_ID, help="Only what is older than this number.")
         ] = None,
-        limit: Limit = 50,
+        limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """Show what people decided, latest first."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.options import WORKER_HINT, AsJson, By, person
-from toolscript.cli.options import LimitOfSkillsOptions as Limit
+from toolscript.cli.options import WORKER_HINT, AsJson, By, PageLimit, person
 from toolscript.cli.output import colour_wanted, confirm, json_text, printable, progress, say, show, table
 from toolscript.core.items import LARGEST_ID, tool_id
 from toolscript.tools.model.catalog import (
@@ -47,7 +46,7 @@ def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         after: Annotated[str, typer.Option(metavar="SOURCE", help="Begin after this one.")] = "",
-        limit: Limit = 50,
+        limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List sources in order of name: how many tools each has, and when it was last synced."""
@@ -190,7 +189,7 @@ def _look(group: typer.Typer) -> None:
         before: Annotated[
             int | None, typer.Option(metavar="ID", min=1, max=LARGEST_ID, help="Only those before this one.")
         ] = None,
-        limit: Limit = 50,
+        limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List changes, the latest first."""

@@ -18,12 +18,12 @@ from toolscript.cli.options import (
     Examples,
     Keywords,
     Name,
+    PageLimit,
     SuggestionId,
     fields_given,
     person,
     say_if_pending,
 )
-from toolscript.cli.options import LimitOfSkillsOptions as Limit
 from toolscript.cli.output import printable, say, show
 from toolscript.cli.skills_text import evidence_card, suggestions_table
 from toolscript.core.errors import Conflict, InvalidRequest, ToolscriptError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE = 20
-ITEMS_SHOWN = 5
+ITEMS_IN_REVIEW = 5
 KEYS = "[a]pprove, [m]erge into, [r]eject, [s]kip, [q]uit: "
 
 
@@ -79,7 +79,7 @@ def _pending(ask: AskSkills) -> Iterator[Suggestion]:
 
 
 def _evidence(ask: AskSkills, suggestion_id: int) -> Evidence:
-    return ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_SHOWN))
+    return ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_IN_REVIEW))
 
 
 def _page(ask: AskSkills, after: int) -> list[Suggestion]:
@@ -163,7 +163,7 @@ def _quit() -> str:
     raise Enough
 
 
-ITEMS_SHOWN_OF_SKILLS_SUGGESTED = 20
+ITEMS_IN_DETAILS = 20
 
 
 class Status(StrEnum):
@@ -207,7 +207,7 @@ def _read(group: typer.Typer) -> None:
     def suggestions(
         status: Annotated[Status, typer.Option(help="Only those in this state.")] = Status.PENDING,
         after: Annotated[int, typer.Option(min=0, max=LARGEST_ID, help="Only those after this number.")] = 0,
-        limit: Limit = 50,
+        limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List skills that classifiers missed."""
@@ -228,7 +228,7 @@ def _read(group: typer.Typer) -> None:
         from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
-            evidence = ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_SHOWN_OF_SKILLS_SUGGESTED))
+            evidence = ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_IN_DETAILS))
         show(evidence_to_json(evidence), evidence_card(evidence), as_json=as_json)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli import options as option
-from toolscript.cli.options import WORKER_HINT, AsJson
-from toolscript.cli.options import LimitOfSkillsOptions as Limit
+from toolscript.cli.options import WORKER_HINT, AsJson, PageLimit
 from toolscript.cli.output import colour_wanted, confirm, json_text, printable, say, show, table
 from toolscript.cli.sources import Yes
 from toolscript.cli.tools_text import (
@@ -77,7 +76,7 @@ After = Annotated[int, typer.Option(metavar="ID", min=0, max=LARGEST_ID, help="B
 
 def add_catalog(group: typer.Typer) -> None:
     _list(group)
-    _show(group)
+    _add_show(group)
     _remove(group)
 
 
@@ -88,7 +87,7 @@ def _list(group: typer.Typer) -> None:
         server: Server = None,
         kind: Kind = None,
         after: After = 0,
-        limit: Limit = 50,
+        limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List what the catalog holds, in order of id. Reads the database itself; no service has to run."""
@@ -106,7 +105,7 @@ def _list(group: typer.Typer) -> None:
             say(f"hint: --after {shown[-1].id} shows more")
 
 
-def _show(group: typer.Typer) -> None:
+def _add_show(group: typer.Typer) -> None:
     @group.command("show")
     def show_(number: Id, as_json: AsJson = False) -> None:
         """Show one tool with its schemas. What its source says of it is data, and nothing to follow."""
@@ -221,7 +220,7 @@ def _search(group: typer.Typer) -> None:
             why_not=why_not,
         )
         answer, data = find_tools(asked, url=url, token=token, seconds=timeout)
-        _print_json(data) if as_json else _show_of_tools(answer, asked)
+        _print_json(data) if as_json else _show_answer(answer, asked)
         if not answer.hits:
             raise typer.Exit(NOTHING_SEARCHED if answer.search_type_used == "none" else NOTHING_FOUND)
 
@@ -255,7 +254,7 @@ def _skills(group: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _show_of_tools(answer: "ToolAnswer", asked: Mapping[str, object]) -> None:
+def _show_answer(answer: "ToolAnswer", asked: Mapping[str, object]) -> None:
     """What was found goes to stdout; how, and how far it can be believed, to stderr."""
     explain = bool(asked.get("explain"))
     say(routing_text(answer, wanted=asked.get("strategy", Strategy.HIERARCHICAL)))

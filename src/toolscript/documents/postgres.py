@@ -32,7 +32,7 @@ _ADVANCE = """
 UPDATE documents.index_versions SET at_tenant = %s, at_key = %s, is_filled = %s WHERE name = %s
 """
 _SWITCH = "UPDATE documents.index_versions SET state = CASE WHEN name = %s THEN 'live' ELSE 'previous' END"
-_FORGET = "DELETE FROM documents.index_versions WHERE name = %s"
+_FORGET_VERSION = "DELETE FROM documents.index_versions WHERE name = %s"
 _FORGET_LAST = """
 DELETE FROM documents.index_versions WHERE (SELECT count(*) FROM documents.index_versions) = 1
 """
@@ -119,7 +119,7 @@ class PostgresDocumentVersions:
 
     async def forget(self, name: str) -> None:
         async with transaction(self._pool) as conn:
-            await conn.execute(_FORGET, (name,))
+            await conn.execute(_FORGET_VERSION, (name,))
             # The last one needs no record: there is no other that could lack something.
             await conn.execute(_FORGET_LAST)
 
@@ -204,7 +204,7 @@ COPY documents.queries (at, query_id, tenant, plan, search_type, fusion, filters
                         degraded, reranked_by, text, found) FROM STDIN
 """
 
-_FORGET_of_query_log = """
+_FORGET_OLD_QUERIES = """
 DELETE FROM documents.queries WHERE id = ANY(ARRAY(
     SELECT id FROM documents.queries WHERE at < now() - make_interval(days => %s) ORDER BY at LIMIT %s
     FOR UPDATE SKIP LOCKED
@@ -233,7 +233,7 @@ class PostgresQueryLog:
 
     async def _forget(self, most: int) -> None:
         async with connection(self._pool) as conn:
-            await conn.execute(_FORGET_of_query_log, (self._keep_days, most))
+            await conn.execute(_FORGET_OLD_QUERIES, (self._keep_days, most))
 
 
 def _row(query: LoggedQuery) -> tuple[object, ...]:

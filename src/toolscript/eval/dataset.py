@@ -294,7 +294,7 @@ def _queries(folder: Path, keys: frozenset[str]) -> list[JudgedQuery]:
     rows = [(number, row) for number, row in _rows(path) if not _is_left_out(row)]
     ids = {str(row.get("id")) for _, row in rows}
     grades = _grades(folder / GRADES, ids, keys) if (folder / GRADES).is_file() else {}
-    queries = [_at(path, number, lambda row: _query(row, grades, keys), row) for number, row in rows]
+    queries = [_at(path, number, lambda row: _query_from_json(row, grades, keys), row) for number, row in rows]
     if len(ids) != len(queries):
         raise InvalidRequest(f"{path} has queries with the same id", hint="give each query an id of its own")
     if not any(query.answerable for query in queries):
@@ -309,7 +309,7 @@ def _is_left_out(row: Mapping[str, Any]) -> bool:
     return str(row.get("split") or "").startswith(LEFT_OUT_SPLITS)
 
 
-def _query(row: Mapping[str, Any], grades: Grades, keys: frozenset[str]) -> JudgedQuery:
+def _query_from_json(row: Mapping[str, Any], grades: Grades, keys: frozenset[str]) -> JudgedQuery:
     text = readable(str(row.get("text") or "")).strip()[:MAX_QUERY]
     if not text or row.get("id") is None:
         raise InvalidRequest(f"{'text' if not text else 'id'} is missing")
@@ -388,7 +388,6 @@ def _text(path: Path) -> str:
         raise InvalidRequest(f"{path} is not text in UTF-8: {error.reason}", hint="save it as UTF-8") from None
 
 
-TOOLS_OF_JUDGED_DRAFTS, QUERIES_OF_JUDGED_DRAFTS = "tools.jsonl", "queries.jsonl"
 JUDGEMENTS = "qrels.tsv"
 
 
@@ -400,7 +399,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise InvalidRequest(
             f"{folder} holds a judged set of its own ({JUDGEMENTS})", hint="name a folder, new or empty"
         )
-    there = [name for name in (TOOLS_OF_JUDGED_DRAFTS, QUERIES_OF_JUDGED_DRAFTS) if (folder / name).exists()]
+    there = [name for name in (TOOLS, QUERIES) if (folder / name).exists()]
     if there and not overwrite:
         raise InvalidRequest(
             f"{folder} already holds {' and '.join(there)}",
@@ -413,8 +412,8 @@ def write_draft(draft: Draft, folder: Path, *, overwrite: bool = False) -> None:
     check_folder(folder, overwrite=overwrite)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / TOOLS_OF_JUDGED_DRAFTS, map(_tool, draft.items))
-        _write(folder / QUERIES_OF_JUDGED_DRAFTS, map(_query_of_judged_drafts, draft.queries))
+        _write(folder / TOOLS, map(_tool_to_json, draft.items))
+        _write(folder / QUERIES, map(_query_to_json, draft.queries))
     except OSError as error:
         raise SetupError(
             f"cannot write to {folder}: {error.strerror}", hint="name a folder that you may write to"
@@ -428,7 +427,7 @@ def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     unfinished.replace(path)
 
 
-def _tool(item: Item) -> Mapping[str, object]:
+def _tool_to_json(item: Item) -> Mapping[str, object]:
     row: dict[str, object] = {"id": item.key, "server": item.server, "name": item.name}
     row["description"] = item.description
     row["input_schema"] = item.input_schema
@@ -437,7 +436,7 @@ def _tool(item: Item) -> Mapping[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _query_of_judged_drafts(drafted: DraftedQuery) -> Mapping[str, object]:
+def _query_to_json(drafted: DraftedQuery) -> Mapping[str, object]:
     query = drafted.query
     row: dict[str, object] = {"id": query.id, "text": query.text, "kind": drafted.kind}
     row["gold_groups"] = [sorted(step) for step in query.steps]

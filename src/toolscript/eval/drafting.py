@@ -13,7 +13,7 @@ from functools import cached_property
 from random import Random
 
 from toolscript.core.errors import InvalidRequest, Rejected
-from toolscript.core.item_json import MAX_NAME as MAX_NAME_OF_DRAFTING
+from toolscript.core.item_json import MAX_NAME
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.llm.model import TextModel
 from toolscript.core.retrieval.query import MAX_QUERY
@@ -67,7 +67,7 @@ def _tools(items: Sequence[Item]) -> list[Item]:
     """In order of their keys, which become `server__name` where that tells all of them apart."""
     tools = list({item.key: item for item in items if item.kind is ItemKind.TOOL}.values())
     names = [tool_id(item.server, item.name) for item in tools]
-    if len(set(names)) == len(names) and all(len(name) <= MAX_NAME_OF_DRAFTING for name in names):
+    if len(set(names)) == len(names) and all(len(name) <= MAX_NAME for name in names):
         tools = [replace(item, key=name) for name, item in zip(names, tools, strict=True)]
     return sorted(tools, key=lambda item: item.key)
 
@@ -191,7 +191,7 @@ def _stems(text: str) -> set[int]:
 
 PER_TOOL = 3
 MOST_READ = 20
-MAX_NAME, MAX_DESCRIPTION, MAX_PARAMETERS = 200, 1_500, 20
+MAX_PROMPT_NAME, MAX_PROMPT_DESCRIPTION, MAX_PROMPT_PARAMETERS = 200, 1_500, 20
 MAX_PARAPHRASE = 200
 # Small models answer with the names of parameters, which nobody would call a request.
 FEWEST_WORDS = 3
@@ -235,11 +235,11 @@ def usable(texts: Sequence[str], item: Item) -> list[str]:
 
 def _described(item: Item) -> str:
     properties = (item.input_schema or {}).get("properties")
-    parameters = list(properties)[:MAX_PARAMETERS] if isinstance(properties, dict) else []
+    parameters = list(properties)[:MAX_PROMPT_PARAMETERS] if isinstance(properties, dict) else []
     described = {
-        "name": item.name[:MAX_NAME],
-        "description": item.description[:MAX_DESCRIPTION],
-        "parameters": [str(name)[:MAX_NAME] for name in parameters],
+        "name": item.name[:MAX_PROMPT_NAME],
+        "description": item.description[:MAX_PROMPT_DESCRIPTION],
+        "parameters": [str(name)[:MAX_PROMPT_NAME] for name in parameters],
     }
     return json.dumps(described, ensure_ascii=False)
 

@@ -272,7 +272,7 @@ def fit_recipe(
         tried = hold_out(cases, groups) if len(set(groups.values())) > 1 else []
         fitted = fit(cases)
         if held_out is not None:
-            _write(held_out, tried, groups)
+            _write_held_out(held_out, tried, groups)
         return EvalResult(recipe_to_json(fitted), _text(fitted, tried))
 
     return asyncio.run(run())
@@ -302,7 +302,7 @@ async def _cases(judged: JudgedSet, embedder: Embedder, on_progress: OnProgress)
     return cases
 
 
-def _write(folder: Path, tried: Sequence[HeldOut], groups: dict[str, str]) -> None:
+def _write_held_out(folder: Path, tried: Sequence[HeldOut], groups: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for one in tried:
         data = {**recipe_to_json(one.recipe), "held_out": groups[one.set]}
@@ -324,8 +324,8 @@ def make_page(reports: Sequence[Path], *, out: Path) -> WrittenPage:
     read = [_report(path) for path in reports]
     page = quality_page(read, command=_command(reports, out), plot=plot.name)
     picture = quality_plot(read)
-    _write_of_eval_pages(plot, picture)
-    _write_of_eval_pages(out, page)
+    _write_file(plot, picture)
+    _write_file(out, page)
     return WrittenPage(str(out), str(plot), sets=len(rows_of(read)), reports=len(read))
 
 
@@ -364,7 +364,7 @@ def _told(path: Path) -> str:
     return there.relative_to(here).as_posix() if there.is_relative_to(here) else path.name
 
 
-def _write_of_eval_pages(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         unfinished.write_text(text, "utf-8")

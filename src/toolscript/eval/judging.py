@@ -9,7 +9,7 @@ import numpy as np
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item
 from toolscript.core.values import OnProgress, Progress, silent
-from toolscript.eval import metrics as measuring
+from toolscript.eval import metrics
 from toolscript.eval.baselines import Ranker
 from toolscript.eval.dataset import EvalReport, Given, JudgedQuery, JudgedSet, SystemReport, SystemRole
 from toolscript.eval.metrics import DEPTH, Answered
@@ -65,10 +65,10 @@ async def judge(
         model=model,
         items=len(judged.items),
         queries=len(judged.queries),
-        unanswerable=len(measuring.unanswerable(answered)),
+        unanswerable=len(metrics.unanswerable(answered)),
         systems=(_engine_report(engine.name, answered, gone, seed), *plain, *parts),
-        calibration=measuring.calibration_of(answered),
-        curve=measuring.curve_of(answered, gone),
+        calibration=metrics.calibration_of(answered),
+        curve=metrics.curve_of(answered, gone),
         seed=seed,
     )
 
@@ -101,13 +101,13 @@ async def _ask_without_gold(
 
 def _engine_report(name: str, answered: Sequence[Answered], gone: Sequence[Answered], seed: int) -> SystemReport:
     measures = (
-        measuring.ranking_measures(answered, seed)
-        | measuring.confidence_measures(answered, seed)
-        | (measuring.without_gold_measures(measuring.answerable(answered), gone, seed) if gone else {})
-        | measuring.routing_measures(answered, seed)
-        | measuring.cost_measures(answered, seed)
+        metrics.ranking_measures(answered, seed)
+        | metrics.confidence_measures(answered, seed)
+        | (metrics.without_gold_measures(metrics.answerable(answered), gone, seed) if gone else {})
+        | metrics.routing_measures(answered, seed)
+        | metrics.cost_measures(answered, seed)
     )
-    return SystemReport(name, measures, measuring.ndcg_by_query(answered))
+    return SystemReport(name, measures, metrics.ndcg_by_query(answered))
 
 
 def _plain_reports(
@@ -122,7 +122,7 @@ def _plain_reports(
         on_progress(Progress("baselines", done, len(queries)))
     return [
         SystemReport(
-            name, measuring.ranking_measures(given, seed), measuring.ndcg_by_query(given), SystemRole.BASELINE
+            name, metrics.ranking_measures(given, seed), metrics.ndcg_by_query(given), SystemRole.BASELINE
         )
         for name, given in answered.items()
     ]
@@ -135,8 +135,8 @@ async def _ablated_report(
     await engine.load(judged.items)
     begun = Progress(f"ask without {part}", 0, len(judged.queries))
     answered = await _ask(engine, judged.queries, begun, on_progress)
-    measures = measuring.ranking_measures(answered, seed) | measuring.confidence_measures(answered, seed)
-    return SystemReport(f"without {part}", measures, measuring.ndcg_by_query(answered), SystemRole.ABLATED)
+    measures = metrics.ranking_measures(answered, seed) | metrics.confidence_measures(answered, seed)
+    return SystemReport(f"without {part}", measures, metrics.ndcg_by_query(answered), SystemRole.ABLATED)
 
 
 OURS = "our ranking"
@@ -210,4 +210,4 @@ def _document(item: Item) -> dict[str, object]:
 
 def _report(name: str, answered: Sequence[Answered], seed: int) -> SystemReport:
     role = SystemRole.ENGINE if name == OURS else SystemRole.BASELINE
-    return SystemReport(name, measuring.ranking_measures(answered, seed), measuring.ndcg_by_query(answered), role)
+    return SystemReport(name, metrics.ranking_measures(answered, seed), metrics.ndcg_by_query(answered), role)

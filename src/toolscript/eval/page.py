@@ -355,7 +355,7 @@ def _trade_off(rows: Rows) -> str:
 
 
 def _curve(row: QualityRow) -> str:
-    curves = {name: list(filter(_is_shown_of_quality_page, row.reports[name].curve)) for name in row.engines}
+    curves = {name: list(filter(_is_in_table, row.reports[name].curve)) for name in row.engines}
     at = sorted({point.threshold for curve in curves.values() for point in curve})
     cells = [
         [kind, name, *shares]
@@ -366,7 +366,7 @@ def _curve(row: QualityRow) -> str:
     return table(("Refused", "System", *(f"{least:.2f}" for least in at)), cells, words=2) if at else ""
 
 
-def _is_shown_of_quality_page(point: CurvePoint) -> bool:
+def _is_in_table(point: CurvePoint) -> bool:
     return any(abs(point.threshold - at) < 1e-9 for at in CURVE_AT)
 
 

@@ -1,31 +1,18 @@
 """What a project's config file would start, shown before anything of it is."""
 
 import shlex
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolscript.core.errors import ConfigInvalid, InvalidRequest, NotFound
-from toolscript.gateway.config.clients import Client, find_clients, read_clients
-from toolscript.gateway.config.connect import (
-    ConnectPlan,
-    Running,
-    apply_connect,
-    connect_client,
-    disconnect_client,
-)
+from toolscript.core.errors import ConfigInvalid, NotFound
 from toolscript.gateway.config.entries import PASSTHROUGH
-from toolscript.gateway.config.importing import ImportPlan, PreviewRow, apply_import, preview_rows
-from toolscript.gateway.config.importing import plan_import as plan
 from toolscript.gateway.config.jsonc import parse, read_text
-from toolscript.gateway.config.problems import Problem
-from toolscript.gateway.config.read import FILE_NAME, ConfigPlace, server_entries, shared_passthrough
+from toolscript.gateway.config.read import ConfigPlace, server_entries, shared_passthrough
 from toolscript.gateway.config.trust import Standing, TrustRecord
 from toolscript.gateway.config.variables import variables_in
-from toolscript.gateway.daemon import find
 from toolscript.gateway.discovery import place_of
-from toolscript.gateway.settings import environment, load_gateway_settings
+from toolscript.gateway.settings import load_gateway_settings
 
 
 @dataclass(frozen=True)
@@ -120,48 +107,3 @@ def _given(entry: Mapping[str, object]) -> Iterator[str]:
         yield f"of your environment: {', '.join(map(str, passed)) if isinstance(passed, list) else passed}"
     if names := sorted(variables_in([entry.get(key) for key in ("command", "args", "cwd", "url")])):
         yield f"the values of {', '.join(names)}"
-
-
-def plan_import(
-    *, clients: Sequence[str], target: Path | None, project: bool = False
-) -> tuple[ImportPlan, list[PreviewRow], list[Problem]]:
-    """What would be written, how to show it, and which files could not be read.
-
-    Files of this folder's project come with the project, from anybody: only with `project`.
-    """
-    wanted = {_client(name) for name in clients} or set(Client)
-    found_files = find_clients(Path.home(), Path.cwd(), sys.platform, environment())
-    configs = [one for one in found_files if one.client in wanted and (project or not one.of_project)]
-    found, problems = read_clients(configs)
-    planned = plan(found, target or Path.home() / FILE_NAME)
-    return planned, preview_rows(planned), problems
-
-
-def write_import(planned: ImportPlan) -> tuple[str, ...]:
-    return apply_import(planned)
-
-
-def connect(client: str, *, undo: bool, write: bool, http: bool = False) -> ConnectPlan:
-    places = (client, Path.home(), Path.cwd(), sys.platform, environment())
-    planned = disconnect_client(*places) if undo else connect_client(*places, _running() if http else None)
-    if write:
-        apply_connect(planned)
-    return planned
-
-
-def _running() -> Running:
-    """The gateway of these config files: its address holds for as long as its port does."""
-    running = find(flags={})
-    if running is None:
-        raise NotFound(
-            "no gateway is running for these config files",
-            hint="`toolscript gateway start --background` starts one",
-        )
-    return Running(running.url, running.token)
-
-
-def _client(name: str) -> Client:
-    try:
-        return Client(name)
-    except ValueError:
-        raise InvalidRequest(f"no client is called {name!r}", hint=f"one of {', '.join(Client)}") from None

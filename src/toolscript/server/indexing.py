@@ -22,7 +22,7 @@ from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying, load_default_skills, open_classifier
 from toolscript.server.stores import CatalogStores, Stores, embedder_of, open_embedder, open_stores
 from toolscript.server.worker_metrics import measured, metrics_served, worker_figures
-from toolscript.tools.indexing import versions as generations
+from toolscript.tools.indexing import versions
 from toolscript.tools.indexing.doctor import Doctor, Examination
 from toolscript.tools.indexing.indexer import Indexer, ItemSkills, OnStep, unobserved
 from toolscript.tools.indexing.points import SkillPoints
@@ -52,11 +52,11 @@ def migrate(*, down_to: str | None, skills: bool) -> tuple[SchemaStatus, LoadedS
 
 def schema_status(*, down_to: str | None = None) -> SchemaStatus:
     """With `down_to`, a revision that cannot be gone back to is refused."""
-    from toolscript.core.postgres import migrate as revisions
+    from toolscript.core.postgres import migrate as schema
 
-    status = revisions.schema_status(load_settings().postgres_url.get_secret_value())
+    status = schema.schema_status(load_settings().postgres_url.get_secret_value())
     if down_to is not None:
-        revisions.require_way_down(status, down_to)
+        schema.require_way_down(status, down_to)
     return status
 
 
@@ -96,7 +96,7 @@ def work() -> None:
 def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:
     async def drop() -> dict[str, object]:
         async with open_stores(load_settings()) as stores:
-            return {"dropped": await generations.drop_previous(stores.indexes, stores.dirty)}
+            return {"dropped": await versions.drop_previous(stores.indexes, stores.dirty)}
 
     async def build() -> dict[str, object]:
         settings = load_settings()
@@ -106,7 +106,7 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             AsyncExitStack() as stack,
         ):
             card = IndexCard(embedder.model)
-            opened = await generations.begin_reindex(stores.indexes, stores.dirty, card, on_progress)
+            opened = await versions.begin_reindex(stores.indexes, stores.dirty, card, on_progress)
             writer = await stack.enter_async_context(_writer(settings, stores, embedder, opened))
             worker = writer.worker(on_progress)
             async with stores.indexes.items.loading(card):
@@ -115,7 +115,7 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             report = await worker.drain()
             if report.left:
                 raise await _not_all_indexed(stores, opened.generation, report)
-            await generations.switch_to(stores.indexes, stores.dirty, opened.generation)
+            await versions.switch_to(stores.indexes, stores.dirty, opened.generation)
             # A skill that was changed just before the switch has been written to the index before only.
             await worker.drain()
             return {"live": card.fingerprint, "model": card.model.name, "indexed": report.followed}
@@ -128,7 +128,7 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
         settings = load_settings()
         async with open_stores(settings) as stores:
             card = await _live_card(settings, stores)
-            opened = await generations.open_for_examination(stores.indexes, stores.dirty, card)
+            opened = await versions.open_for_examination(stores.indexes, stores.dirty, card)
             doctor = Doctor(stores.catalog, stores.dirty, stores.skill_vectors, opened)
             return await doctor.examine(repair=repair, on_progress=on_progress)
 
@@ -184,7 +184,7 @@ async def open_writer(settings: Settings, figures: "WorkerFigures | None" = None
     async with open_stores(settings) as plain, _model_to_follow(settings, plain) as plain_embedder:
         stores, embedder = measured(plain, plain_embedder, figures)
         card = IndexCard(embedder.model)
-        opened = await generations.open_for_writing(stores.indexes, stores.dirty, card)
+        opened = await versions.open_for_writing(stores.indexes, stores.dirty, card)
         async with _writer(settings, stores, embedder, opened) as writer:
             yield writer
 
@@ -255,12 +255,12 @@ async def _of_tools(alias: str, stores: Stores) -> list[IndexStatus]:
 
 
 async def _of_documents(alias: str, stores: Stores) -> list[IndexStatus]:
-    versions = PostgresDocumentVersions(stores.pool)
-    known: Mapping[str, DocumentVersion] = {one.name: one for one in await versions.all()}
+    record = PostgresDocumentVersions(stores.pool)
+    known: Mapping[str, DocumentVersion] = {one.name: one for one in await record.all()}
     shown = list[IndexStatus]()
     for one in await _found(stores, alias):
         version = known.get(one.origin.collection)
-        under_way = "" if version is None else _under_way(version, await versions.pending(version.name))
+        under_way = "" if version is None else _under_way(version, await record.pending(version.name))
         shown.append(_shown("documents", one, version.state.value if version else "", under_way))
     return shown
 

@@ -31,7 +31,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
-from starlette.types import Scope as Scope_of_guard
+from starlette.types import Scope as AsgiScope
 
 from toolscript.core.auth.model import Scope, Visitor
 from toolscript.core.errors import (
@@ -139,7 +139,7 @@ class Guard:
     resource: ProtectedResource | None = None
     observe: ObserveMcp | None = None
 
-    async def __call__(self, scope: Scope_of_guard, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request, began = Request(scope, receive), time.perf_counter()
         request.state.outcome = OK
         refusal = await self._refusal(request)

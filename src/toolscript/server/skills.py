@@ -19,10 +19,17 @@ from toolscript.core.taxonomy import Skill
 from toolscript.core.values import OnProgress
 from toolscript.server.health import generation_of
 from toolscript.server.settings import load_settings
-from toolscript.server.stores import CatalogStores, Stores, embedder_of, open_embedder, open_stores, text_model
-from toolscript.server.stores import open_catalog_pool as open_pool
+from toolscript.server.stores import (
+    CatalogStores,
+    Stores,
+    embedder_of,
+    open_catalog_pool,
+    open_embedder,
+    open_stores,
+    text_model,
+)
 from toolscript.tools.classify.rules import RulesClassifier
-from toolscript.tools.indexing import versions as generations
+from toolscript.tools.indexing import versions
 from toolscript.tools.indexing.points import SkillPoints
 from toolscript.tools.model.catalog import GenerationState
 from toolscript.tools.model.centroids import Rebuilt
@@ -31,7 +38,7 @@ from toolscript.tools.ports import Classifier
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.skills import PostgresTaxonomy
 from toolscript.tools.skill_copy import SkillCopy
-from toolscript.tools.skills import importing as skill_import
+from toolscript.tools.skills import importing
 from toolscript.tools.skills.importing import LoadedSkills, SkillImport, read_skills, skills_to_text, write_skills
 from toolscript.tools.skills.management import (
     Follow,
@@ -73,7 +80,7 @@ def import_skills(path: Path, *, replace: bool, by: str, on_progress: OnProgress
     skills = read_skills(path)
 
     async def run(management: SkillManagement) -> tuple[SkillImport, Routing]:
-        done = await skill_import.import_skills(
+        done = await importing.import_skills(
             management.taxonomy, skills, by, replace_all=replace, on_progress=on_progress
         )
         return done, await management.route(done.written)
@@ -101,7 +108,7 @@ def reclassify(*, skill_id: str | None, source: str | None, on_progress: OnProgr
 
     async def run(management: SkillManagement) -> int:
         everything = skill_id is None and wanted is None
-        return await skill_import.reclassify_all(
+        return await importing.reclassify_all(
             management.assignments,
             skill_id=skill_id,
             source=wanted,
@@ -140,8 +147,8 @@ def load_default_skills(settings: Settings) -> LoadedSkills:
     """Asks nothing but PostgreSQL: a schema can be made before the other engine is there."""
 
     async def run() -> LoadedSkills:
-        async with open_pool(settings) as pool:
-            count = await skill_import.load_defaults(PostgresTaxonomy(pool), default_skills())
+        async with open_catalog_pool(settings) as pool:
+            count = await importing.load_defaults(PostgresTaxonomy(pool), default_skills())
             return LoadedSkills(count, bool(await PostgresCatalog(pool).scan(after=0, limit=1)))
 
     return asyncio.run(run())
@@ -164,7 +171,7 @@ def _following(stores: CatalogStores, open_model: OpenEmbedder) -> Follow:
             raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
         embedder = await open_model()
         card = IndexCard(embedder.model)
-        generation, index = await generations.open_skills(stores.indexes, stores.dirty, card)
+        generation, index = await versions.open_skills(stores.indexes, stores.dirty, card)
         return await SkillPoints(stores.skill_vectors, embedder, index, generation.id).follow(only)
 
     return follow
@@ -231,8 +238,8 @@ def skills_searched(settings: Settings, stores: Stores, skills: Index) -> Index:
         generation = await generation_of(stores, skills)
         if generation is None:
             raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-        versions = await stores.skill_vectors.written(generation)
-        return {id_: in_index for id_, (in_index, _) in versions.items()}
+        written = await stores.skill_vectors.written(generation)
+        return {id_: in_index for id_, (in_index, _) in written.items()}
 
     return SkillCopy(skills, written) if settings.skill_copy else skills
 

@@ -13,12 +13,12 @@ from typing import TypeVar
 from toolscript.core.errors import NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem
 from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_own_words
+from toolscript.core.postgres.pool import Pool
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
 from toolscript.gateway.settings import environment, load_gateway_settings
 from toolscript.server.settings import load_settings
-from toolscript.server.stores import open_catalog
-from toolscript.server.stores import open_catalog_pool as open_pool
+from toolscript.server.stores import open_catalog, open_catalog_pool
 from toolscript.tools.catalog.files import count_lines, read_items
 from toolscript.tools.catalog.items import (
     GENTLE_BATCH,
@@ -41,9 +41,11 @@ from toolscript.tools.model.catalog import (
     ItemSource,
     SyncJob,
 )
-from toolscript.tools.ports import Catalog, CatalogContents, ItemChanges, SyncJobs
+from toolscript.tools.ports import Catalog, CatalogContents, SyncJobs
 from toolscript.tools.postgres.changes import PostgresItemChanges
 from toolscript.tools.postgres.contents import PostgresCatalogContents
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -224,61 +226,55 @@ def _outcome(reports: Sequence[ServerReport]) -> Outcome:
     return Outcome({"servers": [one.as_json() for one in ordered]}, error)
 
 
-T = TypeVar("T")
-
-
 def list_changes(*, before: int | None, limit: int, state: ChangeState | None) -> Sequence[ItemChange]:
-    return _ask(lambda changes: changes.page(before, limit, state))
+    return _with_pool(lambda pool: PostgresItemChanges(pool).page(before, limit, state))
 
 
 def find_change(change_id: int) -> ChangeDetails:
-    return _ask(lambda changes: changes.find(change_id))
+    return _with_pool(lambda pool: PostgresItemChanges(pool).find(change_id))
 
 
 def decide_change(change_id: int, *, approve: bool, by: str) -> ItemChange:
-    return _ask(lambda changes: (changes.approve if approve else changes.reject)(change_id, by))
+    async def decide(pool: Pool) -> ItemChange:
+        changes = PostgresItemChanges(pool)
+        return await (changes.approve if approve else changes.reject)(change_id, by)
 
-
-def _ask(action: Callable[[ItemChanges], Awaitable[T]]) -> T:
-    async def run() -> T:
-        async with open_pool(load_settings()) as pool:
-            return await action(PostgresItemChanges(pool))
-
-    return asyncio.run(run())
+    return _with_pool(decide)
 
 
 def list_item_sources(*, after: str, limit: int) -> Sequence[ItemSource]:
-    return _ask_of_catalog_contents(lambda contents: contents.sources(after, limit))
+    return _with_pool(lambda pool: PostgresCatalogContents(pool).sources(after, limit))
 
 
 def find_item_source(name: str) -> ItemSource | None:
-    return _ask_of_catalog_contents(lambda contents: contents.source(name))
+    return _with_pool(lambda pool: PostgresCatalogContents(pool).source(name))
 
 
 def remove_item_source(name: str, on_progress: OnProgress) -> int:
-    return _ask_of_catalog_contents(lambda contents: remove_source(contents, name, on_progress=on_progress))
+    return _with_pool(lambda pool: remove_source(PostgresCatalogContents(pool), name, on_progress=on_progress))
 
 
 def list_items(*, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
-    return _ask_of_catalog_contents(lambda contents: contents.page(after, limit, wanted))
+    return _with_pool(lambda pool: PostgresCatalogContents(pool).page(after, limit, wanted))
 
 
 def find_item(item_id: int) -> CatalogItem:
-    return _ask_of_catalog_contents(lambda contents: contents.find(item_id))
+    return _with_pool(lambda pool: PostgresCatalogContents(pool).find(item_id))
 
 
 def remove_items(ids: Sequence[int]) -> int:
     """How many were there."""
 
-    async def remove(contents: CatalogContents) -> int:
-        return sum([await contents.remove(one) for one in dict.fromkeys(ids)])
+    async def remove(pool: Pool) -> int:
+        contents = PostgresCatalogContents(pool)
+        return sum([await contents.remove(item_id) for item_id in dict.fromkeys(ids)])
 
-    return _ask_of_catalog_contents(remove)
+    return _with_pool(remove)
 
 
-def _ask_of_catalog_contents(action: Callable[[CatalogContents], Awaitable[T]]) -> T:
+def _with_pool(action: Callable[[Pool], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with open_pool(load_settings()) as pool:
-            return await action(PostgresCatalogContents(pool))
+        async with open_catalog_pool(load_settings()) as pool:
+            return await action(pool)
 
     return asyncio.run(run())

@@ -13,7 +13,7 @@ from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.values import OnProgress, Progress
-from toolscript.documents import tenants as tenant_erasure
+from toolscript.documents import tenants
 from toolscript.documents.client.files import ExportFile, line_of
 from toolscript.documents.model.document import document_key
 from toolscript.documents.model.filters import NO_FILTERS
@@ -86,7 +86,7 @@ def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
             shelf = opened.index.of(tenant)
             for version in opened.others:
                 await version.places().erase(tenant)
-            done = await tenant_erasure.erase_tenant(shelf, opened.places, opened.tenants, on_progress)
+            done = await tenants.erase_tenant(shelf, opened.places, opened.tenants, on_progress)
             return {"tenant": name, **asdict(done)}
 
     return asyncio.run(erased())

@@ -50,8 +50,8 @@ class Outcome:
         return Explanation(
             place=place,
             parts=parts or {},
-            similarity=_score((one.dense for one in said), id_),
-            word_score=_score((one.words for one in said), id_),
+            similarity=_retriever_score((one.dense for one in said), id_),
+            word_score=_retriever_score((one.words for one in said), id_),
             matched_skills=tuple(skill for skill in skill_ids if skill in routed),
         )
 
@@ -61,7 +61,7 @@ class Outcome:
         return [found[0] for found in (retrieved.direct, retrieved.routed) if found]
 
 
-def _score(arms: Iterator[Sequence[Candidate] | None], id_: int) -> float | None:
+def _retriever_score(arms: Iterator[Sequence[Candidate] | None], id_: int) -> float | None:
     return next((hit.score for arm in arms for hit in arm or () if hit.id == id_), None)
 
 
@@ -101,7 +101,7 @@ class Absences:
             message,
             id=id_,
             name=_name(fields),
-            score=_score_of_absences(outcome, explained),
+            score=_final_score(outcome, explained),
             explanation=explained,
             skill_ids=skills_of(fields),
             others=named.others,
@@ -195,7 +195,7 @@ def _not_named(explained: Explanation) -> str:
     return f"{CANDIDATES_PER_ARM} items or more fit better in every way that was searched: ask in other words"
 
 
-def _score_of_absences(outcome: Outcome, explained: Explanation) -> float | None:
+def _final_score(outcome: Outcome, explained: Explanation) -> float | None:
     if not explained.place:
         return None
     return min(1.0, max(0.0, outcome.verdict.scored[explained.place - 1].score))

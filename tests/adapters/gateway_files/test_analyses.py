@@ -8,7 +8,7 @@ import pytest
 
 from toolscript.core.item_json import item_from_json
 from toolscript.gateway.index import Analysed, LocalIndex, analyse
-from toolscript.gateway.store import embeddings as analyses_module
+from toolscript.gateway.store import embeddings
 from toolscript.gateway.store.embeddings import AnalysisFile
 
 pytestmark = pytest.mark.requirement("TS-007")
@@ -51,7 +51,7 @@ def test_an_index_of_it_is_the_same_index(tmp_path: Path) -> None:
 
 def test_of_another_version_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept(tmp_path)
-    monkeypatch.setattr(analyses_module, "VERSION", [99])
+    monkeypatch.setattr(embeddings, "VERSION", [99])
     assert recalled(tmp_path) == {}
 
 

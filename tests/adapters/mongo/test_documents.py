@@ -12,7 +12,7 @@ from tests.adapters.mongo.conftest import Place
 from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source, an_extraction
 from toolscript.core.errors import SetupError
 from toolscript.knowledge.model.library import SCHEMA_VERSION, Position, SourceStatus, source_id
-from toolscript.knowledge.mongo.connection import open_mongo as connect
+from toolscript.knowledge.mongo.connection import open_mongo
 from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
 
 pytestmark = pytest.mark.requirement("KN-001")
@@ -22,7 +22,7 @@ Library = tuple[MongoLibraryReader, MongoLibraryWriter]
 
 @pytest.fixture
 async def library(place: Place) -> AsyncIterator[Library]:
-    async with connect(place.writer_url, place.database) as connected:
+    async with open_mongo(place.writer_url, place.database) as connected:
         yield MongoLibraryReader(connected), MongoLibraryWriter(connected)
 
 

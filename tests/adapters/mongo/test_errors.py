@@ -14,8 +14,7 @@ from tests.adapters.mongo.conftest import Place
 from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source
 from tests.faults import Fault, relay
 from toolscript.core.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError
-from toolscript.knowledge.mongo.connection import BY_CODE, translated
-from toolscript.knowledge.mongo.connection import open_mongo as connect
+from toolscript.knowledge.mongo.connection import BY_CODE, open_mongo, translated
 from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
 
 pytestmark = pytest.mark.requirement("KN-001")
@@ -103,7 +102,7 @@ def test_faults_that_are_not_the_drivers_go_up_as_they_are() -> None:
 
 
 async def test_a_server_that_is_not_there_is_unavailable_and_the_next_does_not_wait_for_it() -> None:
-    async with connect(NOWHERE, "library", connect_seconds=SHORT) as library:
+    async with open_mongo(NOWHERE, "library", connect_seconds=SHORT) as library:
         reader = MongoLibraryReader(library)
         with pytest.raises(LibraryUnavailable) as first:
             await reader.ready()
@@ -122,7 +121,7 @@ async def test_a_server_that_answers_nonsense_or_nothing_is_given_up_in_time(pla
         # Directly: a member of a replica set tells where it is, and the driver would go there.
         url = place.writer_url.replace(f":{address.port}", f":{between.port}")
         url += f"{'&' if '?' in url else '/?'}directConnection=true"
-        async with connect(url, place.database, connect_seconds=1, answer_seconds=1) as library:
+        async with open_mongo(url, place.database, connect_seconds=1, answer_seconds=1) as library:
             reader = MongoLibraryReader(library)
             assert await reader.chunks([a_chunk(0).id]) == {}
             await between.fail(fault)
@@ -146,7 +145,7 @@ async def _answers_again(reader: MongoLibraryReader) -> None:
 async def test_a_wrong_password_is_a_matter_of_setup(place: Place) -> None:
     address = urlsplit(place.writer_url)
     url = f"mongodb://toolscript_writer:hunter2@127.0.0.1:{address.port}/?authSource=admin"
-    async with connect(url, place.database) as library:
+    async with open_mongo(url, place.database) as library:
         with pytest.raises(SetupError) as refused:
             await MongoLibraryReader(library).ready()
     assert "password" in refused.value.hint
@@ -160,7 +159,7 @@ async def test_an_address_that_cannot_be_read_is_refused_without_being_quoted(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(SetupError) as refused:
-        async with connect(url, "library"):
+        async with open_mongo(url, "library"):
             pass
     assert "mongodb://user:password@host" in refused.value.hint
     assert "hunter2" not in str(refused.value) + refused.value.hint + caplog.text
@@ -168,7 +167,7 @@ async def test_an_address_that_cannot_be_read_is_refused_without_being_quoted(
 
 @pytest.mark.parametrize("content", ["\ud800", "x" * (17 << 20)], ids=["half a character", "17 MB"])
 async def test_what_no_document_can_hold_is_refused(place: Place, content: str) -> None:
-    async with connect(place.writer_url, place.database) as library:
+    async with open_mongo(place.writer_url, place.database) as library:
         writer = MongoLibraryWriter(library)
         with pytest.raises(LibraryRejected):
             await writer.put_chunks([a_chunk(0), replace(a_chunk(1), content=content)])

@@ -13,8 +13,7 @@ from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStart
 from tests.adapters.mongo.conftest import Place
 from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source, an_extraction
 from toolscript.core.errors import SetupError
-from toolscript.knowledge.mongo.connection import Document
-from toolscript.knowledge.mongo.connection import open_mongo as connect
+from toolscript.knowledge.mongo.connection import Document, open_mongo
 from toolscript.knowledge.mongo.library import MongoLibraryReader, MongoLibraryWriter
 from toolscript.knowledge.ports import LibraryReader, LibraryWriter
 
@@ -72,7 +71,7 @@ WRITES: dict[str, Refused] = {
 
 @asynccontextmanager
 async def filled(place: Place) -> AsyncIterator[MongoLibraryWriter]:
-    async with connect(place.writer_url, place.database) as library:
+    async with open_mongo(place.writer_url, place.database) as library:
         writer = MongoLibraryWriter(library)
         await writer.prepare()
         assert await writer.claim(a_source(), RUN, MINUTE)
@@ -130,7 +129,7 @@ async def test_the_server_refuses_to_write_into_several_collections_at_once(
 async def test_a_writer_with_the_user_that_serves_says_which_user_it_needs(
     place: Place, as_reader: AsyncMongoClient[Document]
 ) -> None:
-    async with filled(place), connect(place.reader_url, place.database) as library:
+    async with filled(place), open_mongo(place.reader_url, place.database) as library:
         before = await everything(place)
         writer, chunk = MongoLibraryWriter(library), a_chunk(1)
         attempts = {
@@ -155,7 +154,7 @@ async def test_a_writer_with_the_user_that_serves_says_which_user_it_needs(
 
 async def test_all_that_a_reader_sends_are_commands_that_read(place: Place) -> None:
     sent = _Commands()
-    async with filled(place), connect(place.reader_url, place.database, listeners=[sent]) as library:
+    async with filled(place), open_mongo(place.reader_url, place.database, listeners=[sent]) as library:
         reader = MongoLibraryReader(library)
         chunk, source = a_chunk(0), a_source()
         await reader.ready()
@@ -178,7 +177,7 @@ async def test_a_batch_is_one_find_of_the_fields_that_are_needed(place: Place) -
     many = [a_chunk(number) for number in range(300)]
     async with filled(place) as writer:
         await writer.put_chunks(many)
-        async with connect(place.reader_url, place.database, listeners=[sent]) as library:
+        async with open_mongo(place.reader_url, place.database, listeners=[sent]) as library:
             assert len(await MongoLibraryReader(library).chunks([one.id for one in many])) == len(many)
     (only,) = [one for one in sent.commands if one.command_name not in CONNECTING]
     assert only.command_name == "find"
@@ -189,7 +188,7 @@ async def test_the_server_is_told_how_long_somebody_waits(place: Place) -> None:
     sent = _Commands()
     async with (
         filled(place),
-        connect(place.reader_url, place.database, listeners=[sent], answer_seconds=3) as library,
+        open_mongo(place.reader_url, place.database, listeners=[sent], answer_seconds=3) as library,
     ):
         reader, one = MongoLibraryReader(library), a_chunk(0)
         await reader.chunks([one.id])
@@ -200,7 +199,7 @@ async def test_the_server_is_told_how_long_somebody_waits(place: Place) -> None:
 
 
 async def test_the_server_ends_a_search_before_the_driver_takes_it_for_lost(place: Place) -> None:
-    async with connect(f"{place.reader_url}&socketTimeoutMS=60000", place.database) as library:
+    async with open_mongo(f"{place.reader_url}&socketTimeoutMS=60000", place.database) as library:
         assert library.most_ms == 48_000
 
 

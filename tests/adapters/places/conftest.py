@@ -10,8 +10,7 @@ import pytest
 from tests.clusters import NODES, Cluster, fresh_cluster
 from toolscript.core.auth.model import Tenant
 from toolscript.core.qdrant import wire
-from toolscript.core.qdrant.connection import Qdrant
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import Qdrant, open_qdrant
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
 from toolscript.documents.qdrant.layout import DocumentLayout
@@ -52,7 +51,8 @@ async def spread(cluster: Cluster) -> AsyncIterator[Spread]:
     card = DocumentCard(HashEmbedder().model)
     async with AsyncExitStack() as stack:
         nodes = [
-            await stack.enter_async_context(connect("http://127.0.0.1", cluster.grpc_port(node))) for node in NODES
+            await stack.enter_async_context(open_qdrant("http://127.0.0.1", cluster.grpc_port(node)))
+            for node in NODES
         ]
         yield Spread(nodes, [await open_documents(node, alias, card, LAYOUT) for node in nodes])
 

@@ -17,7 +17,7 @@ from toolscript.core.auth.model import Scope
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable, ToolscriptError
 from toolscript.core.qdrant.collections import QdrantIndexes
-from toolscript.core.qdrant.connection import open_qdrant as connect
+from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.qdrant.layout import Layout
 from toolscript.testing import MemoryIndexes
 
@@ -220,7 +220,7 @@ async def test_others_go_on_while_qdrant_is_awaited() -> None:
     """It is one that accepts and never answers."""
 
     async def asked() -> None:
-        async with connect(f"http://127.0.0.1:{port}", port, timeout_seconds=0.5) as silent:
+        async with open_qdrant(f"http://127.0.0.1:{port}", port, timeout_seconds=0.5) as silent:
             with pytest.raises(IndexUnavailable):
                 await QdrantIndexes(silent, "chunks", Layout()).live()
 

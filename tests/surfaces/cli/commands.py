@@ -14,8 +14,7 @@ import pytest
 from tests.surfaces.mcp.gateway_double import GatewayDouble
 from toolscript.cli.app import build_cli, run
 from toolscript.core.values import OnProgress
-from toolscript.gateway import daemon as lifecycle
-from toolscript.gateway import session
+from toolscript.gateway import daemon, session
 from toolscript.gateway.model import Need
 
 
@@ -64,7 +63,7 @@ class CommandLine:
             monkeypatch.delenv(name)
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setattr(session, "ask", self.commands.ask)
-        monkeypatch.setattr(lifecycle, "start", self.commands.start)
+        monkeypatch.setattr(daemon, "start", self.commands.start)
 
     @property
     def gateway(self) -> GatewayDouble:

@@ -13,8 +13,8 @@ from toolscript.core.llm.model import TextUsage
 from toolscript.core.values import OnProgress, Progress
 from toolscript.knowledge.ingest.report import IngestReport
 from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
-from toolscript.server import ingest as ingesting
-from toolscript.server import library as library_reindexing
+from toolscript.server import ingest as server_ingest
+from toolscript.server import library
 
 pytestmark = pytest.mark.requirement("KN-005")
 
@@ -65,9 +65,9 @@ class Service:
 def toolscript(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
     def command(service: Service, *arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["toolscript", "ingest", *arguments])
-        monkeypatch.setattr(ingesting, "ingest", service.ingest)
-        monkeypatch.setattr(ingesting, "watch_ingest", service.watch_ingest)
-        monkeypatch.setattr(library_reindexing, "reindex_library", service.reindex_library)
+        monkeypatch.setattr(server_ingest, "ingest", service.ingest)
+        monkeypatch.setattr(server_ingest, "watch_ingest", service.watch_ingest)
+        monkeypatch.setattr(library, "reindex_library", service.reindex_library)
         with pytest.raises(SystemExit) as ended:
             run(build_cli())
         return Ended(int(ended.value.code or 0), *capsys.readouterr())

@@ -12,9 +12,8 @@ import pytest
 from tests.gateway.serving import serving
 from tests.surfaces.documents.scenes import Client, Parts, app_of
 from tests.surfaces.documents.test_put_lines_http import SOON, head, lines, read
-from toolscript.documents.http import put as document_lines
-from toolscript.documents.http import put as document_put
-from toolscript.documents.http import upload_limits as document_pace
+from toolscript.documents.http import put as put_module
+from toolscript.documents.http import upload_limits
 from toolscript.documents.http.upload_limits import Pace
 
 pytestmark = pytest.mark.requirement("DOC-006")
@@ -76,7 +75,7 @@ async def test_others_have_their_turn_whatever_is_sent(api: Client, parts: Parts
 
 
 async def test_blank_lines_are_lines_too(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_put, "MOST_LINES", 100)
+    monkeypatch.setattr(put_module, "MOST_LINES", 100)
     results, last = read(await api.put_lines(b"\n" * 90 + b"".join(lines(20))))
     assert [one["line"] for one in results] == list(range(91, 101))
     assert last["error"]["details"]["line"] == 101
@@ -97,7 +96,7 @@ async def test_blank_lines_without_end_come_to_an_end(api: Client) -> None:
 async def test_a_body_has_at_most_so_many_bytes_packed_or_not(
     api: Client, monkeypatch: pytest.MonkeyPatch, packing: str
 ) -> None:
-    monkeypatch.setattr(document_lines, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(put_module, "MOST_BYTES", 200_000)
     content = b"".join(lines(400, 2_000))
     sent = gzip.compress(content) if packing else content
     assert len(content) > 4 * 200_000
@@ -117,7 +116,7 @@ async def test_a_body_has_at_most_so_many_bytes_packed_or_not(
 async def test_a_sender_that_is_never_silent_and_never_done_is_not_waited_for(
     api: Client, monkeypatch: pytest.MonkeyPatch, pace: Pace, said: str
 ) -> None:
-    monkeypatch.setattr(document_pace, "USUAL_PACE", pace)
+    monkeypatch.setattr(upload_limits, "USUAL_PACE", pace)
 
     async def dripping() -> AsyncIterator[bytes]:
         yield b"".join(lines(65))
@@ -133,7 +132,7 @@ async def test_a_sender_that_is_never_silent_and_never_done_is_not_waited_for(
 async def test_how_slow_we_are_is_not_held_against_the_sender(
     api: Client, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_pace, "USUAL_PACE", Pace(patience_seconds=0.2, least_bytes=10**9))
+    monkeypatch.setattr(upload_limits, "USUAL_PACE", Pace(patience_seconds=0.2, least_bytes=10**9))
 
     async def slowly(_: object) -> None:
         await asyncio.sleep(0.1)
@@ -147,7 +146,7 @@ async def test_how_slow_we_are_is_not_held_against_the_sender(
 async def test_whoever_is_given_up_on_is_answered_and_hung_up_on(
     parts: Parts, monkeypatch: pytest.MonkeyPatch, before: bytes
 ) -> None:
-    monkeypatch.setattr(document_pace, "USUAL_PACE", Pace(idle_seconds=0.05))
+    monkeypatch.setattr(upload_limits, "USUAL_PACE", Pace(idle_seconds=0.05))
     async with serving(app_of(parts.routes())) as url:
         host, _, port = url.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))

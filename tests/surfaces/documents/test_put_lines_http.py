@@ -10,9 +10,8 @@ import pytest
 from tests.gateway.serving import serving
 from tests.surfaces.documents.scenes import LINES, Client, Json, Parts, app_of, document
 from toolscript.core.errors import IndexUnavailable
-from toolscript.documents.http import put as document_lines
-from toolscript.documents.http import put as document_put
-from toolscript.documents.http import upload_limits as document_pace
+from toolscript.documents.http import put as put_module
+from toolscript.documents.http import upload_limits
 from toolscript.documents.http.upload_limits import Pace
 from toolscript.documents.model.document import Document
 
@@ -115,13 +114,13 @@ async def test_a_slow_engine_slows_the_sender_and_nothing_piles_up(api: Client, 
     assert last["counts"]["created"] == 400
     assert len(ahead) > 5
     overhead = 400 * 100
-    assert max(ahead) <= document_put.MOST_BATCH_BYTES + 20_100 + chunk + overhead
+    assert max(ahead) <= put_module.MOST_BATCH_BYTES + 20_100 + chunk + overhead
 
 
 async def test_more_documents_than_a_request_takes_are_refused_in_the_last_line(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_put, "MOST_DOCUMENTS", 100)
+    monkeypatch.setattr(put_module, "MOST_DOCUMENTS", 100)
     results, last = read(await api.put_lines(b"".join(lines(120))))
     assert len(results) == 100
     assert last["counts"]["created"] == 100
@@ -134,7 +133,7 @@ async def test_more_documents_than_a_request_takes_are_refused_in_the_last_line(
 async def test_what_is_remembered_of_the_results_is_bounded_too(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_put, "MOST_RESULT_BYTES", 10_000)
+    monkeypatch.setattr(put_module, "MOST_RESULT_BYTES", 10_000)
     long = [line({"id": f"{'x' * 400}{number}", "text": "x"}) for number in range(500)]
     results, last = read(await api.put_lines(b"".join(long)))
     assert 20 < len(results) < 200
@@ -177,7 +176,7 @@ async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api
 async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_put, "MOST_DOCUMENTS", 2_000)
+    monkeypatch.setattr(put_module, "MOST_DOCUMENTS", 2_000)
     parts.desk.forgets = True
     long_ids = b"".join(line({"id": f"{'x' * 500}{number}", "text": "x"}) for number in range(1_000))
     async with serving(app_of(parts.routes())) as url:
@@ -199,7 +198,7 @@ async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
 
 
 async def test_a_sender_that_falls_silent_is_not_waited_for(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_pace, "USUAL_PACE", Pace(idle_seconds=0.05))
+    monkeypatch.setattr(upload_limits, "USUAL_PACE", Pace(idle_seconds=0.05))
 
     async def silent() -> AsyncIterator[bytes]:
         yield b"".join(lines(65))
@@ -248,7 +247,7 @@ async def test_a_sender_that_does_not_read_while_it_sends_gets_its_answer(parts:
 
 
 async def test_what_is_held_of_a_body_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    cutter = document_lines.LineCutter(most=100)
+    cutter = put_module.LineCutter(most=100)
     held = []
     for _ in range(50):
         list(cutter.cut(b"x" * 30))

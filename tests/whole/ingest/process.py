@@ -16,8 +16,7 @@ from toolscript.core.values import silent
 from toolscript.knowledge.ingest.extraction import Extractor
 from toolscript.knowledge.ingest.report import IngestReport, unheard
 from toolscript.knowledge.model.ingest import IngestOrder
-from toolscript.server import ingest as ingesting
-from toolscript.server import ingest as library_shelves
+from toolscript.server import ingest as server_ingest
 from toolscript.server.ingest import Extracting
 from toolscript.testing import HashEmbedder
 
@@ -55,10 +54,10 @@ async def _extracting(*_: object, **__: object) -> AsyncIterator[Extracting]:
 
 def ingested(folder: str) -> IngestReport:
     with (
-        patch.object(library_shelves, "open_embedder", _embedder),
-        patch.object(ingesting, "open_extracting", _extracting),
+        patch.object(server_ingest, "open_embedder", _embedder),
+        patch.object(server_ingest, "open_extracting", _extracting),
     ):
-        return ingesting.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
+        return server_ingest.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
 
 
 if __name__ == "__main__":

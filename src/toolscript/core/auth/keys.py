@@ -20,12 +20,12 @@ from joserfc.util import base64_to_int
 
 from toolscript.core.errors import SetupError, Unavailable
 
-MOST_BYTES = 256 * 1024
+MAX_KEY_SET_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 5.0
 # Not compressed: a little could become very much.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
-_HINT = "is TOOLSCRIPT_JWT_KEYS right?"
-_TOO_LARGE = f"the key set is larger than {MOST_BYTES >> 10} KiB"
+_UNREADABLE = "is TOOLSCRIPT_JWT_KEYS right?"
+_TOO_LARGE = f"the key set is larger than {MAX_KEY_SET_BYTES >> 10} KiB"
 
 
 class KeySource(Protocol):
@@ -56,14 +56,14 @@ class KeyFile:
         try:
             data = await asyncio.to_thread(self._read)
         except OSError as error:
-            raise Unavailable(f"the key set cannot be read: {error.strerror}", hint=_HINT) from None
-        if len(data) > MOST_BYTES:
-            raise Unavailable(_TOO_LARGE, hint=_HINT)
+            raise Unavailable(f"the key set cannot be read: {error.strerror}", hint=_UNREADABLE) from None
+        if len(data) > MAX_KEY_SET_BYTES:
+            raise Unavailable(_TOO_LARGE, hint=_UNREADABLE)
         return data
 
     def _read(self) -> bytes:
         with self._path.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
+            return file.read(MAX_KEY_SET_BYTES + 1)
 
 
 class KeyAddress:
@@ -83,10 +83,10 @@ class KeyAddress:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._fetch()
         except TimeoutError:
-            raise Unavailable("the key set: no answer in time", hint=_HINT) from None
+            raise Unavailable("the key set: no answer in time", hint=_UNREADABLE) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             # Its message may quote the address, and an address may hold a password.
-            raise Unavailable(f"the key set cannot be fetched: {type(error).__name__}", hint=_HINT) from None
+            raise Unavailable(f"the key set cannot be fetched: {type(error).__name__}", hint=_UNREADABLE) from None
 
     def _client(self) -> httpx2.AsyncClient:
         """What is on this machine is not asked for through the proxy that leads out of it."""
@@ -105,12 +105,12 @@ class KeyAddress:
             if answer.is_redirect:
                 raise Unavailable("the key set has moved", hint="set TOOLSCRIPT_JWT_KEYS to its own address")
             if answer.status_code != 200:
-                raise Unavailable(f"the key set cannot be fetched: status {answer.status_code}", hint=_HINT)
+                raise Unavailable(f"the key set cannot be fetched: status {answer.status_code}", hint=_UNREADABLE)
             data = bytearray()
             async for part in answer.aiter_raw():
                 data += part
-                if len(data) > MOST_BYTES:
-                    raise Unavailable(_TOO_LARGE, hint=_HINT)
+                if len(data) > MAX_KEY_SET_BYTES:
+                    raise Unavailable(_TOO_LARGE, hint=_UNREADABLE)
             return bytes(data)
 
 
@@ -130,7 +130,7 @@ def _require_safe(url: str) -> bool:
     except ValueError:
         scheme, host, is_here = "", "", False
     if not host or scheme not in ("http", "https"):
-        raise SetupError("TOOLSCRIPT_JWT_KEYS is neither a file nor an https address", hint=_HINT)
+        raise SetupError("TOOLSCRIPT_JWT_KEYS is neither a file nor an https address", hint=_UNREADABLE)
     if scheme == "http" and not is_here:
         raise SetupError("TOOLSCRIPT_JWT_KEYS: keys are fetched over https alone", hint="write https://...")
     return is_here
@@ -145,7 +145,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-MOST_BYTES_OF_ALGORITHMS = 8 * 1024
+MAX_TOKEN_BYTES = 8 * 1024
 
 # The type of key and the curve that each needs. The last two are old and new names of the same.
 FITS: Mapping[str, tuple[str, str]] = {
@@ -167,9 +167,7 @@ def _registry() -> JWSRegistry:
     registry = JWSRegistry(algorithms=list(FITS), strict_check_header=False)
     known = JWSRegistry.algorithms
     registry.algorithms = {name: known[name] for name in FITS} | {"EdDSA": known["Ed25519"]}
-    registry.max_header_length = registry.max_payload_length = registry.max_signature_length = (
-        MOST_BYTES_OF_ALGORITHMS
-    )
+    registry.max_header_length = registry.max_payload_length = registry.max_signature_length = MAX_TOKEN_BYTES
     return registry
 
 
@@ -180,7 +178,7 @@ SMALLEST_RSA_BITS, LARGEST_RSA_BITS = 2048, 8192
 
 _PUBLIC = ("kty", "n", "e", "crv", "x", "y")
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
-_HINT_of_key_sets = 'it must be {"keys": [...]} with public keys'
+_MALFORMED = 'it must be {"keys": [...]} with public keys'
 
 
 @dataclass(frozen=True)
@@ -210,12 +208,12 @@ def read_key_set(data: bytes) -> KeySet:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
-        raise Unavailable("the key set is not JSON", hint=_HINT_of_key_sets) from None
+        raise Unavailable("the key set is not JSON", hint=_MALFORMED) from None
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list):
-        raise Unavailable("the key set has no list `keys`", hint=_HINT_of_key_sets)
+        raise Unavailable("the key set has no list `keys`", hint=_MALFORMED)
     if len(keys) > MOST_KEYS:
-        raise Unavailable(f"the key set has more than {MOST_KEYS} keys", hint=_HINT_of_key_sets)
+        raise Unavailable(f"the key set has more than {MOST_KEYS} keys", hint=_MALFORMED)
     objects = [one for one in keys if isinstance(one, dict)]
     public = [one for one in objects if not _PRIVATE & one.keys()]
     usable = [key for one in public if (key := _verifying_key(one)) is not None]

@@ -12,8 +12,7 @@ from joserfc import jws
 from joserfc.errors import ClaimError, ExpiredTokenError, JoseError, MissingClaimError
 from joserfc.jwt import JWTClaimsRegistry
 
-from toolscript.core.auth.keys import FITS, HINT, SIGNATURES, KeyRing, KeySet, VerifyingKey
-from toolscript.core.auth.keys import MOST_BYTES_OF_ALGORITHMS as MOST_BYTES
+from toolscript.core.auth.keys import FITS, HINT, MAX_TOKEN_BYTES, SIGNATURES, KeyRing, KeySet, VerifyingKey
 from toolscript.core.auth.model import Caller, Plan, Tenant
 from toolscript.core.errors import Unauthorized, Unavailable
 
@@ -168,8 +167,8 @@ class JwtCallers:
         self._now = now
 
     async def verify(self, token: str) -> Caller:
-        if len(token) > MOST_BYTES:
-            raise Unauthorized(f"a token is at most {MOST_BYTES >> 10} KiB")
+        if len(token) > MAX_TOKEN_BYTES:
+            raise Unauthorized(f"a token is at most {MAX_TOKEN_BYTES >> 10} KiB")
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         now = self._now()
         known = self._remembered.recall(digest, now)

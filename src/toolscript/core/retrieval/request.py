@@ -32,7 +32,7 @@ _VALUES = re.compile(
     | \b(?=[^\W\d]{0,60}\d)\w{9,}\b""",
     re.VERBOSE,
 )
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
 _SPACE = re.compile(r"\s+")
 
 # With fewer words than these left, the values were the request.
@@ -41,28 +41,28 @@ FEWEST_WORDS = 2
 
 def without_values(text: str) -> str:
     left = _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
-    said = [word for word in _WORD.findall(left.casefold()) if word not in STOP_WORDS]
+    said = [word for word in _LETTERS.findall(left.casefold()) if word not in STOP_WORDS]
     return left if len(said) >= FEWEST_WORDS else text
 
 
 _TABLE = tomllib.loads((files(__package__) / "english.toml").read_text("utf-8"))
 
 
-def _words(name: str) -> tuple[str, ...]:
+def _english_words(name: str) -> tuple[str, ...]:
     return tuple(str(_TABLE[name]).split())
 
 
-VERBS = _words("verbs")
-LEAD_IN = frozenset(_words("lead_in"))
-PREPOSITIONS = frozenset(_words("prepositions"))
-SAY_LITTLE = frozenset(_words("say_little"))
+VERBS = _english_words("verbs")
+LEAD_IN = frozenset(_english_words("lead_in"))
+PREPOSITIONS = frozenset(_english_words("prepositions"))
+SAY_LITTLE = frozenset(_english_words("say_little"))
 ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
 PHRASES = {str(phrase): str(word) for phrase, word in _TABLE["phrases"].items()}
 
 FIRST_WORDS = 14
 
 _PHRASES = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
-_WORD_of_actions = re.compile(r"[^\W_]+(?:'\w+)?")
+_WORD = re.compile(r"[^\W_]+(?:'\w+)?")
 _KINDS_OF = {
     word: frozenset(kind for kind, words in ACTIONS.items() if word in words)
     for word in frozenset().union(*ACTIONS.values())
@@ -75,7 +75,7 @@ def without_phrases(text: str) -> str:
 
 
 def words_in_order(text: str) -> list[str]:
-    return _WORD_of_actions.findall(without_phrases(text).casefold())
+    return _WORD.findall(without_phrases(text).casefold())
 
 
 def kinds_of(word: str) -> frozenset[str]:
@@ -134,7 +134,7 @@ _LEFT_BEHIND = re.compile(
     r"(?:then|finally|first|next|also|lastly|additionally|secondly|and|thank you|thanks)\s*$",
     re.IGNORECASE,
 )
-_WORD_of_wishes = re.compile(r"[^\W_]{2,}")
+_LONG_WORD = re.compile(r"[^\W_]{2,}")
 
 
 def wishes_in(text: str) -> list[str]:
@@ -168,7 +168,7 @@ def _leads_in(word: str) -> bool:
 
 
 def _says_enough(wish: str) -> bool:
-    said = [word for word in _WORD_of_wishes.findall(wish.casefold()) if word not in STOP_WORDS]
+    said = [word for word in _LONG_WORD.findall(wish.casefold()) if word not in STOP_WORDS]
     return len(said) >= FEWEST_WORDS
 
 
@@ -232,12 +232,12 @@ class Request:
 
 def read_request(text: str, meant: Mapping[str, str] = NOTHING_CORRECTED) -> Request:
     plain = without_values(text)
-    plain_stems = _stems(_words_of_request(plain), meant)
+    plain_stems = _stems(_words(plain), meant)
     single = _wish(plain, meant, plain_stems)
     whole = Wish(
         text,
-        _terms(_words_of_request(text), meant, plain_stems),
-        _stems(_words_of_request(text), meant),
+        _terms(_words(text), meant, plain_stems),
+        _stems(_words(text), meant),
         *_about(single),
     )
     wishes = tuple(_wish(one, meant, plain_stems) for one in wishes_in(plain))
@@ -249,14 +249,14 @@ def _about(wish: Wish) -> tuple[frozenset[int], frozenset[str]]:
 
 
 def _wish(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> Wish:
-    words = _words_of_request(text)
+    words = _words(text)
     stems = _stems(words, meant)
     # Words too common to be asked for are rare in no catalog that is asked: they would count the most.
     subject = _stems(subject_of(text), meant) & stems or stems
     return Wish(text, _terms(words, meant, plain_stems), stems, subject, action_asked(words_in_order(text)))
 
 
-def _words_of_request(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     return list(dict.fromkeys(without_stop_words(words_of(without_phrases(text)))))
 
 

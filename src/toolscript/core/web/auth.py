@@ -9,16 +9,10 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated, Any
 
-from fastapi import Depends
-from fastapi import Request as Request_of_checked_routes
-from fastapi import Request as Request_of_write_guard
-from fastapi import Response as Response_of_checked_routes
-from fastapi import Response as Response_of_write_guard
+from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
-from starlette.requests import Request
-from starlette.responses import Response
 
 from toolscript.core.auth.model import (
     UNLIMITED,
@@ -185,8 +179,8 @@ def _granted(caller: Caller) -> frozenset[Scope]:
     return frozenset(scope for scope in Scope if caller.may(scope))
 
 
-Handler = Callable[[Request_of_checked_routes], Coroutine[Any, Any, Response_of_checked_routes]]
-Check = Callable[[Request_of_checked_routes, Response_of_checked_routes], Awaitable[None]]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+RouteCheck = Callable[[Request, Response], Awaitable[None]]
 
 OF_A_BODY = ("content-length", "content-type")
 
@@ -198,7 +192,7 @@ BEARER = HTTPBearer(
 def for_callers(caller_of: CallerOf, scope: Scope) -> type[APIRoute]:
     """Routes that only callers come to, and of those the ones whose token has this scope."""
 
-    async def check(request: Request_of_checked_routes, told: Response_of_checked_routes) -> None:
+    async def check(request: Request, told: Response) -> None:
         caller = await caller_of(request, told)
         require_scope(caller, scope)
         request.state.caller = caller
@@ -206,19 +200,19 @@ def for_callers(caller_of: CallerOf, scope: Scope) -> type[APIRoute]:
     return _checked_first(check)
 
 
-def _nobody(_: Request_of_checked_routes) -> bool:
+def _nobody(_: Request) -> bool:
     return False
 
 
 def for_visitors(
-    visitor_of: VisitorOf, scope: Scope, is_exempt: Callable[[Request_of_checked_routes], bool] = _nobody
+    visitor_of: VisitorOf, scope: Scope, is_exempt: Callable[[Request], bool] = _nobody
 ) -> type[APIRoute]:
     """Routes for everybody who has this scope: also for the public, where the installation gives it that.
 
     Who `is_exempt` is not asked who it is, nor counted.
     """
 
-    async def check(request: Request_of_checked_routes, told: Response_of_checked_routes) -> None:
+    async def check(request: Request, told: Response) -> None:
         if is_exempt(request):
             return
         require_scope(await visitor_of(request, told), scope)
@@ -226,15 +220,15 @@ def for_visitors(
     return _checked_first(check)
 
 
-def _checked_first(check: Check) -> type[APIRoute]:
+def _checked_first(check: RouteCheck) -> type[APIRoute]:
     """The framework would read and parse a stranger's body first."""
 
     class CheckedRoute(APIRoute):
         def get_route_handler(self) -> Handler:
             handle = super().get_route_handler()
 
-            async def after_the_check(request: Request_of_checked_routes) -> Response_of_checked_routes:
-                told = Response_of_checked_routes()
+            async def after_the_check(request: Request) -> Response:
+                told = Response()
                 await check(request, told)
                 answer = await handle(request)
                 answer.headers.update({name: told.headers[name] for name in told.headers if name not in OF_A_BODY})
@@ -245,7 +239,7 @@ def _checked_first(check: Check) -> type[APIRoute]:
     return CheckedRoute
 
 
-async def _caller(request: Request_of_checked_routes) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
 
@@ -260,7 +254,7 @@ WAYS = (
 # A request that carries one of these was handed on: who sent it is somewhere else.
 HANDED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
-CheckOfWriteGuard = Callable[[Request_of_write_guard], Awaitable[None]]
+AdminCheck = Callable[[Request], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -274,10 +268,10 @@ class AdminAccess:
     development: bool = False
     socket: str = ""
 
-    def admits(self, request: Request_of_write_guard) -> bool:
+    def admits(self, request: Request) -> bool:
         return self.refusal(request) is None
 
-    def refusal(self, request: Request_of_write_guard) -> ToolscriptError | None:
+    def refusal(self, request: Request) -> ToolscriptError | None:
         if self._came_over_the_socket(request):
             return _handed_on(request)
         if self.token:
@@ -286,15 +280,15 @@ class AdminAccess:
             return Forbidden("no admin token is set here, so nobody may do this over the network", hint=WAYS)
         return _in_development(request)
 
-    def _came_over_the_socket(self, request: Request_of_write_guard) -> bool:
+    def _came_over_the_socket(self, request: Request) -> bool:
         """Told by the address it came to. That a client has none proves nothing: one that has left has none."""
         return bool(self.socket) and tuple(request.scope.get("server") or ()) == (self.socket, None)
 
 
-def admins_only(admin: AdminAccess) -> CheckOfWriteGuard:
+def admins_only(admin: AdminAccess) -> AdminCheck:
     """A dependency for whole routers."""
 
-    async def require_admin(request: Request_of_write_guard) -> None:
+    async def require_admin(request: Request) -> None:
         refused = admin.refusal(request)
         if refused is not None:
             raise refused
@@ -302,23 +296,21 @@ def admins_only(admin: AdminAccess) -> CheckOfWriteGuard:
     return require_admin
 
 
-def writers_only(admin: AdminAccess) -> CheckOfWriteGuard:
+def writers_only(admin: AdminAccess) -> AdminCheck:
     """The same, but what only reads passes."""
     require_admin = admins_only(admin)
 
-    async def require_writer(request: Request_of_write_guard) -> None:
+    async def require_writer(request: Request) -> None:
         if request.method not in READING:
             await require_admin(request)
 
     return require_writer
 
 
-def readers_only(
-    visitor_of: VisitorOf, admin: AdminAccess
-) -> Callable[[Request_of_write_guard, Response_of_write_guard], Awaitable[None]]:
+def readers_only(visitor_of: VisitorOf, admin: AdminAccess) -> Callable[[Request, Response], Awaitable[None]]:
     """For a catalog that is not public: administrators, and tokens that have the scope."""
 
-    async def require_reader(request: Request_of_write_guard, response: Response_of_write_guard) -> None:
+    async def require_reader(request: Request, response: Response) -> None:
         if not admin.admits(request):
             require_scope(await visitor_of(request, response), Scope.TOOLS_READ)
 
@@ -336,7 +328,7 @@ def _with_token(headers: Headers, token: str) -> ToolscriptError | None:
     )
 
 
-def _in_development(request: Request_of_write_guard) -> ToolscriptError | None:
+def _in_development(request: Request) -> ToolscriptError | None:
     """A web page can be made to call this machine from within; the names it calls by and from give it away."""
     hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
     if request.client is None or not is_loopback_address(request.client.host):
@@ -352,7 +344,7 @@ def _in_development(request: Request_of_write_guard) -> ToolscriptError | None:
     return _handed_on(request)
 
 
-def _handed_on(request: Request_of_write_guard) -> ToolscriptError | None:
+def _handed_on(request: Request) -> ToolscriptError | None:
     if any(name in request.headers for name in HANDED_ON):
         return Forbidden("through a proxy this needs the admin token", hint=WAYS)
     return None

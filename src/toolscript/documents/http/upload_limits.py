@@ -9,7 +9,7 @@ from time import monotonic
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import InvalidRequest, ToolscriptError, TooManyRequests, Unavailable
 
-HINT = "send the rest in another request"
+SLOW_HINT = "send the rest in another request"
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class PacedBody:
     def _refusal(self, left: float, slack: float) -> InvalidRequest:
         pace = self._pace
         if left <= min(slack, pace.idle_seconds):
-            return InvalidRequest(f"a request may take {pace.whole_seconds:g} seconds", hint=HINT)
+            return InvalidRequest(f"a request may take {pace.whole_seconds:g} seconds", hint=SLOW_HINT)
         if slack < pace.idle_seconds:
-            return InvalidRequest(f"it came at less than {pace.least_bytes} bytes a second", hint=HINT)
-        return InvalidRequest(f"nothing was sent for {pace.idle_seconds:g} seconds", hint=HINT)
+            return InvalidRequest(f"it came at less than {pace.least_bytes} bytes a second", hint=SLOW_HINT)
+        return InvalidRequest(f"nothing was sent for {pace.idle_seconds:g} seconds", hint=SLOW_HINT)
 
 
 WAIT_SECONDS = 30.0
 RETRY_AFTER_SECONDS = 10
-HINT_OF_DOCUMENT_TURNS = "try again when one of them has ended"
+BUSY_HINT = "try again when one of them has ended"
 
 
 @dataclass
@@ -103,10 +103,8 @@ class PutTurns:
         few = self._tenants.setdefault(tenant, _Few(asyncio.Semaphore(self._most_of_one)))
         few.users += 1
         details = {"retry_after_seconds": RETRY_AFTER_SECONDS}
-        of_one = TooManyRequests(
-            "the tenant puts too much at once already", hint=HINT_OF_DOCUMENT_TURNS, details=details
-        )
-        of_all = Unavailable("too many put documents at this moment", hint=HINT_OF_DOCUMENT_TURNS, details=details)
+        of_one = TooManyRequests("the tenant puts too much at once already", hint=BUSY_HINT, details=details)
+        of_all = Unavailable("too many put documents at this moment", hint=BUSY_HINT, details=details)
         try:
             async with self._place(few.places, of_one), self._place(self._all, of_all):
                 yield

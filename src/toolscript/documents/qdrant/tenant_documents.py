@@ -57,7 +57,7 @@ MOST_POINTS = 256
 
 async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocument]) -> None:
     version = documents[0].header.version
-    await _put(points, (_point(one, one.passages[0], _header(one)) for one in documents), version)
+    await _put(points, (_point(one, one.passages[0], _header_payload(one)) for one in documents), version)
     await _put(points, (_point(one, it, {}) for one in documents for it in one.passages[1:]), version)
 
 
@@ -91,7 +91,7 @@ async def _put(points: TenantPoints, structs: Iterable[wire.PointStruct], versio
         await points.put(listed[start : start + MOST_POINTS], version)
 
 
-def _header(document: IndexedDocument) -> dict[str, object]:
+def _header_payload(document: IndexedDocument) -> dict[str, object]:
     reach = max(len(document.passages), document.replaces)
     return {
         HEAD: True,
@@ -104,7 +104,7 @@ def _header(document: IndexedDocument) -> dict[str, object]:
 
 
 def _finished(document: IndexedDocument) -> dict[str, object]:
-    return {**_header(document), PASSAGES: len(document.passages), COMPLETE: True}
+    return {**_header_payload(document), PASSAGES: len(document.passages), COMPLETE: True}
 
 
 def _point(document: IndexedDocument, indexed: IndexedPassage, more: dict[str, object]) -> wire.PointStruct:
@@ -290,7 +290,7 @@ class QdrantTenantDocuments:
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         points = await self._with_ids(head_ids(keys), HEADER_FIELDS)
-        return {header.key: header for header in map(_header_of_tenant_documents, points)}
+        return {header.key: header for header in map(_read_header, points)}
 
     async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
         points = await self._with_ids(ids, PASSAGE_FIELDS)
@@ -302,7 +302,7 @@ class QdrantTenantDocuments:
     async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
         wanted = frozenset(ids)
         points = await self._with_ids(sorted(wanted.union(head_ids(id_.key for id_ in ids))), SHOWN_FIELDS)
-        headers = (_header_of_tenant_documents(point) for point in points if passage_id(point.id).number == 0)
+        headers = (_read_header(point) for point in points if passage_id(point.id).number == 0)
         passages = {id_: _passage(point) for point in points if (id_ := passage_id(point.id)) in wanted}
         return ShownPassages({header.key: header for header in headers}, passages)
 
@@ -311,7 +311,7 @@ class QdrantTenantDocuments:
         where.must.append(IS_HEAD)
         since = PassageId(after, 1) if after else None
         return [
-            _header_of_tenant_documents(point)
+            _read_header(point)
             for point in await self._points.scroll(where, limit, fields=HEADER_FIELDS, since=since)
         ]
 
@@ -399,7 +399,7 @@ def _whole_documents(headers: Sequence[DocumentHeader]) -> Iterator[Sequence[Doc
         yield batch
 
 
-def _header_of_tenant_documents(point: Any) -> DocumentHeader:
+def _read_header(point: Any) -> DocumentHeader:
     fields = cast("Mapping[str, Any]", Payload(point.payload))
     metadata: JsonObject = json.loads(fields[METADATA])
     return DocumentHeader(

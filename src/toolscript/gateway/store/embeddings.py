@@ -79,7 +79,7 @@ class EmbeddingFile:
             )
 
     def _whole(self, entries: Entries) -> dict[str, object]:
-        tools = {name: {"hash": key, "vector": _packed(vector)} for name, (key, vector) in entries.items()}
+        tools = {name: {"hash": key, "vector": _packed_vector(vector)} for name, (key, vector) in entries.items()}
         card = asdict(self._card.model)
         return {"format": FORMAT, "model": self._card.fingerprint, "card": card, "tools": tools}
 
@@ -153,14 +153,14 @@ def _entries(path: Path, card: IndexCard) -> Entries:
 def _entry(entry: object, dimensions: int) -> tuple[str, Vector]:
     if not isinstance(entry, dict) or not isinstance(entry.get("hash"), str):
         raise ValueError("an entry without a hash")
-    return entry["hash"], _unpacked(entry.get("vector"), dimensions)
+    return entry["hash"], _unpacked_vector(entry.get("vector"), dimensions)
 
 
-def _packed(vector: Vector) -> str:
+def _packed_vector(vector: Vector) -> str:
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
 
 
-def _unpacked(text: object, dimensions: int) -> Vector:
+def _unpacked_vector(text: object, dimensions: int) -> Vector:
     try:
         vector = np.frombuffer(base64.b64decode(str(text), validate=True), dtype="<f4").astype(np.float32)
     except binascii.Error as error:
@@ -185,7 +185,7 @@ class AnalysisFile:
             data = read_whole(self._path)
             if data["version"] != VERSION:
                 return {}
-            return {key: _unpacked_of_analyses(*parts) for key, parts in data["items"].items()}
+            return {key: _unpacked_analysis(*parts) for key, parts in data["items"].items()}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -197,19 +197,19 @@ class AnalysisFile:
         if self._written == analysed.keys():
             return
         self._written = frozenset(analysed)
-        items = {key: _packed_of_analyses(one) for key, one in analysed.items()}
+        items = {key: _packed_analysis(one) for key, one in analysed.items()}
         try:
             write_whole(self._path, {"version": VERSION, "items": items})
         except OSError as error:
             logger.warning("words cannot be kept", extra={"file": str(self._path), "reason": str(error)})
 
 
-def _packed_of_analyses(one: Analysed) -> list[str]:
+def _packed_analysis(one: Analysed) -> list[str]:
     terms, weights = one.terms.astype("<u4").tobytes(), one.weights.astype("<f4").tobytes()
     return [base64.b64encode(terms).decode(), base64.b64encode(weights).decode(), " ".join(one.words)]
 
 
-def _unpacked_of_analyses(terms: str, weights: str, words: str) -> Analysed:
+def _unpacked_analysis(terms: str, weights: str, words: str) -> Analysed:
     unpacked = Analysed(
         np.frombuffer(base64.b64decode(terms, validate=True), "<u4").astype(np.uint32),
         np.frombuffer(base64.b64decode(weights, validate=True), "<f4").astype(np.float32),

@@ -16,7 +16,7 @@ from toolscript.core.items import Item, ItemKind
 from toolscript.core.mcp_client.model import Offer, ServerSpec
 from toolscript.gateway.store.embeddings import server_list_hash
 
-FORMAT = 1
+SEEN_FORMAT = 1
 MOST_TOOLS, MOST_CHANGES = 5_000, 100
 MOST_KEPT, MOST_SHOWN, BEFORE_THE_DIFFERENCE = 4_000, 300, 60
 CHANGES_SECONDS = 7 * 24 * 3600.0
@@ -53,7 +53,7 @@ class SeenTools:
                     logger.warning("a tool is no longer what it was: %s__%s", self._server, item.name)
                 known[item.name] = {"hash": _hash(said), "text": said[:MOST_KEPT]}
         recent = sorted(changed.items(), key=lambda one: -float(one[1]["at"]))[:MOST_CHANGES]
-        now = {"format": FORMAT, "tools": dict([*known.items()][-MOST_TOOLS:]), "changed": dict(recent)}
+        now = {"format": SEEN_FORMAT, "tools": dict([*known.items()][-MOST_TOOLS:]), "changed": dict(recent)}
         if now != data:
             self._write(now)
 
@@ -88,7 +88,7 @@ class SeenTools:
 
 def _is_ours(data: object) -> bool:
     """Whether it is as it was written here: it decides only what is warned of."""
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
+    if not isinstance(data, dict) or data.get("format") != SEEN_FORMAT:
         return False
     parts = {"tools": {"hash", "text"}, "changed": {"before", "now", "at"}}
     return all(
@@ -116,7 +116,7 @@ def _difference(before: str, now: str) -> dict[str, str]:
     return {"before": before[start : start + MOST_SHOWN], "now": now[start : start + MOST_SHOWN]}
 
 
-FORMAT_OF_OFFERS = 2
+OFFERS_FORMAT = 2
 MOST_OF_A_REASON = 2_000
 
 
@@ -186,7 +186,7 @@ class OfferFile:
         news = {offer.server: self._entry(offer) for offer in ours}
         news |= {name: self._failure(name, why) for name, why in failed.items() if name in self._prints}
         try:
-            write_whole(self._path, {"format": FORMAT_OF_OFFERS, "servers": {**self._stored(), **news}})
+            write_whole(self._path, {"format": OFFERS_FORMAT, "servers": {**self._stored(), **news}})
         except OSError as error:
             self._warn("what the servers offer cannot be kept", error)
         return True
@@ -208,7 +208,7 @@ class OfferFile:
         """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""
         try:
             data = read_whole(self._path)
-            servers = data["servers"] if data["format"] == FORMAT_OF_OFFERS else {}
+            servers = data["servers"] if data["format"] == OFFERS_FORMAT else {}
             return {name: one for name, one in servers.items() if one["print"] == self._prints.get(name)}
         except FileNotFoundError:
             return {}

@@ -66,7 +66,7 @@ def _markdown(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[De
     return before.says, {"encoding": decoded.encoding}
 
 
-def _text(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
+def _read_text_file(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
     from toolscript.knowledge.readers.text import is_markdown, read_text
 
     decoded = decode(data)
@@ -81,7 +81,7 @@ _READERS: dict[FileKind, _Read] = {
     FileKind.PDF: _pdf,
     FileKind.HTML: _html,
     FileKind.MARKDOWN: _markdown,
-    FileKind.TEXT: _text,
+    FileKind.TEXT: _read_text_file,
 }
 
 # Whatever the process that read it says of a file goes to a person's terminal.
@@ -131,8 +131,8 @@ def reading_from_json(answer: bytes, limits: ReadingLimits) -> Reading:
         told = json.loads(answer.decode("utf-8"))
         if isinstance(told, dict) and isinstance(told.get("skipped"), str):
             raise FileSkipped(
-                _text_of_answers(told["skipped"], _MOST_REASON),
-                hint=_text_of_answers(told.get("hint", ""), _MOST_REASON),
+                _text(told["skipped"], _MOST_REASON),
+                hint=_text(told.get("hint", ""), _MOST_REASON),
             )
         return _reading(told["reading"], limits)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -147,11 +147,11 @@ def _reading(told: dict[str, Any], limits: ReadingLimits) -> Reading:
         raise ValueError("hash")
     return Reading(
         content_hash=told["content_hash"],
-        title=_text_of_answers(told["title"], MOST_TITLE),
+        title=_text(told["title"], MOST_TITLE),
         blocks=blocks,
         authors=_names(told["authors"]),
         topics=_names(told["topics"]),
-        type=_text_of_answers(told["type"], MOST_NAME),
+        type=_text(told["type"], MOST_NAME),
         metadata=_metadata(told["metadata"]),
     )
 
@@ -159,7 +159,7 @@ def _reading(told: dict[str, Any], limits: ReadingLimits) -> Reading:
 def _block(kind: Any, text: Any, level: Any, page: Any, line: Any, start: Any, end: Any) -> Block:
     return Block(
         BlockKind(kind),
-        _text_of_answers(text),
+        _text(text),
         level=_number(level),
         page=None if page is None else _number(page),
         line=None if line is None else _number(line),
@@ -168,7 +168,7 @@ def _block(kind: Any, text: Any, level: Any, page: Any, line: Any, start: Any, e
     )
 
 
-def _text_of_answers(value: Any, most: int | None = None) -> str:
+def _text(value: Any, most: int | None = None) -> str:
     if not isinstance(value, str):
         raise TypeError("no text")
     return _LONE.sub("\ufffd", value[:most])
@@ -183,15 +183,13 @@ def _number(value: Any) -> int:
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MOST_NAMES:
         raise TypeError("no names")
-    return tuple(_text_of_answers(one, MOST_NAME) for one in value)
+    return tuple(_text(one, MOST_NAME) for one in value)
 
 
 def _metadata(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or len(value) > _MOST_METADATA:
         raise TypeError("no metadata")
     return {
-        _text_of_answers(name, MOST_NAME): _text_of_answers(one, MOST_NAME)
-        if isinstance(one, str)
-        else _number(one)
+        _text(name, MOST_NAME): _text(one, MOST_NAME) if isinstance(one, str) else _number(one)
         for name, one in value.items()
     }

@@ -18,7 +18,7 @@ from toolscript.tools.classify.rules import LEFT_OUT, Rated, Ratings, RulesClass
 MAX_SKILL_NAME, MAX_SKILL, MOST_HINTS, MAX_HINT = 80, 320, 20, 40
 MAX_DESCRIPTION, MAX_NAME, MAX_PARAMETERS = 1_000, 200, 20
 # A small model does not find the end of a text by itself.
-MAX_REASON, MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 100, 40, 120
+MAX_REASON, MAX_ASKED_NAME, MAX_ASKED_DESCRIPTION = 100, 40, 120
 
 _TASK = (
     "Sort items into skills. Each line of the data is one item, with its number. For every number answer once:"
@@ -31,7 +31,7 @@ _TASK = (
 
 
 def instructions_for(skills: Sequence[Skill]) -> str:
-    return _TASK + "\n".join(json.dumps(_offered(skill), ensure_ascii=False) for skill in skills)
+    return _TASK + "\n".join(json.dumps(_skill_to_json(skill), ensure_ascii=False) for skill in skills)
 
 
 def data_of(items: Sequence[Item]) -> str:
@@ -46,8 +46,8 @@ def schema_for(skills: Sequence[Skill], items: int) -> JsonObject:
         confidence={"type": "number", "minimum": 0, "maximum": 1},
     )
     suggested = object_with(
-        name={"type": "string", "maxLength": MAX_SUGGESTED_NAME},
-        description={"type": "string", "maxLength": MAX_SUGGESTED_DESCRIPTION},
+        name={"type": "string", "maxLength": MAX_ASKED_NAME},
+        description={"type": "string", "maxLength": MAX_ASKED_DESCRIPTION},
     )
     answer = object_with(
         item={"type": "integer", "enum": list(range(1, items + 1))},
@@ -57,7 +57,7 @@ def schema_for(skills: Sequence[Skill], items: int) -> JsonObject:
     return object_with(items={"type": "array", "items": answer, "minItems": items, "maxItems": items})
 
 
-def _offered(skill: Skill) -> JsonObject:
+def _skill_to_json(skill: Skill) -> JsonObject:
     """Keywords and examples are what people gave as hints; a prompt has a bound."""
     return {
         "id": skill.id,
@@ -82,7 +82,7 @@ def _told(number: int, item: Item) -> JsonObject:
 
 
 MOST_ASSIGNMENTS_READ = 100
-MAX_SUGGESTED_NAME_OF_ANSWERS, MAX_SUGGESTED_DESCRIPTION_OF_ANSWERS = 80, 300
+MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 80, 300
 
 
 def answers_in(reply: JsonObject, items: int, known: frozenset[str]) -> list[Classification | None]:
@@ -124,10 +124,8 @@ def _assignment(entry: object) -> Assignment | None:
 def _suggestion(given: object) -> SuggestedSkill | None:
     if not isinstance(given, Mapping):
         return None
-    name = _line(given.get("name"))[:MAX_SUGGESTED_NAME_OF_ANSWERS].strip()
-    suggested = SuggestedSkill(
-        name, _line(given.get("description"))[:MAX_SUGGESTED_DESCRIPTION_OF_ANSWERS].strip()
-    )
+    name = _line(given.get("name"))[:MAX_SUGGESTED_NAME].strip()
+    suggested = SuggestedSkill(name, _line(given.get("description"))[:MAX_SUGGESTED_DESCRIPTION].strip())
     return suggested if suggested.key else None
 
 
@@ -203,7 +201,7 @@ class LlmClassifier:
                 yield places[at : at + self._batch]
 
     async def _ask(self, ratings: Ratings, this_round: _Round) -> Sequence[Classification | None]:
-        offered = _offered_of_llm(ratings)
+        offered = _skills_offered(ratings)
         items = [rated.item for rated in ratings.rated]
         try:
             async with self._places:
@@ -243,7 +241,7 @@ def _failure(this_round: _Round, calls: int) -> ToolscriptError | None:
     return this_round.failures[0] if 1 < calls == len(this_round.failures) else None
 
 
-def _offered_of_llm(ratings: Ratings) -> Sequence[Skill]:
+def _skills_offered(ratings: Ratings) -> Sequence[Skill]:
     """A prompt has a bound: of many skills, those that come first for some item of the batch."""
     if len(ratings.skills) <= MOST_SKILLS_OFFERED:
         return ratings.skills

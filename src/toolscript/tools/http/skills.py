@@ -48,7 +48,7 @@ _AFTER_ID = r"^([a-z][a-z0-9_]{0,63})?$"
 
 def skill_routes(skills: SkillManagement) -> APIRouter:
     router = APIRouter(prefix="/api/v1/skills", tags=["skills"])
-    _read(router, skills)
+    _read_skills(router, skills)
     _write(router, skills)
     _switch(router, skills)
     return router
@@ -72,7 +72,7 @@ def audit_routes(skills: SkillManagement) -> APIRouter:
     return router
 
 
-def _read(router: APIRouter, skills: SkillManagement) -> None:
+def _read_skills(router: APIRouter, skills: SkillManagement) -> None:
     @router.get("", response_model=SkillPage, responses=documented(422, 503), summary="List skills")
     async def list_skills(
         after: Annotated[str, Query(pattern=_AFTER_ID, description="`next` of the page before.")] = "",
@@ -161,12 +161,12 @@ ITEMS_SHOWN = 20
 def suggestion_routes(skills: SkillManagement) -> APIRouter:
     """To be included before the routes of single skills: `suggestions` is no skill."""
     router = APIRouter(prefix="/api/v1/skills/suggestions", tags=["suggestions"])
-    _read_of_suggestions(router, skills)
+    _read_suggestions(router, skills)
     _decide(router, skills)
     return router
 
 
-def _read_of_suggestions(router: APIRouter, skills: SkillManagement) -> None:
+def _read_suggestions(router: APIRouter, skills: SkillManagement) -> None:
     @router.get(
         "", response_model=SuggestionPage, responses=documented(401, 403, 422, 503), summary="List suggestions"
     )

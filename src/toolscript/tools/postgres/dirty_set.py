@@ -21,7 +21,7 @@ RENEWALS_A_LEASE = 4
 LONGEST_SECONDS = 3600.0
 
 # Locked in order of id, as everybody does. The time is that of the renewal, not that of waiting for the locks.
-_RENEW = """
+_RENEW_BATCH = """
 WITH held AS (
     SELECT item_id FROM mcp.dirty_items
     WHERE generation = %(generation)s AND held_by = %(token)s ORDER BY item_id FOR UPDATE
@@ -66,7 +66,7 @@ class LeaseKeeper:
                 self._connection = psycopg.connect(
                     self._url, autocommit=True, connect_timeout=2, prepare_threshold=None
                 )
-            self._connection.execute(_RENEW, self._values)
+            self._connection.execute(_RENEW_BATCH, self._values)
         except psycopg.Error as error:
             logger.warning("lease not renewed", extra={"part": "worker", "reason": str(error).partition("\n")[0]})
             self._disconnect()
@@ -111,7 +111,7 @@ WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(id
 ORDER BY item_id FOR UPDATE
 """
 
-_RENEW_of_dirty_set = """
+_RENEW_ITEMS = """
 UPDATE mcp.dirty_items SET free_at = now() + make_interval(secs => %(lease)s)
 WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
 RETURNING item_id
@@ -289,7 +289,7 @@ class PostgresDirtySet:
         values = {**_held(generation, claim), "lease": lease_seconds}
         async with transaction(self._pool) as conn:
             await conn.execute(_LOCK, values)
-            rows = await (await conn.execute(_RENEW_of_dirty_set, values)).fetchall()
+            rows = await (await conn.execute(_RENEW_ITEMS, values)).fetchall()
         kept = {int(str(row[0])) for row in rows}
         return replace(claim, versions={id_: version for id_, version in claim.versions.items() if id_ in kept})
 

@@ -1,0 +1,62 @@
+"""Config files of MCP clients: import their servers, and connect them to the gateway."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.gateway.config import importing
+from toolscript.gateway.config.clients import Client, find_clients, read_clients
+from toolscript.gateway.config.connect import (
+    ConnectPlan,
+    Running,
+    apply_connect,
+    connect_client,
+    disconnect_client,
+)
+from toolscript.gateway.config.importing import ImportPlan, PreviewRow, preview_rows
+from toolscript.gateway.config.problems import Problem
+from toolscript.gateway.config.read import FILE_NAME
+from toolscript.gateway.daemon import find
+from toolscript.gateway.settings import environment
+
+
+def plan_import(
+    *, clients: Sequence[str], target: Path | None, project: bool = False
+) -> tuple[ImportPlan, list[PreviewRow], list[Problem]]:
+    """What would be written, how to show it, and which files could not be read.
+
+    Files of this folder's project come with the project, from anybody: only with `project`.
+    """
+    wanted = {_client(name) for name in clients} or set(Client)
+    found_files = find_clients(Path.home(), Path.cwd(), sys.platform, environment())
+    configs = [one for one in found_files if one.client in wanted and (project or not one.of_project)]
+    found, problems = read_clients(configs)
+    planned = importing.plan_import(found, target or Path.home() / FILE_NAME)
+    return planned, preview_rows(planned), problems
+
+
+def connect(client: str, *, undo: bool, write: bool, http: bool = False) -> ConnectPlan:
+    places = (client, Path.home(), Path.cwd(), sys.platform, environment())
+    planned = disconnect_client(*places) if undo else connect_client(*places, _running() if http else None)
+    if write:
+        apply_connect(planned)
+    return planned
+
+
+def _running() -> Running:
+    """The gateway of these config files: its address holds for as long as its port does."""
+    running = find(flags={})
+    if running is None:
+        raise NotFound(
+            "no gateway is running for these config files",
+            hint="`toolscript gateway start --background` starts one",
+        )
+    return Running(running.url, running.token)
+
+
+def _client(name: str) -> Client:
+    try:
+        return Client(name)
+    except ValueError:
+        raise InvalidRequest(f"no client is called {name!r}", hint=f"one of {', '.join(Client)}") from None
