@@ -243,8 +243,8 @@ def without_gold_measures(
     if not tells_confidence(with_gold):
         return {}
     pairs = np.column_stack([confidences(with_gold), confidences(without)])
-    auroc = of_statistic(pairs, lambda rows: auroc(rows[:, 0], rows[:, 1]), seed)
-    return {"without_gold_auroc": auroc, **_refusals("refused_without_gold", without, seed)}
+    measured = of_statistic(pairs, lambda rows: auroc(rows[:, 0], rows[:, 1]), seed)
+    return {"without_gold_auroc": measured, **_refusals("refused_without_gold", without, seed)}
 
 
 def _refusals(name: str, answered: Sequence[Answered], seed: int) -> dict[str, Measure]:
