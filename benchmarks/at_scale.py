@@ -29,6 +29,10 @@ CANDIDATES = 100
 Work = Callable[[], Awaitable[object]]
 Row = dict[str, object]
 
+Times = dict[tuple[str, str, str], list[float]]
+
+WARM_UP = 20
+
 
 @dataclass
 class InTurn:
@@ -109,9 +113,6 @@ class Recalls:
             for row, shares in self.shares.items()
             if shares
         ]
-
-
-Times = dict[tuple[str, str, str], list[float]]
 
 
 @dataclass(frozen=True)
@@ -206,9 +207,6 @@ def _figures(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -
 def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> list[tuple[float, float]]:
     """Of a question without an answer, none."""
     return [(recall_at(found, exact, 10), recall_at(found, exact, CANDIDATES))] if exact else []
-
-
-WARM_UP = 20
 
 
 @dataclass(frozen=True)

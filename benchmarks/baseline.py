@@ -47,6 +47,21 @@ SKILL_LIMIT = ToolQuery.skill_limit
 
 Found = Sequence[Candidates]
 
+STAGE_NAMES = {
+    "embedding": "query_embedding",
+    "skills": "skill_search",
+    "index": "tool_search",
+    "details": "schema_load",
+}
+
+DOCUMENT_CANDIDATES = 100
+DOCUMENTS_RETURNED = 10
+Arm = tuple[str, wire.VectorInput, wire.SearchParams | None]
+
+_JOINED = wire.Query(fusion=wire.Fusion.RRF)
+_EVERYTHING = wire.WithPayloadSelector(enable=True)
+CHUNKS_RETURNED = 10
+
 
 @dataclass(frozen=True)
 class BareAnswer:
@@ -126,14 +141,6 @@ def _best(found: Found) -> Revisions:
     return best
 
 
-STAGE_NAMES = {
-    "embedding": "query_embedding",
-    "skills": "skill_search",
-    "index": "tool_search",
-    "details": "schema_load",
-}
-
-
 class _Connection(asyncio.Protocol):
     """One request at a time, as the generator sends them."""
 
@@ -186,21 +193,6 @@ async def _serve(port: int, strategy: Strategy, texts: list[str]) -> None:
         server = await loop.create_server(lambda: _Connection(pipeline), "127.0.0.1", port, backlog=256)
         await ended.wait()
         server.close()
-
-
-if __name__ == "__main__":
-    try:
-        run(_serve(int(sys.argv[1]), Strategy(sys.argv[2]), json.loads(sys.stdin.buffer.readline())))
-    except ToolscriptError as error:
-        sys.stderr.write(f"{error.message}: {error.hint}\n")
-        sys.exit(2)
-
-DOCUMENT_CANDIDATES = 100
-DOCUMENTS_RETURNED = 10
-Arm = tuple[str, wire.VectorInput, wire.SearchParams | None]
-
-_JOINED = wire.Query(fusion=wire.Fusion.RRF)
-_EVERYTHING = wire.WithPayloadSelector(enable=True)
 
 
 @dataclass(frozen=True)
@@ -281,9 +273,6 @@ class BareDocuments:
         )
 
 
-CHUNKS_RETURNED = 10
-
-
 class BareKnowledge:
     def __init__(
         self,
@@ -330,3 +319,11 @@ class BareKnowledge:
         with translated():
             answer = await self._engine.points.QueryBatch(request, timeout=self._engine.timeout_seconds)
         return answer.result
+
+
+if __name__ == "__main__":
+    try:
+        run(_serve(int(sys.argv[1]), Strategy(sys.argv[2]), json.loads(sys.stdin.buffer.readline())))
+    except ToolscriptError as error:
+        sys.stderr.write(f"{error.message}: {error.hint}\n")
+        sys.exit(2)

@@ -13,6 +13,16 @@ from toolscript.cli.output import progress, show
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.tools.model.query import Strategy
 
+_LOAD_HEAD = (
+    f"{'':12} {'rate':>7} {'answered':>9} {'p50 ms':>9} {'p95 ms':>9} {'p99 ms':>9} {'max ms':>9} {'errors':>7}"
+    "  CPU ms each, what ran, what was wrong"
+)
+_STAGE_HEAD = (
+    f"{'':12} {'bare p50':>9} {'p95 ms':>9} {'search p50':>11} {'p95 ms':>9} {'ratio p50':>10} {'p95':>6}"
+)
+
+USUAL_COUNT = 500
+
 
 def comparison_table(compared: Comparison) -> str:
     """Stage by stage where the product tells its stages."""
@@ -74,15 +84,6 @@ def load_table(compared: LoadComparison) -> str:
 def sustained_table(done: Sustained) -> str:
     minutes = [_load_row(f"minute {number}", figures) for number, figures in enumerate(done.minutes, 1)]
     return "\n".join([_asked_about(done), "", _LOAD_HEAD, *minutes, _load_row("whole", done.whole)])
-
-
-_LOAD_HEAD = (
-    f"{'':12} {'rate':>7} {'answered':>9} {'p50 ms':>9} {'p95 ms':>9} {'p99 ms':>9} {'max ms':>9} {'errors':>7}"
-    "  CPU ms each, what ran, what was wrong"
-)
-_STAGE_HEAD = (
-    f"{'':12} {'bare p50':>9} {'p95 ms':>9} {'search p50':>11} {'p95 ms':>9} {'ratio p50':>10} {'p95':>6}"
-)
 
 
 def _asked_about(bench: LoadComparison | Sustained) -> str:
@@ -219,8 +220,6 @@ def add_bench_knowledge(app: typer.Typer) -> None:
             )
         show(tables, titled_tables(tables), as_json=as_json)
 
-
-USUAL_COUNT = 500
 
 QueriesOption = Annotated[
     Path | None,

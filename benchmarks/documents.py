@@ -64,6 +64,19 @@ SETTLE_SECONDS = 3600.0
 LOADING = wire.OptimizersConfigDiff(max_segment_size=60_000, indexing_threshold=0)
 SEARCHING = wire.OptimizersConfigDiff(max_segment_size=LARGEST_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
 
+RETURNED = 10
+WARM_UP = 20
+# Of classes whose tenants are large enough for a graph.
+WITH_GRAPHS = ("big", "biggest")
+KEYWORD = Shape(SearchType.KEYWORD)
+
+# Texts that documents are made to look like: one for so many passages, but not more and not fewer than these.
+PASSAGES_AN_ORIGINAL, FEWEST_ORIGINALS, MOST_ORIGINALS = 50, 50, 2_000
+EMBED_BATCH = 64
+# Tenants that are put into a collection of their own as well.
+ALONE = 200
+TIMEOUT_SECONDS = 600.0
+
 
 class BenchDocuments:
     """The index, and what only a bench may do with it: write for all tenants at once."""
@@ -157,13 +170,6 @@ def _batches(originals: Originals, sizes: Sequence[TenantSize], seed: int) -> It
             batch = []
     if batch:
         yield batch
-
-
-RETURNED = 10
-WARM_UP = 20
-# Of classes whose tenants are large enough for a graph.
-WITH_GRAPHS = ("big", "biggest")
-KEYWORD = Shape(SearchType.KEYWORD)
 
 
 class DocumentBench:
@@ -300,14 +306,6 @@ async def _asked(search: DocumentSearch, question: Question, shape: Shape) -> No
             f"a search was degraded, without {', '.join(answer.degraded)}: its times are no measure",
             hint="measure when nothing else does",
         )
-
-
-# Texts that documents are made to look like: one for so many passages, but not more and not fewer than these.
-PASSAGES_AN_ORIGINAL, FEWEST_ORIGINALS, MOST_ORIGINALS = 50, 50, 2_000
-EMBED_BATCH = 64
-# Tenants that are put into a collection of their own as well.
-ALONE = 200
-TIMEOUT_SECONDS = 600.0
 
 
 def bench_documents(

@@ -37,6 +37,16 @@ from toolscript.server.stores import connect_qdrant, open_embedder
 NAME = "bench_knowledge"
 PATIENCE_SECONDS = 600.0
 
+CONNECTIONS = 64
+WARM_UP = Schedule(rate=20.0, seconds=3.0)
+DIFFERENT_QUESTIONS = 20_000
+# As many words as questions have, in their order, of what chunks were made of: something fits, and is not alone.
+FEWEST_ASKED, MOST_ASKED = 5, 12
+DEPTH = 10
+MOST_EXACT = 50
+TIMEOUT_SECONDS = 600.0
+TOOK = re.compile(rb'"took_ms":([0-9.]+),"degraded":\[(.*?)\]')
+
 
 @dataclass(frozen=True)
 class BenchLibrary:
@@ -128,17 +138,6 @@ async def bench_library(
 
 def _with_id(id_: str, document: Document) -> Document:
     return {"_id": ObjectId(id_), **document}
-
-
-CONNECTIONS = 64
-WARM_UP = Schedule(rate=20.0, seconds=3.0)
-DIFFERENT_QUESTIONS = 20_000
-# As many words as questions have, in their order, of what chunks were made of: something fits, and is not alone.
-FEWEST_ASKED, MOST_ASKED = 5, 12
-DEPTH = 10
-MOST_EXACT = 50
-TIMEOUT_SECONDS = 600.0
-TOOK = re.compile(rb'"took_ms":([0-9.]+),"degraded":\[(.*?)\]')
 
 
 def bench_knowledge(

@@ -12,6 +12,17 @@ from benchmarks.open_loop import UNANSWERED, UNSENT, Due, Run
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.query import Strategy
 
+LEAST_ACHIEVED = 0.95
+MOST_P95_MS = 1_000.0
+# At the edges of a step, two answers more or less are chance.
+CHANCE_ANSWERS = 2
+MINUTE = 60.0
+
+WARM_UP_QUERIES = 10
+
+# Answers the milliseconds of each of its stages, as far as it knows them.
+TimedSearch = Callable[[str], Awaitable[Mapping[str, float] | None]]
+
 
 @dataclass(frozen=True)
 class Latency:
@@ -122,12 +133,6 @@ class Sustained:
     minutes: tuple[LoadFigures, ...]
 
 
-LEAST_ACHIEVED = 0.95
-MOST_P95_MS = 1_000.0
-# At the edges of a step, two answers more or less are chance.
-CHANCE_ANSWERS = 2
-MINUTE = 60.0
-
 Step = Callable[[str, float, int], Awaitable[LoadFigures]]
 
 
@@ -225,12 +230,6 @@ def _stages(asked: Sequence[Due]) -> tuple[Latency, ...]:
             for stage, took in one.answer.stages.items():
                 spent.setdefault(stage, []).append(took)
     return tuple(Latency.of(stage, values) for stage, values in spent.items() if len(values) > 1)
-
-
-WARM_UP_QUERIES = 10
-
-# Answers the milliseconds of each of its stages, as far as it knows them.
-TimedSearch = Callable[[str], Awaitable[Mapping[str, float] | None]]
 
 
 async def compare(

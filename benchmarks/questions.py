@@ -30,6 +30,8 @@ FILTERS: Mapping[str, Filters] = {
     ),
 }
 
+FEWEST = 20
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -96,9 +98,6 @@ def question_for(originals: Originals, size: TenantSize, seed: int, chance: np.r
     length = int(chance.integers(FEWEST_WORDS, MOST_WORDS + 1))
     start = int(chance.integers(max(1, len(words) - length)))
     return Question(size, " ".join(words[start : start + length]))
-
-
-FEWEST = 20
 
 
 def read_queries(path: Path, count: int) -> list[str]:

@@ -44,6 +44,19 @@ SHOWN_OF_A_LOG = 400
 # Who measures asks more often than a client may.
 NO_BUDGET = {"TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0"}
 NO_CACHE = {"TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1"}
+REFUSED, LOST = "no connection", "connection lost"
+HEAD_ENDS = b"\r\n\r\n"
+DEGRADED = b"\r\nx-toolscript-degraded:"
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)")
+TIMES = re.compile(rb'"(\w+)_time_ms":([0-9.eE+-]+)')
+STRATEGY = re.compile(rb'"strategy_used":"(\w+)"')
+NOTHING_FOUND = re.compile(rb'"final_count":0\b')
+ANSWER_SECONDS = 30.0
+CONNECTIONS = 64
+DIFFERENT_QUERIES = 10_000
+MOST_RATE = 1_000.0
+WARM_UP_LOAD = Schedule(rate=20.0, seconds=2.0)
+OURS, BARE = "search", "bare"
 
 
 @dataclass(frozen=True)
@@ -147,15 +160,6 @@ def _kept_port() -> Iterator[int]:
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         keeper.bind(("127.0.0.1", 0))
         yield int(keeper.getsockname()[1])
-
-
-REFUSED, LOST = "no connection", "connection lost"
-HEAD_ENDS = b"\r\n\r\n"
-DEGRADED = b"\r\nx-toolscript-degraded:"
-LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)")
-TIMES = re.compile(rb'"(\w+)_time_ms":([0-9.eE+-]+)')
-STRATEGY = re.compile(rb'"strategy_used":"(\w+)"')
-NOTHING_FOUND = re.compile(rb'"final_count":0\b')
 
 
 def search_request(text: str, strategy: Strategy) -> bytes:
@@ -287,9 +291,6 @@ class _Wire(asyncio.Protocol):
         self._line.lost(self._transport)
 
 
-ANSWER_SECONDS = 30.0
-
-
 def bench_search(
     *, queries: Path | None, count: int, strategy: Strategy, cached: bool, on_progress: OnProgress
 ) -> Comparison:
@@ -333,13 +334,6 @@ async def _answer(line: HttpLine, request: bytes) -> Answer:
     answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     line.ask(request, answered.set_result)
     return await answered
-
-
-CONNECTIONS = 64
-DIFFERENT_QUERIES = 10_000
-MOST_RATE = 1_000.0
-WARM_UP_LOAD = Schedule(rate=20.0, seconds=2.0)
-OURS, BARE = "search", "bare"
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,83 @@ SKILLS = 30
 KINDS = tuple(ItemKind)
 KIND_SHARES = (0.93, 0.05, 0.02)
 ACTIVE_SHARE = 0.9
+SENTENCES = 6
+
+_SUBJECTS = {
+    "payroll": "salary overtime bonus payslip deduction pension allowance timesheet contract tax",
+    "gardening": "soil compost seedling tomato fertilizer pruning greenhouse weed irrigation harvest",
+    "cardiology": "artery hypertension stroke cholesterol valve arrhythmia statin stent pulse infarction",
+    "networking": "router firewall packet latency switch bandwidth tunnel gateway protocol subnet",
+    "sailing": "anchor mast keel harbour tide rudder rigging current buoy headwind",
+    "baking": "dough yeast oven flour crust butter sourdough glaze frosting whisk",
+    "insurance": "premium claim liability deductible policyholder coverage adjuster renewal broker damage",
+    "astronomy": "telescope galaxy comet orbit nebula spectrum eclipse supernova asteroid redshift",
+    "railways": "locomotive timetable platform signal freight carriage gauge junction delay conductor",
+    "immunology": "antibody vaccine antigen lymphocyte inflammation cytokine receptor allergy infection serum",
+    "accounting": "ledger invoice audit depreciation balance receipt liability voucher reconciliation equity",
+    "photography": "lens aperture shutter exposure tripod negative portrait contrast flash sensor",
+    "law": "plaintiff verdict appeal statute testimony injunction settlement defendant jurisdiction clause",
+    "geology": "basalt sediment fault mineral erosion magma quartz fossil crust earthquake",
+    "football": "goalkeeper penalty midfield referee league tackle transfer stadium coach defender",
+    "chemistry": "catalyst polymer solvent titration oxidation molecule reagent isotope acid crystal",
+    "teaching": "curriculum pupil homework grading lesson exam classroom literacy seminar tutor",
+    "logistics": "warehouse pallet shipment customs inventory courier container forklift dispatch route",
+    "music": "violin rhythm chord melody orchestra tempo rehearsal soprano harmony drum",
+    "energy": "turbine grid battery solar reactor transformer voltage insulation meter biomass",
+    "software": "compiler deployment database commit regression thread cache migration parser rollback",
+    "veterinary": "foal parasite kennel vaccination hoof litter grooming fracture livestock sedation",
+    "tourism": "itinerary hostel museum visa excursion guide souvenir luggage booking resort",
+    "aviation": "runway altitude cockpit turbulence fuselage propeller landing pilot radar fuel",
+    "textiles": "cotton loom dye fabric weaving silk seam spindle wool embroidery",
+    "construction": "scaffold concrete foundation beam permit crane insulation plaster drainage contractor",
+    "nutrition": "protein fibre vitamin calorie appetite mineral obesity diet digestion glucose",
+    "psychology": "anxiety memory therapy attention behaviour perception habit emotion trauma motivation",
+    "fishing": "trawler net bait quota salmon reel hook spawning catch hatchery",
+    "printing": "ink paper typeface press margin binding proof cartridge pigment layout",
+}
+_FRAMES = (
+    "The {a} of {subject} depends on the {b} and on how early the {c} is checked.",
+    "When the {a} fails, the {b} has to be replaced before anybody looks at the {c}.",
+    "Most reports about the {a} say little about the {b}, although the {c} explains it.",
+    "A {a} without a {b} is rare in {subject}; with a {c} it becomes common.",
+    "We compared the {a} with the {b} over three years and found that the {c} made the difference.",
+    "Nobody should change the {a} while the {b} is being measured by the {c}.",
+    "How is the {a} related to the {b}, and what does the {c} have to do with it?",
+    "New rules for the {a} came into force in spring: the {b} now needs a second {c}.",
+    "In {subject} the {a} is handled first, then the {b}, and the {c} last.",
+    "The cost of a {a} rose by a tenth because the {b} and the {c} became scarce.",
+)
+
+WORDS = 50_000
+# How often the word of a rank comes, as in real texts: 1 / (rank + SHIFT).
+SHIFT = 10.0
+_FILLERS = ("the", "of", "and", "in", "with", "for", "by", "on")
+
+Numbers = NDArray[np.int64]
+
+# Sizes fall with a tenant's rank like this, above a few that everybody has.
+STEEPNESS = 1.2
+FEW = 30
+# Passages of one portion of a tenant, the unit in which documents are made and written.
+PORTION = 200
+PASSAGES_EACH, MOST_EACH = 3.0, 12
+WORDS_KEPT, WORDS_ADDED = 40, 36
+TITLE_WORDS, SENTENCE = 6, 14
+SUBJECTS, PASSAGES_A_SUBJECT = 5, 20
+# In so many of twenty documents each.
+LANGUAGES = ("en",) * 12 + ("de",) * 5 + ("fr",) * 2 + ("fi",)
+FIRST_YEAR, YEARS = 2006, 20
+SOURCES, TAGS = 50, 20
+
+CHUNKS_A_SOURCE = 200
+# One chunk in so many has something worth extracting.
+CHUNKS_AN_EXTRACTION = 10
+SOURCE_TYPES = ("book", "paper", "case_study", "note")
+EXTRACTED = ("decision", "pattern", "warning", "method", "checklist")
+TOPICS = 40
+WORDS_A_TITLE, WORDS_EXTRACTED = 5, 25
+
+UNDER_WAY = 3
 
 
 @dataclass(frozen=True)
@@ -119,54 +196,6 @@ def _exchanged(terms: Terms, others: Terms, chance: np.random.Generator) -> dict
     return mixed | {term: weight for (term, weight), keep in zip(terms.items(), kept, strict=True) if keep}
 
 
-SENTENCES = 6
-
-_SUBJECTS = {
-    "payroll": "salary overtime bonus payslip deduction pension allowance timesheet contract tax",
-    "gardening": "soil compost seedling tomato fertilizer pruning greenhouse weed irrigation harvest",
-    "cardiology": "artery hypertension stroke cholesterol valve arrhythmia statin stent pulse infarction",
-    "networking": "router firewall packet latency switch bandwidth tunnel gateway protocol subnet",
-    "sailing": "anchor mast keel harbour tide rudder rigging current buoy headwind",
-    "baking": "dough yeast oven flour crust butter sourdough glaze frosting whisk",
-    "insurance": "premium claim liability deductible policyholder coverage adjuster renewal broker damage",
-    "astronomy": "telescope galaxy comet orbit nebula spectrum eclipse supernova asteroid redshift",
-    "railways": "locomotive timetable platform signal freight carriage gauge junction delay conductor",
-    "immunology": "antibody vaccine antigen lymphocyte inflammation cytokine receptor allergy infection serum",
-    "accounting": "ledger invoice audit depreciation balance receipt liability voucher reconciliation equity",
-    "photography": "lens aperture shutter exposure tripod negative portrait contrast flash sensor",
-    "law": "plaintiff verdict appeal statute testimony injunction settlement defendant jurisdiction clause",
-    "geology": "basalt sediment fault mineral erosion magma quartz fossil crust earthquake",
-    "football": "goalkeeper penalty midfield referee league tackle transfer stadium coach defender",
-    "chemistry": "catalyst polymer solvent titration oxidation molecule reagent isotope acid crystal",
-    "teaching": "curriculum pupil homework grading lesson exam classroom literacy seminar tutor",
-    "logistics": "warehouse pallet shipment customs inventory courier container forklift dispatch route",
-    "music": "violin rhythm chord melody orchestra tempo rehearsal soprano harmony drum",
-    "energy": "turbine grid battery solar reactor transformer voltage insulation meter biomass",
-    "software": "compiler deployment database commit regression thread cache migration parser rollback",
-    "veterinary": "foal parasite kennel vaccination hoof litter grooming fracture livestock sedation",
-    "tourism": "itinerary hostel museum visa excursion guide souvenir luggage booking resort",
-    "aviation": "runway altitude cockpit turbulence fuselage propeller landing pilot radar fuel",
-    "textiles": "cotton loom dye fabric weaving silk seam spindle wool embroidery",
-    "construction": "scaffold concrete foundation beam permit crane insulation plaster drainage contractor",
-    "nutrition": "protein fibre vitamin calorie appetite mineral obesity diet digestion glucose",
-    "psychology": "anxiety memory therapy attention behaviour perception habit emotion trauma motivation",
-    "fishing": "trawler net bait quota salmon reel hook spawning catch hatchery",
-    "printing": "ink paper typeface press margin binding proof cartridge pigment layout",
-}
-_FRAMES = (
-    "The {a} of {subject} depends on the {b} and on how early the {c} is checked.",
-    "When the {a} fails, the {b} has to be replaced before anybody looks at the {c}.",
-    "Most reports about the {a} say little about the {b}, although the {c} explains it.",
-    "A {a} without a {b} is rare in {subject}; with a {c} it becomes common.",
-    "We compared the {a} with the {b} over three years and found that the {c} made the difference.",
-    "Nobody should change the {a} while the {b} is being measured by the {c}.",
-    "How is the {a} related to the {b}, and what does the {c} have to do with it?",
-    "New rules for the {a} came into force in spring: the {b} now needs a second {c}.",
-    "In {subject} the {a} is handled first, then the {b}, and the {c} last.",
-    "The cost of a {a} rose by a tenth because the {b} and the {c} became scarce.",
-)
-
-
 def made_texts(count: int, seed: int) -> list[str]:
     """Each about one subject, with a word of another here and there; the same ones for the same seed."""
     chance = np.random.default_rng(seed)
@@ -184,14 +213,6 @@ def _sentence(frame: str, subject: str, own: list[str], other: list[str], chance
     a, b = (own[int(at)] for at in chance.permutation(len(own))[:2])
     c = (other if chance.random() < 1 / 3 else own)[int(chance.integers(len(own)))]
     return frame.format(subject=subject, a=a, b=b, c=c)
-
-
-WORDS = 50_000
-# How often the word of a rank comes, as in real texts: 1 / (rank + SHIFT).
-SHIFT = 10.0
-_FILLERS = ("the", "of", "and", "in", "with", "for", "by", "on")
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -233,21 +254,6 @@ def _made_up() -> Iterator[str]:
     syllables = [before + vowel for before, vowel in product("bdfgklmnprstvz", "aeiou")]
     yield from (f"{one}{two}x" for one, two in product(syllables, syllables))
     yield from (f"{one}{two}{three}n" for one, two, three in product(syllables, syllables, syllables))
-
-
-# Sizes fall with a tenant's rank like this, above a few that everybody has.
-STEEPNESS = 1.2
-FEW = 30
-# Passages of one portion of a tenant, the unit in which documents are made and written.
-PORTION = 200
-PASSAGES_EACH, MOST_EACH = 3.0, 12
-WORDS_KEPT, WORDS_ADDED = 40, 36
-TITLE_WORDS, SENTENCE = 6, 14
-SUBJECTS, PASSAGES_A_SUBJECT = 5, 20
-# In so many of twenty documents each.
-LANGUAGES = ("en",) * 12 + ("de",) * 5 + ("fr",) * 2 + ("fi",)
-FIRST_YEAR, YEARS = 2006, 20
-SOURCES, TAGS = 50, 20
 
 
 @dataclass(frozen=True)
@@ -368,15 +374,6 @@ def _metadata(title: str, chance: np.random.Generator) -> JsonObject:
     }
 
 
-CHUNKS_A_SOURCE = 200
-# One chunk in so many has something worth extracting.
-CHUNKS_AN_EXTRACTION = 10
-SOURCE_TYPES = ("book", "paper", "case_study", "note")
-EXTRACTED = ("decision", "pattern", "warning", "method", "checklist")
-TOPICS = 40
-WORDS_A_TITLE, WORDS_EXTRACTED = 5, 25
-
-
 @dataclass(frozen=True)
 class MadeSource:
     """A source with everything that is stored and indexed of it."""
@@ -441,9 +438,6 @@ def _extract(
     near = moved(vector[None], chance)[0]
     made.extractions[chunk.id] = [one]
     made.extraction_points.append(Point(point_of(one.id), 1, near, terms_of(kept, originals.vocabulary), fields))
-
-
-UNDER_WAY = 3
 
 
 async def few_at_once(pieces: Iterable[Coroutine[Any, Any, None]]) -> None:

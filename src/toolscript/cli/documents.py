@@ -45,6 +45,20 @@ _NAMED = re.compile(
 
 Json = dict[str, Any]
 
+HEAD = ["Document", "Score", "Title"]
+INDENT = "    "
+WITHOUT = {
+    "embedding": "the embedding model did not answer: words alone were compared",
+    "index": "the index did not answer every question",
+    "rerank": "the best were not looked at once more",
+}
+ABOUT = {"exact": "", "at_least": "at least ", "about": "about "}
+
+SOME_REFUSED = 1
+MOST_SAID = 20
+NOTHING_FOUND = 1
+PAGE_OF_ALL = 100
+
 
 def filters_of(texts: Sequence[str]) -> Json | None:
     """All of them have to hold."""
@@ -114,16 +128,6 @@ def _refused(text: str) -> InvalidRequest:
     return InvalidRequest(f"{text[:80]!r} is no filter", hint=HINT)
 
 
-HEAD = ["Document", "Score", "Title"]
-INDENT = "    "
-WITHOUT = {
-    "embedding": "the embedding model did not answer: words alone were compared",
-    "index": "the index did not answer every question",
-    "rerank": "the best were not looked at once more",
-}
-ABOUT = {"exact": "", "at_least": "at least ", "about": "about "}
-
-
 def hits_text(hits: Sequence[Mapping[str, Any]]) -> str:
     """A table with each document's snippet below its row."""
     rows = [[str(hit["doc_id"]), f"{hit['score']:.3f}", _title(hit["metadata"])] for hit in hits]
@@ -162,9 +166,6 @@ def _title(metadata: Mapping[str, Any]) -> str:
 def _flat(text: str) -> str:
     return "".join(" " if char.isspace() else char for char in harmless(text))
 
-
-SOME_REFUSED = 1
-MOST_SAID = 20
 
 Token = Annotated[str | None, typer.Option(help="Token of the tenant; better in TOOLSCRIPT_TOKEN, unseen.")]
 Paths = Annotated[
@@ -233,9 +234,6 @@ def _show(report: "SendingReport", *, as_json: bool) -> None:
     before = f"; {report.sent_before:,} of them before" if report.sent_before else ""
     show(report.as_json(), f"{counts}{skipped}{before}", as_json=as_json)
 
-
-NOTHING_FOUND = 1
-PAGE_OF_ALL = 100
 
 Query = Annotated[str | None, typer.Argument(help="What they are about, in plain words. None: filters alone.")]
 Arms = Annotated[

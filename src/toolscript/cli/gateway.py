@@ -24,6 +24,10 @@ NOTHING_FOUND = 1
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 Preview = Annotated[bool, typer.Option("--preview", help="Only show what would be written.")]
 
+NONE_HERE = "no config file of a project is here; your own needs no trust"
+NOT_RUNNING = 1
+MOST_NAMED = 5
+
 
 def config_commands() -> typer.Typer:
     group = typer.Typer(help="Config files: ours and those of other clients.", no_args_is_help=True)
@@ -96,9 +100,6 @@ def _agrees(question: str, yes: bool) -> bool:
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
     return typer.confirm(question, err=True)
-
-
-NONE_HERE = "no config file of a project is here; your own needs no trust"
 
 
 def trust_command(app: typer.Typer) -> None:
@@ -195,10 +196,6 @@ def _show_list(*, as_json: bool) -> None:
     rows = [["trusted" if one.trusted else "refused", one.path] for one in records]
     text = table(["", "File"], rows, colour=colour_wanted()) if rows else "no project's config file is trusted"
     show({"files": [{"file": one.path, "trusted": one.trusted} for one in records]}, text, as_json=as_json)
-
-
-NOT_RUNNING = 1
-MOST_NAMED = 5
 
 
 def serve_commands(app: typer.Typer) -> None:

@@ -24,6 +24,8 @@ NoSkills = Annotated[bool, typer.Option("--no-skills", help="Load no skills.")]
 Show = Annotated[bool, typer.Option("--show", help="Only show the revisions, and which of them are applied.")]
 Yes = Annotated[bool, typer.Option("--yes", help="With --down-to: do not ask.")]
 
+MOST_OWN_SHARDS = 64
+
 
 def add_migrate(app: typer.Typer) -> None:
     @app.command()
@@ -105,8 +107,6 @@ class Product(StrEnum):
     DOCUMENTS = "documents"
     KNOWLEDGE = "knowledge"
 
-
-MOST_OWN_SHARDS = 64
 
 Model = Annotated[str | None, typer.Option(help="Documents: the new model (default: TOOLSCRIPT_EMBEDDING_MODEL).")]
 Shards = Annotated[int | None, typer.Option(min=0, max=1024, help="Documents: the new number of shared shards.")]

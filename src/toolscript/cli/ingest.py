@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 MOST_SAID = 20
+SOME_SKIPPED = 2
 
 
 def told(result: IngestResult) -> str:
@@ -66,8 +67,6 @@ def closing_text(report: "IngestReport", *, dry: bool = False) -> str:
 def _many(count: int, name: str) -> str:
     return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
 
-
-SOME_SKIPPED = 2
 
 Paths = Annotated[
     list[str] | None,

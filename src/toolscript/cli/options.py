@@ -29,6 +29,8 @@ Port = Annotated[
     typer.Option(help="Port to listen on, 0 for a free one (TOOLSCRIPT_GATEWAY_PORT).", min=0, max=65535),
 ]
 
+WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
+
 
 def flags(
     *, config: Path | None = None, data_dir: Path | None = None, model: str | None = None, port: int | None = None
@@ -73,7 +75,6 @@ Token = Annotated[
 ]
 Timeout = Annotated[float, typer.Option(min=0.1, max=600, help="Seconds to wait for the service.")]
 
-WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
 
 SkillId = Annotated[str, typer.Argument(metavar="ID", help="Id of a skill.")]
 ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", min=1, max=LARGEST_ID, help="Number of an item.")]

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
+# Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
+GOOD_PART = 0.1
+NOT_WORTH_SAYING_SECONDS = 1.0
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool) -> str:
     """The last column is as wide as it likes."""
@@ -61,12 +66,6 @@ def _columns(char: str) -> int:
 def _table_line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = [cell + " " * (room - width(cell)) for cell, room in zip(row, widths, strict=True)]
     return "  ".join([*cells[:-1], row[-1]]).rstrip()
-
-
-# Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
-SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
-GOOD_PART = 0.1
-NOT_WORTH_SAYING_SECONDS = 1.0
 
 
 class _Colour:

@@ -24,6 +24,9 @@ from toolscript.gateway.model import LocalAnswer, LocalQuery
 if TYPE_CHECKING:
     from toolscript.gateway.model import Gateway, Need
 
+T = TypeVar("T")
+NOTHING_FOUND = 1
+
 
 def queries_of(lines: Iterable[str], usual: LocalQuery) -> Iterator[LocalQuery]:
     """Blank lines are skipped. A line of JSON may also have `limit`, `threshold` and `search_type`."""
@@ -52,11 +55,6 @@ def _from_json(data: dict[str, Any], usual: LocalQuery) -> LocalQuery:
         threshold=float(data.get("threshold", usual.threshold)),
         search_type=SearchType(data["search_type"]) if "search_type" in data else usual.search_type,
     )
-
-
-T = TypeVar("T")
-
-NOTHING_FOUND = 1
 
 
 class Output(StrEnum):

@@ -41,6 +41,8 @@ from toolscript.tools.model.skill_json import (
 if TYPE_CHECKING:
     from toolscript.tools.skills.management import SkillManagement, Written
 
+PAGE = 200
+
 
 class Source(StrEnum):
     RULES = "rules"
@@ -218,9 +220,6 @@ def _show(written: "Written", what: str, *, as_json: bool) -> None:
     data = {**entry_to_json(written.entry), "routing": str(written.routing)}
     show(data, f"{written.entry.skill.id} {what}", as_json=as_json)
     say_if_pending(written.routing)
-
-
-PAGE = 200
 
 
 def skill_commands() -> typer.Typer:

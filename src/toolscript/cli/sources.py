@@ -30,6 +30,27 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source, as `sources list` has it.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
+WIDTH = 100
+AROUND = 3
+# To match more lines than that takes long, and how long is for a stranger to choose.
+MOST_LINES_MATCHED = 2_000
+
+# Before what belongs to the line above.
+CONTINUED = "\u21aa "
+# Letters and marks by their category, blank or nothing to the eye: fillers, joiners, variation selectors.
+_UNSEEN = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}).union(
+    range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), map(ord, CONTINUED.strip())
+)
+
+_WRAPPED = TextWrapper(
+    WIDTH,
+    subsequent_indent=CONTINUED,
+    expand_tabs=False,
+    replace_whitespace=False,
+    drop_whitespace=False,
+    break_on_hyphens=False,
+)
+
 
 def source_commands() -> typer.Typer:
     group = typer.Typer(
@@ -90,28 +111,6 @@ def _table(sources: Sequence[ItemSource]) -> str:
         return "there are no sources"
     rows = [[one.name, f"{one.items:,}", f"{one.synced_at.astimezone():%Y-%m-%d %H:%M}"] for one in sources]
     return table(["Source", "Tools", "Last sync"], rows, colour=colour_wanted())
-
-
-WIDTH = 100
-AROUND = 3
-# To match more lines than that takes long, and how long is for a stranger to choose.
-MOST_LINES_MATCHED = 2_000
-
-# Before what belongs to the line above.
-CONTINUED = "\u21aa "
-# Letters and marks by their category, blank or nothing to the eye: fillers, joiners, variation selectors.
-_UNSEEN = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}).union(
-    range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), map(ord, CONTINUED.strip())
-)
-
-_WRAPPED = TextWrapper(
-    WIDTH,
-    subsequent_indent=CONTINUED,
-    expand_tabs=False,
-    replace_whitespace=False,
-    drop_whitespace=False,
-    break_on_hyphens=False,
-)
 
 
 def field_diff(field: str, old: object, new: object) -> list[str]:

@@ -40,6 +40,7 @@ T = TypeVar("T")
 PAGE = 20
 ITEMS_IN_REVIEW = 5
 KEYS = "[a]pprove, [m]erge into, [r]eject, [s]kip, [q]uit: "
+ITEMS_IN_DETAILS = 20
 
 
 class AskSkills(Protocol):
@@ -161,9 +162,6 @@ class _Review:
 
 def _quit() -> str:
     raise Enough
-
-
-ITEMS_IN_DETAILS = 20
 
 
 class Status(StrEnum):

@@ -42,6 +42,10 @@ OPTIONS = {
     "`hybrid`": "`--strategy hybrid`",
 }
 
+MOST_NAMED = 5
+NOTHING_FOUND = 1
+NOTHING_SEARCHED = 2
+
 
 def absence_text(absence: Absence) -> str:
     found = absence.reason is AbsenceReason.RETURNED
@@ -63,8 +67,6 @@ def _with_options(message: str) -> str:
         message = message.replace(parameter, flag)
     return message
 
-
-MOST_NAMED = 5
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a tool.")]
 Ids = Annotated[list[int], typer.Argument(metavar="ID...", min=1, max=LARGEST_ID, help="Numbers of tools.")]
@@ -164,10 +166,6 @@ def _lines(one: CatalogItem) -> list[str]:
         for name, value in schemas.items()
         if value is not None
     ]
-
-
-NOTHING_FOUND = 1
-NOTHING_SEARCHED = 2
 
 
 def tool_commands() -> typer.Typer:

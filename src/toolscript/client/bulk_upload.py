@@ -23,6 +23,24 @@ from toolscript.gateway.settings import load_gateway_settings
 
 FORMAT = "toolscript documents put 1"
 
+MOST_IN_REQUEST = 200
+MOST_REQUEST_BYTES = 1024 * 1024
+MOST_TRIES = 8
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+# However long a service asks to be left alone.
+LONGEST_WAIT = 300.0
+TASK = "sending documents"
+
+# Why it pauses, and for how many seconds.
+OnWait = Callable[[ToolscriptError, float], None]
+
+# What may be different a moment later.
+PASSING = (Unavailable, TooManyRequests)
+
+# In place of a file's name: one of the installation's own.
+DEFAULT_STATE = "default"
+MOST_REMOVED_AT_ONCE = 1_000
+
 
 @dataclass(frozen=True)
 class SendingState:
@@ -109,18 +127,6 @@ def _write_whole(path: Path, data: object) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-MOST_IN_REQUEST = 200
-MOST_REQUEST_BYTES = 1024 * 1024
-MOST_TRIES = 8
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-# However long a service asks to be left alone.
-LONGEST_WAIT = 300.0
-TASK = "sending documents"
-
-# Why it pauses, and for how many seconds.
-OnWait = Callable[[ToolscriptError, float], None]
-
-
 @dataclass(frozen=True)
 class Ways:
     """How documents are sent, how it is remembered how far that has come, and how time passes."""
@@ -203,17 +209,8 @@ class Sending:
         self._ways.on_progress(Progress(TASK, self.report.done, self._total))
 
 
-# What may be different a moment later.
-PASSING = (Unavailable, TooManyRequests)
-
-
 def _line(found: FoundDocument) -> bytes:
     return json.dumps(document_to_json(found.document), ensure_ascii=False, separators=(",", ":")).encode()
-
-
-# In place of a file's name: one of the installation's own.
-DEFAULT_STATE = "default"
-MOST_REMOVED_AT_ONCE = 1_000
 
 
 def find_documents(

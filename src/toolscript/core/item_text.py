@@ -27,6 +27,9 @@ _DIGITS = np.zeros(256, dtype=np.int64)
 _DIGITS[list(_LETTERS.encode())] = range(85)
 _POWERS = 85 ** np.arange(4, -1, -1, dtype=np.int64)
 
+# How much the name and the server's name count in an item's vector, beside the text of it.
+NAME_SHARE = SERVER_SHARE = 0.25
+
 
 @dataclass(frozen=True)
 class Field:
@@ -53,9 +56,6 @@ DOCUMENT_FIELDS: Mapping[str, Field] = {
     "name": Field(2.0, 0.3, 14.0),
     "description": Field(1.0, 0.75, 150.0),
 }
-
-# How much the name and the server's name count in an item's vector, beside the text of it.
-NAME_SHARE = SERVER_SHARE = 0.25
 
 
 def embedded_views(item: Item) -> list[tuple[float, str]]:

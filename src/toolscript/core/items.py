@@ -18,6 +18,21 @@ MOST_ASSIGNMENTS = 3
 MOST_BY_HAND = 10
 MAX_REASON = 300
 
+JsonObject = Mapping[str, object]
+
+# Numbers of items, and of whatever else has one, have 64 bits.
+LARGEST_ID = 2**63 - 1
+
+SEPARATOR = "__"
+CLIENT_PREFIX = "mcp__toolscript__"
+
+# Their letters look like Latin ones. A name in one of them alone is a name like any other.
+LOOK_ALIKE_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH LATIN", "MATHEMATICAL")
+INVISIBLE = frozenset({"Cf", "Co", "Cs"})
+
+_SENT_BACK = ("const", "enum", "required")
+_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired")
+
 
 class AssignedBy(StrEnum):
     LLM = "llm"
@@ -53,12 +68,6 @@ def valid_assignments(given: Sequence[Assignment], known: frozenset[str]) -> tup
 
 def _tidy(one: Assignment) -> Assignment:
     return replace(one, confidence=round(one.confidence, 4), reason=one.reason[:MAX_REASON])
-
-
-JsonObject = Mapping[str, object]
-
-# Numbers of items, and of whatever else has one, have 64 bits.
-LARGEST_ID = 2**63 - 1
 
 
 class ItemKind(StrEnum):
@@ -161,10 +170,6 @@ class RefusedItem:
     reason: str
 
 
-SEPARATOR = "__"
-CLIENT_PREFIX = "mcp__toolscript__"
-
-
 def tool_id(server: str, name: str) -> str:
     return f"{server}{SEPARATOR}{name}"
 
@@ -183,11 +188,6 @@ def split_tool_id(text: str) -> tuple[str, str]:
 def is_wanted(server: str, name: str, wanted: Collection[str]) -> bool:
     """Whether a filter of servers and `server__tool` names lets a tool through; an empty one lets all."""
     return not wanted or server in wanted or tool_id(server, name) in wanted
-
-
-# Their letters look like Latin ones. A name in one of them alone is a name like any other.
-LOOK_ALIKE_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH LATIN", "MATHEMATICAL")
-INVISIBLE = frozenset({"Cf", "Co", "Cs"})
 
 
 def why_misleading(name: str) -> str:
@@ -210,10 +210,6 @@ def mixed_scripts(name: str) -> str:
             described = unicodedata.name(char).lower()
             return f"mixes Latin letters with one that looks like them: {char!r}, {described} (U+{ord(char):04X})"
     return ""
-
-
-_SENT_BACK = ("const", "enum", "required")
-_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired")
 
 
 def why_hidden(item: Item) -> str:

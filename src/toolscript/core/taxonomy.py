@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # As much as of an item: what embeds the one embeds the other.
 MAX_TEXT = 2_000
 
+# Beyond this it does not matter to a reviewer how many more there are, and counting them all would take its time.
+MOST_COUNTED = 1_000
+
 
 @dataclass(frozen=True)
 class Skill:
@@ -116,10 +119,6 @@ class SuggestionState(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     MERGED = "merged"
-
-
-# Beyond this it does not matter to a reviewer how many more there are, and counting them all would take its time.
-MOST_COUNTED = 1_000
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,10 @@ SHARE_BEFORE = 1 / 3
 _BORDER = re.compile(rf"\n\s*|{SENTENCE_END.pattern}")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
+MORE = 4
+# A window takes a while to find: after so many, others have their turn.
+AT_ONCE = 8
+
 
 class _Span(NamedTuple):
     start: int
@@ -143,11 +147,6 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
         else:
             merged.append(span)
     return merged
-
-
-MORE = 4
-# A window takes a while to find: after so many, others have their turn.
-AT_ONCE = 8
 
 
 @dataclass(frozen=True)

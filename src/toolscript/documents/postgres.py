@@ -87,6 +87,38 @@ RETURNING holder
 """
 _RELEASE_LEASE = "DELETE FROM documents.reindex_lease WHERE holder = %s"
 
+_COPY = """
+COPY documents.queries (at, query_id, tenant, plan, search_type, fusion, filters, top_k, hits, total, took_ms,
+                        degraded, reranked_by, text, found) FROM STDIN
+"""
+
+_FORGET_OLD_QUERIES = """
+DELETE FROM documents.queries WHERE id = ANY(ARRAY(
+    SELECT id FROM documents.queries WHERE at < now() - make_interval(days => %s) ORDER BY at LIMIT %s
+    FOR UPDATE SKIP LOCKED
+))
+"""
+
+KEPT_DAYS = 30
+# For each that comes, so many old ones go: whatever has gathered is gone some day, and no statement is long.
+FORGOTTEN_FOR_EACH = 2
+
+BATCH = 5_000
+
+_SEEN = "INSERT INTO documents.tenants (name) VALUES (%s) ON CONFLICT DO NOTHING"
+_PAGE = """
+SELECT name, since FROM documents.tenants WHERE name COLLATE "C" > %s ORDER BY name COLLATE "C" LIMIT %s
+"""
+_FORGET_QUERIES = """
+DELETE FROM documents.queries WHERE id IN (SELECT id FROM documents.queries WHERE tenant = %s ORDER BY id LIMIT %s)
+"""
+_FORGET_REQUESTS = "DELETE FROM documents.requests WHERE tenant = %s"
+_FORGET_NAME = "DELETE FROM documents.tenants WHERE name = %s"
+
+_TAKE = "SELECT pg_try_advisory_xact_lock(hashtextextended('toolscript tenant ' || %s, 0))"
+# Moving takes as long as it takes. What is set here ends with the transaction.
+_MAY_BE_IDLE = "SET LOCAL idle_in_transaction_session_timeout = 0"
+
 
 class PostgresDocumentVersions:
     def __init__(self, pool: Pool, *, write_seconds: float = WRITE_SECONDS) -> None:
@@ -199,23 +231,6 @@ def _change(row: tuple[object, ...]) -> DocumentChange:
     return DocumentChange(str(target), str(source), Tenant(str(tenant)), str(key), cast("int", revision))
 
 
-_COPY = """
-COPY documents.queries (at, query_id, tenant, plan, search_type, fusion, filters, top_k, hits, total, took_ms,
-                        degraded, reranked_by, text, found) FROM STDIN
-"""
-
-_FORGET_OLD_QUERIES = """
-DELETE FROM documents.queries WHERE id = ANY(ARRAY(
-    SELECT id FROM documents.queries WHERE at < now() - make_interval(days => %s) ORDER BY at LIMIT %s
-    FOR UPDATE SKIP LOCKED
-))
-"""
-
-KEPT_DAYS = 30
-# For each that comes, so many old ones go: whatever has gathered is gone some day, and no statement is long.
-FORGOTTEN_FOR_EACH = 2
-
-
 class PostgresQueryLog:
     """A batch is one statement: all of it or nothing. Whose answer got lost may be in there twice."""
 
@@ -256,19 +271,6 @@ def _row(query: LoggedQuery) -> tuple[object, ...]:
     )
 
 
-BATCH = 5_000
-
-_SEEN = "INSERT INTO documents.tenants (name) VALUES (%s) ON CONFLICT DO NOTHING"
-_PAGE = """
-SELECT name, since FROM documents.tenants WHERE name COLLATE "C" > %s ORDER BY name COLLATE "C" LIMIT %s
-"""
-_FORGET_QUERIES = """
-DELETE FROM documents.queries WHERE id IN (SELECT id FROM documents.queries WHERE tenant = %s ORDER BY id LIMIT %s)
-"""
-_FORGET_REQUESTS = "DELETE FROM documents.requests WHERE tenant = %s"
-_FORGET_NAME = "DELETE FROM documents.tenants WHERE name = %s"
-
-
 class PostgresTenants:
     def __init__(self, pool: Pool, batch: int = BATCH) -> None:
         self._pool = pool
@@ -295,11 +297,6 @@ class PostgresTenants:
 
 def _iso(since: object) -> str:
     return cast("datetime", since).astimezone(UTC).isoformat()
-
-
-_TAKE = "SELECT pg_try_advisory_xact_lock(hashtextextended('toolscript tenant ' || %s, 0))"
-# Moving takes as long as it takes. What is set here ends with the transaction.
-_MAY_BE_IDLE = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
 @asynccontextmanager

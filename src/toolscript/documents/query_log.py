@@ -26,6 +26,8 @@ PAUSE_SECONDS = 1.0
 WRITE_SECONDS = 10.0
 GOODBYE_SECONDS = 5.0
 COMPLAIN_EVERY_SECONDS = 60.0
+_HINT = "is there room on the disk, and may the service write there? See TOOLSCRIPT_QUERY_LOG"
+_OWNER_ALONE = 0o600
 
 logger = logging.getLogger(__name__)
 
@@ -189,10 +191,6 @@ class _Losses:
             said = f"{reason}: {self._reason}" if self._reason else reason
             logger.warning("searches were not noted", extra={"total": self._untold, "reason": said})
             self._untold = 0
-
-
-_HINT = "is there room on the disk, and may the service write there? See TOOLSCRIPT_QUERY_LOG"
-_OWNER_ALONE = 0o600
 
 
 class QueryLogFile:

@@ -42,6 +42,16 @@ T = TypeVar("T")
 Whole = tuple[DocumentHeader, Document]
 Headers = Mapping[DocumentKey, DocumentHeader]
 
+TENANTS_AT_ONCE = 100
+CHANGES_AT_ONCE = 200
+LEASE_SECONDS = 15.0
+LOOK_AGAIN_SECONDS = 0.5
+MAX_RECONCILIATIONS = 5
+# So many documents are read to their end before the switch.
+SAMPLE = 200
+
+MakeLive = Callable[[str], Awaitable[None]]
+
 
 class DocumentCopy:
     """From one version of the index to another. `left_out` were not written to their end in the source."""
@@ -229,17 +239,6 @@ def _by_size(many: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
         held += size(one)
     if batch:
         yield batch
-
-
-TENANTS_AT_ONCE = 100
-CHANGES_AT_ONCE = 200
-LEASE_SECONDS = 15.0
-LOOK_AGAIN_SECONDS = 0.5
-MAX_RECONCILIATIONS = 5
-# So many documents are read to their end before the switch.
-SAMPLE = 200
-
-MakeLive = Callable[[str], Awaitable[None]]
 
 
 @dataclass

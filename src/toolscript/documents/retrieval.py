@@ -23,6 +23,12 @@ FRESH_SECONDS = 60.0
 # Eight bytes each; of a tenant at least so many are reckoned, for what it takes to remember it at all.
 MOST_TERMS, LEAST_TERMS = 20_000_000, 100
 
+# Passages an arm is asked for, for each document that is wanted; and how many at most.
+PASSAGES_PER_DOCUMENT = 2
+DEEPER = 4
+MOST_PASSAGES = 10_000
+LARGE = 1_000
+
 
 @dataclass(frozen=True)
 class Known:
@@ -85,13 +91,6 @@ class WordMemory:
 
 def _size(statistics: WordStatistics) -> int:
     return max(LEAST_TERMS, len(statistics.terms))
-
-
-# Passages an arm is asked for, for each document that is wanted; and how many at most.
-PASSAGES_PER_DOCUMENT = 2
-DEEPER = 4
-MOST_PASSAGES = 10_000
-LARGE = 1_000
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,12 @@ EMBEDDED_AT_ONCE = 16
 # Versions of two who write at the same moment differ, as a rule.
 STEPS = 1_000
 
+MOST_AT_ONCE = 256
+# So many passages are stored at once, however many a batch has.
+PASSAGES_AT_ONCE = 128
+# A document that is being written is looked at again, so often.
+READ_TRIES, READ_AGAIN_SECONDS = 5, 0.1
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -119,13 +125,6 @@ def _header(one: Prepared, version: int) -> DocumentHeader:
     return DocumentHeader(
         one.key, document.id, document.metadata, document.content_hash, len(one.passages), version
     )
-
-
-MOST_AT_ONCE = 256
-# So many passages are stored at once, however many a batch has.
-PASSAGES_AT_ONCE = 128
-# A document that is being written is looked at again, so often.
-READ_TRIES, READ_AGAIN_SECONDS = 5, 0.1
 
 
 class DocumentDesk:

@@ -11,6 +11,11 @@ from toolscript.documents.model.document import Document, DocumentHeader, as_put
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import TenantDocuments, TenantPlaces, Tenants
 
+PAGE = 200
+# So many passages are read at once, and so are those of one document, however many it has.
+PASSAGES_AT_ONCE = 1_000
+TRIES = 3
+
 
 @dataclass(frozen=True)
 class Erased:
@@ -43,12 +48,6 @@ async def _is_known(tenants: Tenants, name: str) -> bool:
     """Asked of the list: nothing that a name could be lies between it and this."""
     just_before = f"{name[:-1]}{chr(ord(name[-1]) - 1)}\x7f"
     return any(one.tenant.name == name for one in await tenants.page(just_before, 1))
-
-
-PAGE = 200
-# So many passages are read at once, and so are those of one document, however many it has.
-PASSAGES_AT_ONCE = 1_000
-TRIES = 3
 
 
 class TenantExport:

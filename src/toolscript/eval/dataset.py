@@ -15,6 +15,16 @@ from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.text import readable
 from toolscript.tools.model.query import Strategy
 
+TOOLS, DOCUMENTS, QUERIES, GRADES = "tools.jsonl", "docs.jsonl", "queries.jsonl", "qrels.tsv"
+# What an engine may have been tuned on says nothing about it.
+LEFT_OUT_SPLITS = ("dev", "train")
+MAX_TITLE = 512
+T = TypeVar("T")
+
+Grades = Mapping[str, Mapping[str, int]]
+
+JUDGEMENTS = "qrels.tsv"
+
 
 @dataclass(frozen=True)
 class JudgedQuery:
@@ -224,15 +234,6 @@ class WrittenDraft:
     refused_lines: int = 0
 
 
-TOOLS, DOCUMENTS, QUERIES, GRADES = "tools.jsonl", "docs.jsonl", "queries.jsonl", "qrels.tsv"
-# What an engine may have been tuned on says nothing about it.
-LEFT_OUT_SPLITS = ("dev", "train")
-MAX_TITLE = 512
-T = TypeVar("T")
-
-Grades = Mapping[str, Mapping[str, int]]
-
-
 def read_judged_set(folder: Path, *, distractors: Path | None = None) -> JudgedSet:
     """With `distractors`, the tools of that folder too, but for those it excludes for a set of this name.
 
@@ -386,9 +387,6 @@ def _text(path: Path) -> str:
         raise NotFound(f"cannot read {path}: {error.strerror}", hint=hint) from None
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path} is not text in UTF-8: {error.reason}", hint="save it as UTF-8") from None
-
-
-JUDGEMENTS = "qrels.tsv"
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:

@@ -35,6 +35,10 @@ from toolscript.server.documents import open_index
 from toolscript.server.health import DocumentHealth
 from toolscript.server.stores import connect_qdrant
 
+LINES = "application/x-ndjson"
+ANSWER_SECONDS = 600.0
+TENANT = Tenant("judged")
+
 
 async def remove_documents(connected: Qdrant, alias: str) -> None:
     """The collection that was made under this name, and the name with it."""
@@ -46,10 +50,6 @@ async def remove_documents(connected: Qdrant, alias: str) -> None:
             if one.alias_name == alias:
                 gone = wire.DeleteCollection(collection_name=one.collection_name)
                 await connected.collections.Delete(gone, timeout=connected.timeout_seconds)
-
-
-LINES = "application/x-ndjson"
-ANSWER_SECONDS = 600.0
 
 
 class DocumentsOverHttp:
@@ -95,9 +95,6 @@ async def documents_over_http(routes: DocumentRoutes, tenant: Tenant) -> AsyncIt
 
 def _refused(answer: httpx2.Response) -> SetupError:
     return SetupError(f"the API answered {answer.status_code}: {answer.text[:500]}")
-
-
-TENANT = Tenant("judged")
 
 
 def evaluate_documents(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:

@@ -34,6 +34,25 @@ NOTE_UNANSWERABLE = "check that really none of the tools can do this"
 Paraphrase = Callable[[Item], Awaitable[Sequence[str]]]
 Asked = Iterator[tuple[str, Sequence[Item]]]
 
+PER_TOOL = 3
+MOST_READ = 20
+MAX_PROMPT_NAME, MAX_PROMPT_DESCRIPTION, MAX_PROMPT_PARAMETERS = 200, 1_500, 20
+MAX_PARAPHRASE = 200
+# Small models answer with the names of parameters, which nobody would call a request.
+FEWEST_WORDS = 3
+
+INSTRUCTIONS = (
+    "A person wants something done and does not know which tool can do it. The data describes one tool."
+    f" Write {PER_TOOL} short requests, in English, that this tool would fulfil, each as somebody else would."
+    " Use everyday words rather than those of the description. Never write the name of the tool."
+)
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"requests": {"type": "array", "items": {"type": "string"}, "maxItems": PER_TOOL}},
+    "required": ["requests"],
+    "additionalProperties": False,
+}
+
 
 async def draft(
     items: Sequence[Item],
@@ -187,26 +206,6 @@ def _described_alike(tool: Item, other: Item) -> bool:
 
 def _stems(text: str) -> set[int]:
     return {terms_of_word(word)[0] for word in without_stop_words(words_of(text))}
-
-
-PER_TOOL = 3
-MOST_READ = 20
-MAX_PROMPT_NAME, MAX_PROMPT_DESCRIPTION, MAX_PROMPT_PARAMETERS = 200, 1_500, 20
-MAX_PARAPHRASE = 200
-# Small models answer with the names of parameters, which nobody would call a request.
-FEWEST_WORDS = 3
-
-INSTRUCTIONS = (
-    "A person wants something done and does not know which tool can do it. The data describes one tool."
-    f" Write {PER_TOOL} short requests, in English, that this tool would fulfil, each as somebody else would."
-    " Use everyday words rather than those of the description. Never write the name of the tool."
-)
-SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {"requests": {"type": "array", "items": {"type": "string"}, "maxItems": PER_TOOL}},
-    "required": ["requests"],
-    "additionalProperties": False,
-}
 
 
 class ModelParaphrases:

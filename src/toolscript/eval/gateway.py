@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 
 GATEWAY = "gateway"
+WITH = ":"
+HINT = "give files that `toolscript eval --out FILE` wrote"
 
 
 def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
@@ -248,9 +250,6 @@ async def _paraphrases(settings: GatewaySettings) -> AsyncIterator[Paraphrase | 
         await model.close()
 
 
-WITH = ":"
-
-
 def fit_recipe(
     datasets: Sequence[str],
     *,
@@ -313,9 +312,6 @@ def _text(fitted: Recipe, tried: Sequence[HeldOut]) -> str:
     lines = [f"{'set':34} {'held out':>9} {'as it is':>9}   nDCG@10 of the ranking alone"] if tried else []
     lines += [f"{one.set:34} {one.ndcg:9.4f} {one.by_default:9.4f}" for one in tried]
     return "\n".join([*lines, "", json.dumps(recipe_to_json(fitted), indent=2)])
-
-
-HINT = "give files that `toolscript eval --out FILE` wrote"
 
 
 def make_page(reports: Sequence[Path], *, out: Path) -> WrittenPage:

@@ -17,6 +17,17 @@ from toolscript.eval.report import paired
 
 FOLDS = 5
 
+OURS = "our ranking"
+# What is sent with each query, the way that is chosen where nobody chooses first.
+WAYS: Mapping[str, Mapping[str, str]] = {
+    OURS: {"search_type": "hybrid", "fusion": "best"},
+    "semantic": {"search_type": "semantic"},
+    "keyword": {"search_type": "keyword"},
+    "hybrid rrf": {"search_type": "hybrid", "fusion": "rrf"},
+    "hybrid zscore": {"search_type": "hybrid", "fusion": "zscore"},
+}
+AT_ONCE = 200
+
 
 class Engine(Protocol):
     """Something that can be asked. What is loaded is all that it knows."""
@@ -137,18 +148,6 @@ async def _ablated_report(
     answered = await _ask(engine, judged.queries, begun, on_progress)
     measures = metrics.ranking_measures(answered, seed) | metrics.confidence_measures(answered, seed)
     return SystemReport(f"without {part}", measures, metrics.ndcg_by_query(answered), SystemRole.ABLATED)
-
-
-OURS = "our ranking"
-# What is sent with each query, the way that is chosen where nobody chooses first.
-WAYS: Mapping[str, Mapping[str, str]] = {
-    OURS: {"search_type": "hybrid", "fusion": "best"},
-    "semantic": {"search_type": "semantic"},
-    "keyword": {"search_type": "keyword"},
-    "hybrid rrf": {"search_type": "hybrid", "fusion": "rrf"},
-    "hybrid zscore": {"search_type": "hybrid", "fusion": "zscore"},
-}
-AT_ONCE = 200
 
 
 class DocumentApi(Protocol):

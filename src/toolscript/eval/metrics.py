@@ -15,6 +15,15 @@ BINS = 10
 Numbers = NDArray[np.float64]
 Relevant = Mapping[str, int]
 
+RESAMPLES = 1_000
+LOW, HIGH = 2.5, 97.5
+# So many numbers are resampled at once at most: a large set must not ask for gigabytes.
+MOST_AT_ONCE = 4_000_000
+
+Statistic = Callable[[Numbers], float]
+
+THRESHOLDS = tuple(step / 20 for step in range(20))
+
 
 def ndcg(keys: Sequence[str], relevant: Relevant) -> float:
     """At ten, with gains of 2^grade - 1."""
@@ -79,14 +88,6 @@ def _distinct(keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(keys[:DEPTH]))
 
 
-RESAMPLES = 1_000
-LOW, HIGH = 2.5, 97.5
-# So many numbers are resampled at once at most: a large set must not ask for gigabytes.
-MOST_AT_ONCE = 4_000_000
-
-Statistic = Callable[[Numbers], float]
-
-
 def of_mean(values: Sequence[float] | Numbers, seed: int) -> Measure:
     """The mean of one number per query."""
     numbers = np.asarray(values, dtype=np.float64)
@@ -123,9 +124,6 @@ def _measure(value: float, resampled: Numbers, queries: int) -> Measure:
         return Measure(value, value, value, queries)
     low, high = np.percentile(known, [LOW, HIGH])
     return Measure(value, float(low), float(high), queries)
-
-
-THRESHOLDS = tuple(step / 20 for step in range(20))
 
 
 @dataclass(frozen=True)

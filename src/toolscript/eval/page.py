@@ -19,6 +19,44 @@ BASELINES = ("BM25", "dense", "RRF", "z-score")
 NDCG = "ndcg@10"
 UNNAMED = "unnamed"
 
+UNKNOWN = "–"
+_SPECIAL = re.compile(r"([\\`*\[\]|~#!$])")
+# An underscore within a word is no markup, and most names of sets have one.
+_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|(?<=_)_|_(?=_)")
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+RANKING = {
+    "recall@1": "Recall@1",
+    "recall@5": "Recall@5",
+    "recall@10": "Recall@10",
+    "mrr": "MRR",
+    "hit@1": "hit@1",
+    "step_recall": "step recall",
+}
+SURENESS = {
+    "calibration_error": "calibration error",
+    "nothing_fits_auroc": "nothing-fits AUROC",
+    "false_answers": "false answers",
+    "false_refusals": "false refusals",
+    "refused_without_gold": "refused without gold",
+}
+ROUTED = {
+    "routed": "routed",
+    "skills_used": "skills",
+    "catalog_searched": "catalog searched",
+    "gold_lost": "gold lost",
+}
+
+P50, P95 = "p50_ms:", "p95_ms:"
+NOT_SAID = "not said"
+PICTURE = "nDCG@10 of the engines and of plain baselines on every set, with 95 % intervals"
+INTRO = (
+    "± is half the 95 % bootstrap interval over the queries of a set. A difference is taken query by query, with "
+    "its interval in brackets: two systems may differ for sure even where their own intervals overlap."
+)
+
+Entry = tuple[str, str, SystemReport]
+
 
 class Setup(NamedTuple):
     """Engines are compared only where all of this is the same."""
@@ -141,13 +179,6 @@ def _label(setup: Setup, setups: Sequence[Setup]) -> str:
     return f"{setup.name} ({', '.join(facts)})" if facts else setup.name
 
 
-UNKNOWN = "–"
-_SPECIAL = re.compile(r"([\\`*\[\]|~#!$])")
-# An underscore within a word is no markup, and most names of sets have one.
-_UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|(?<=_)_|_(?=_)")
-_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-
-
 def plain(text: str) -> str:
     """The text itself, in a line, a heading or a cell."""
     escaped = _UNDERSCORE.sub(r"\\_", _SPECIAL.sub(r"\\\1", one_line(text)))
@@ -168,42 +199,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, marks, *rows))
 
 
-RANKING = {
-    "recall@1": "Recall@1",
-    "recall@5": "Recall@5",
-    "recall@10": "Recall@10",
-    "mrr": "MRR",
-    "hit@1": "hit@1",
-    "step_recall": "step recall",
-}
-SURENESS = {
-    "calibration_error": "calibration error",
-    "nothing_fits_auroc": "nothing-fits AUROC",
-    "false_answers": "false answers",
-    "false_refusals": "false refusals",
-    "refused_without_gold": "refused without gold",
-}
-ROUTED = {
-    "routed": "routed",
-    "skills_used": "skills",
-    "catalog_searched": "catalog searched",
-    "gold_lost": "gold lost",
-}
 REFUSED: Mapping[str, Callable[[CurvePoint], float | None]] = {
     "answer there": lambda point: point.false_refusals,
     "nothing fits": lambda point: point.refused_unanswerable,
     "answer gone": lambda point: point.refused_without_gold,
 }
-P50, P95 = "p50_ms:", "p95_ms:"
-NOT_SAID = "not said"
-PICTURE = "nDCG@10 of the engines and of plain baselines on every set, with 95 % intervals"
-INTRO = (
-    "± is half the 95 % bootstrap interval over the queries of a set. A difference is taken query by query, with "
-    "its interval in brackets: two systems may differ for sure even where their own intervals overlap."
-)
 
 Rows = Sequence[QualityRow]
-Entry = tuple[str, str, SystemReport]
 
 
 def quality_page(reports: Sequence[EvalReport], *, command: str, plot: str) -> str:

@@ -26,36 +26,6 @@ LETTERS = (
     ".small{font-size:12px}.head{font-size:16px;font-weight:600}.figure{font-variant-numeric:tabular-nums}"
 )
 
-
-def draw(name: str, title: str, description: str, style: str, height: int, drawn: Iterable[str]) -> str:
-    """SVG that needs nothing from elsewhere; the description is for whoever cannot see it."""
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="{name}-title {name}-desc">',
-        f'<title id="{name}-title">{escape(title)}</title>',
-        f'<desc id="{name}-desc">{escape(description)}</desc>',
-        f"<style>{style}</style>",
-        f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>',
-        text_at(MARGIN, 30, title, "head"),
-        *drawn,
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def text_at(x: float, y: float, text: str, kind: str = "", *, anchor: str = "start", title: str = "") -> str:
-    inner = f"<title>{escape(title)}</title>" if title else ""
-    styled = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{inner}{escape(text)}</text>'
-
-
-def style_of(fixed: str, paint: Iterable[Paint]) -> str:
-    paint = tuple(paint)
-    light = "".join(f"{who}{{{what}:{colour}}}" for who, what, colour, _ in paint)
-    dark = "".join(f"{who}{{{what}:{colour}}}" for who, what, _, colour in paint)
-    return f"{fixed}{light}@media (prefers-color-scheme:dark){{{dark}}}"
-
-
 HEAD, FOOT = 96, 56
 LANE, ROW_GAP = 19, 16
 LETTER = 7.6
@@ -84,6 +54,35 @@ PAINT = (
 )
 FIXED = f"{LETTERS}path.baseline{{fill:none;stroke-width:1.6}}.interval{{stroke-width:7;stroke-opacity:.42}}"
 TITLE = "nDCG@10 on every set"
+
+
+def draw(name: str, title: str, description: str, style: str, height: int, drawn: Iterable[str]) -> str:
+    """SVG that needs nothing from elsewhere; the description is for whoever cannot see it."""
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="{name}-title {name}-desc">',
+        f'<title id="{name}-title">{escape(title)}</title>',
+        f'<desc id="{name}-desc">{escape(description)}</desc>',
+        f"<style>{style}</style>",
+        f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>',
+        text_at(MARGIN, 30, title, "head"),
+        *drawn,
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def text_at(x: float, y: float, text: str, kind: str = "", *, anchor: str = "start", title: str = "") -> str:
+    inner = f"<title>{escape(title)}</title>" if title else ""
+    styled = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{inner}{escape(text)}</text>'
+
+
+def style_of(fixed: str, paint: Iterable[Paint]) -> str:
+    paint = tuple(paint)
+    light = "".join(f"{who}{{{what}:{colour}}}" for who, what, colour, _ in paint)
+    dark = "".join(f"{who}{{{what}:{colour}}}" for who, what, _, colour in paint)
+    return f"{fixed}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,24 @@ DIGITS = 6
 PAIRED = "ndcg@10"
 T = TypeVar("T")
 
+MAIN = ("ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall")
+CONFIDENCE = {
+    "calibration_error": "distance of confidence and share of right answers",
+    "false_refusals": "queries with an answer that were called no good match",
+    "false_answers": "queries that nothing fits that were called a good match",
+    "nothing_fits_auroc": "how often confidence tells a query with an answer from one that nothing fits",
+    "refused_without_gold": "queries called no good match once the right items were gone",
+    "without_gold_auroc": "how often confidence tells whether the right items are there",
+}
+ROUTING = {
+    "routed": "queries that were routed by skills; the others searched all items",
+    "skills_used": "skills a routed query went by, on average",
+    "catalog_searched": "share of the items that were searched, on average",
+    "gold_lost": "right items that were not searched, of all right items",
+}
+CURVE_AT = (0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7)
+NAMES, COLUMN = 16, 13
+
 
 @dataclass(frozen=True)
 class Change:
@@ -133,25 +151,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_rounded(one) for one in value]
     return value
-
-
-MAIN = ("ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall")
-CONFIDENCE = {
-    "calibration_error": "distance of confidence and share of right answers",
-    "false_refusals": "queries with an answer that were called no good match",
-    "false_answers": "queries that nothing fits that were called a good match",
-    "nothing_fits_auroc": "how often confidence tells a query with an answer from one that nothing fits",
-    "refused_without_gold": "queries called no good match once the right items were gone",
-    "without_gold_auroc": "how often confidence tells whether the right items are there",
-}
-ROUTING = {
-    "routed": "queries that were routed by skills; the others searched all items",
-    "skills_used": "skills a routed query went by, on average",
-    "catalog_searched": "share of the items that were searched, on average",
-    "gold_lost": "right items that were not searched, of all right items",
-}
-CURVE_AT = (0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7)
-NAMES, COLUMN = 16, 13
 
 
 def report_text(report: EvalReport) -> str:

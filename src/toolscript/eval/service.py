@@ -41,6 +41,9 @@ from toolscript.tools.search import ToolSearch
 
 # There is one index of skills, made once.
 GENERATION = 1
+BATCH = 500
+VERSION = 1
+SERVICE = "service"
 
 
 class JudgedSkills:
@@ -116,10 +119,6 @@ class ItemsBySkill:
 def _counted(stored: StoredItem, vector: Vector) -> Counted:
     """Nobody recalls its vector by its text here."""
     return Counted(stored.id, "", vector, {its.skill_id: its.weight for its in stored.assignments})
-
-
-BATCH = 500
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -203,9 +202,6 @@ class JudgedPoints:
         if self._skills is not None:
             stored = await self._skills.settled(stored, vectors)
         await index.put([point_of(one, vector) for one, vector in zip(stored, vectors, strict=True)])
-
-
-SERVICE = "service"
 
 
 @dataclass(frozen=True)

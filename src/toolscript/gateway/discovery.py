@@ -25,6 +25,14 @@ from toolscript.gateway.settings import ENVIRONMENT, GatewaySettings, environmen
 LOOK_SECONDS = 0.5
 PRIVATE_FOLDER = 0o700
 
+FIND_SECONDS = 1.0
+# What a running gateway decided when it started: a command that is told otherwise works alone.
+CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class RunningGateway:
@@ -194,14 +202,6 @@ else:
         except BlockingIOError:
             return False
         return True
-
-
-FIND_SECONDS = 1.0
-# What a running gateway decided when it started: a command that is told otherwise works alone.
-CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
-
-logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 def find_running(settings: GatewaySettings) -> GatewayClient | None:

@@ -39,6 +39,14 @@ OWN_SITES = frozenset({"same-origin", "none"})
 
 Address = tuple[str, int]
 
+_HOW_TO_SHOW_IT = (
+    "run `toolscript gateway env` as that person and send `Authorization: Bearer <token>`; "
+    "`toolscript config connect CLIENT --http` writes it into a client's config"
+)
+
+MOST_TOOLS = 1_000
+MOST_BYTES = 8 * 1024 * 1024
+
 
 class Guard:
     """Every program of every user of this machine can reach the port, and a page in a browser can be made to.
@@ -89,12 +97,6 @@ class Guard:
         return await to_thread(self._is_same_person, (client[0], client[1]), (server[0], server[1]))
 
 
-_HOW_TO_SHOW_IT = (
-    "run `toolscript gateway env` as that person and send `Authorization: Bearer <token>`; "
-    "`toolscript config connect CLIENT --http` writes it into a client's config"
-)
-
-
 def _foreign_page(headers: Headers, scope: Scope) -> str:
     """The header that gives a page away, or nothing. A page of another port is a stranger's, too."""
     _, port = scope["server"]
@@ -104,9 +106,6 @@ def _foreign_page(headers: Headers, scope: Scope) -> str:
     if not OWN_SITES.issuperset(headers.getlist("sec-fetch-site")):
         return "Sec-Fetch-Site"
     return ""
-
-
-MOST_TOOLS = 1_000
 
 
 class _Anything(Convertor[str]):
@@ -242,9 +241,6 @@ def _object(body: bytes) -> dict[str, object]:
     if not isinstance(arguments, dict):
         raise InvalidRequest("the body must be a JSON object", hint="send the arguments as a JSON object")
     return arguments
-
-
-MOST_BYTES = 8 * 1024 * 1024
 
 
 def create_gateway_app(

@@ -26,6 +26,18 @@ LEAST = 2.0
 
 Keyword = frozenset[int]
 
+Scores = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+SHORTEST_CORRECTED = 4
+NEAREST_WORD = 0.82
+SWAPPED_LETTERS = 0.75
+LONGEST_NAME_ASKED = 5
+NEAREST_NAME = 86.0
+ALL_BUT_EXACT, EXACT_BUT_FOR_CASE = 0.99, 0.995
+MOST_NAMES = 8
+MOST_CORRECTED = 4
+
 
 def domain_of(fields: Mapping[str, list[str]]) -> str:
     """The domain most of whose keywords an item with these words has; empty when none stands out."""
@@ -49,10 +61,6 @@ def _domains() -> tuple[tuple[str, ...], Mapping[int, Sequence[tuple[int, Keywor
             keyword = frozenset(terms_of_word(word)[0] for word in words_of(words))
             by_stem.setdefault(min(keyword), []).append((domain, keyword))
     return tuple(str(skill["name"]).lower() for skill in skills), by_stem
-
-
-Scores = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -282,17 +290,6 @@ def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, 
     ends = [*first[1:].tolist(), len(terms)]
     places = dict(zip(distinct.tolist(), map(slice, first.tolist(), ends), strict=True))
     return places, rows[order], weights[order]
-
-
-SHORTEST_CORRECTED = 4
-NEAREST_WORD = 0.82
-SWAPPED_LETTERS = 0.75
-
-LONGEST_NAME_ASKED = 5
-NEAREST_NAME = 86.0
-ALL_BUT_EXACT, EXACT_BUT_FOR_CASE = 0.99, 0.995
-MOST_NAMES = 8
-MOST_CORRECTED = 4
 
 
 def corrections(text: str, index: LocalIndex) -> dict[str, str]:

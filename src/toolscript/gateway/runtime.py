@@ -39,6 +39,17 @@ MOST_SUGGESTED = 3
 MOST_OF_A_REASON = 160
 MOST_OF_A_REFUSAL = 200
 
+REMEMBERED_SECONDS = 24 * 3600.0
+FAILED_SECONDS = 600.0
+WORTH_SAYING = 3600.0
+# How long a command waits for slow servers once others have answered.
+PATIENCE_SECONDS = 10.0
+# How long the first search of a gateway that has just started waits for the first server.
+FIRST_ANSWER_SECONDS = 10.0
+# Known without asking the library that has the list of all: it takes two seconds to import.
+USUAL_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
+T = TypeVar("T")
+
 
 class LocalGateway:
     """Implements the port `Gateway`. `left_out` are servers whose entry in the config cannot be used.
@@ -220,18 +231,6 @@ def _some(names: Sequence[str]) -> str:
 def _refusal(refused: Sequence[str]) -> str:
     """A tool that cannot be used must not look like one that its server does not have."""
     return f"{len(refused)} left out; {refused[0][:MOST_OF_A_REFUSAL]}"
-
-
-REMEMBERED_SECONDS = 24 * 3600.0
-FAILED_SECONDS = 600.0
-WORTH_SAYING = 3600.0
-# How long a command waits for slow servers once others have answered.
-PATIENCE_SECONDS = 10.0
-# How long the first search of a gateway that has just started waits for the first server.
-FIRST_ANSWER_SECONDS = 10.0
-# Known without asking the library that has the list of all: it takes two seconds to import.
-USUAL_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
-T = TypeVar("T")
 
 
 async def run_alone(

@@ -28,6 +28,10 @@ from toolscript.gateway.store.offers import OfferFile
 
 MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
 OWN, OF_SERVER = "own", "of_server"
+LOOPBACK = "127.0.0.1"
+MODEL_FIRST_SECONDS = 2.0
+
+logger = logging.getLogger(__name__)
 
 
 class McpRoutes:
@@ -61,12 +65,6 @@ class McpRoutes:
         app, living = mcp_asgi(create_mcp_server(self._gateway, __version__))
         async with living, AsyncClient(trust_env=False) as client:
             yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client)}
-
-
-LOOPBACK = "127.0.0.1"
-MODEL_FIRST_SECONDS = 2.0
-
-logger = logging.getLogger(__name__)
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:

@@ -12,6 +12,7 @@ from toolscript.knowledge.ports import LibraryReader
 
 REMEMBERED = 20_000
 REMEMBERED_SECONDS = 60.0
+MORE = 4
 
 
 class SourceMemory:
@@ -30,9 +31,6 @@ class SourceMemory:
         read = await self._library.sources(missing)
         self._sources.put(read)
         return {**known, **read}
-
-
-MORE = 4
 
 
 async def first_hits(

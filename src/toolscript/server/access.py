@@ -24,6 +24,13 @@ from toolscript.server.app import ApiAccess
 from toolscript.server.mcp import known_hosts
 from toolscript.server.processes import bound, bound_file
 
+MAX_BYTES = 1024 * 1024
+LARGEST_LIMIT = 2**53
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SHAPE = 'write {"plans": {"free": {"max_top_k": 20}}}; a limit that is left out, or null, is none'
+USUAL_PLAN = "default"
+KEYS_HINT = "TOOLSCRIPT_JWT_KEYS names a JSON Web Key Set; `toolscript tenants keys DIR` makes one to try with"
+
 
 def admin_access(settings: Settings) -> AdminAccess:
     return AdminAccess(
@@ -66,12 +73,6 @@ def sockets_of(settings: Settings) -> Iterator[list[socket.socket]]:
         if settings.socket:
             sockets.append(stack.enter_context(bound_file(settings.socket, settings.socket_mode)))
         yield sockets
-
-
-MAX_BYTES = 1024 * 1024
-LARGEST_LIMIT = 2**53
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SHAPE = 'write {"plans": {"free": {"max_top_k": 20}}}; a limit that is left out, or null, is none'
 
 
 def read_plans(path: Path) -> Mapping[str, Plan]:
@@ -150,9 +151,6 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "max_documents": (_is_count(0), "is not a whole number of at least 0"),
     "requests_per_minute": (_is_count(1), "is not a whole number of at least 1"),
 }
-
-USUAL_PLAN = "default"
-KEYS_HINT = "TOOLSCRIPT_JWT_KEYS names a JSON Web Key Set; `toolscript tenants keys DIR` makes one to try with"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,12 @@ _TOO_LARGE = {
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}},
 }
 
+Depended = list[DependsOn]
+
+MCP_PATH = "/mcp"
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+HOUR_SECONDS = 3600
+
 
 class DescribedApi(FastAPI):
     def openapi(self) -> Json:
@@ -62,9 +68,6 @@ def _complete(operation: Json) -> None:
         if status == "401":
             headers["WWW-Authenticate"] = _CHALLENGE
     operation["responses"] = dict(sorted(responses.items()))
-
-
-Depended = list[DependsOn]
 
 
 @dataclass(frozen=True)
@@ -159,11 +162,6 @@ def _surround(app: FastAPI, hosts: Collection[str] | None, admission: Admission 
         app.add_middleware(Admitted, admission=admission)
     app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MOST_SYNC_BYTES, **LARGER_REQUESTS})
     app.add_middleware(SecurityHeaders)
-
-
-MCP_PATH = "/mcp"
-WELL_KNOWN = "/.well-known/oauth-protected-resource"
-HOUR_SECONDS = 3600
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,14 @@ toolscript worker --drain               # TOOLSCRIPT_QDRANT_URL
 toolscript ingest handbook/             # TOOLSCRIPT_MONGO_URL
 toolscript serve"""
 
+TENANT = Tenant("demo")
+ISSUER = "toolscript-demo"
+TOKEN_HOURS = 24.0
+# So many that hardly any two words point the same way.
+DIMENSIONS = 384
+# What of the environment counts here; the rest is about engines and other people.
+KEPT = ("host", "port", "embedding_model", "log_level", "log_format")
+
 
 @dataclass(frozen=True)
 class Step:
@@ -137,15 +145,6 @@ class Tour:
         given = shlex.quote(json.dumps(body))
         parts = ("curl -s", f"{self.address}{path}", header, "-H 'Content-Type: application/json' -d", given)
         return " ".join(part for part in parts if part)
-
-
-TENANT = Tenant("demo")
-ISSUER = "toolscript-demo"
-TOKEN_HOURS = 24.0
-# So many that hardly any two words point the same way.
-DIMENSIONS = 384
-# What of the environment counts here; the rest is about engines and other people.
-KEPT = ("host", "port", "embedding_model", "log_level", "log_format")
 
 
 def serve_demo(*, host: str | None, port: int | None, tell: Callable[[str], None]) -> None:

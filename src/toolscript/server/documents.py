@@ -39,6 +39,14 @@ from toolscript.server.health import DocumentHealth, Remembered
 from toolscript.server.observability import Seeing
 from toolscript.server.stores import Stores, embedder_of, model_source, text_model
 
+LOOK_EVERY_SECONDS = 1.0
+# Requests that began with the version before are answered by it.
+CLOSE_AFTER_SECONDS = 60.0
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
 
 async def recorded_live(versions: DocumentVersions) -> str | None:
     """While there are two versions, the record says which is live; the alias follows it."""
@@ -65,13 +73,6 @@ def require_same_texts(version: QdrantDocuments) -> None:
         )
 
 
-LOOK_EVERY_SECONDS = 1.0
-# Requests that began with the version before are answered by it.
-CLOSE_AFTER_SECONDS = 60.0
-
-logger = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True)
 class ServedVersion:
     name: str
@@ -80,7 +81,6 @@ class ServedVersion:
     check_health: CheckHealth
 
 
-T = TypeVar("T")
 OpenVersion = Callable[[], AbstractAsyncContextManager[ServedVersion]]
 
 

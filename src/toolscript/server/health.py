@@ -21,6 +21,8 @@ TOLERATED = 0.01
 
 MENDS = "run `toolscript doctor --index --repair`, then `toolscript worker`"
 NOT_COUNTED = PartHealth(ok=True, needed=False, note="not counted yet")
+CHECK_SECONDS = 2.0
+REMEMBERED_SECONDS = 2.0
 
 logger = logging.getLogger(__name__)
 
@@ -110,10 +112,6 @@ async def generation_of(stores: CatalogStores, index: Index) -> int | None:
     """None while no generation is recorded for it."""
     known = await stores.dirty.generations()
     return next((one.id for one in known if one.fingerprint == index.card.fingerprint), None)
-
-
-CHECK_SECONDS = 2.0
-REMEMBERED_SECONDS = 2.0
 
 
 class Remembered:

@@ -32,6 +32,9 @@ OTHER_FILES = 128
 # A body that comes at this pace for each `receive_seconds` is waited for.
 PROGRESS_BYTES = 64 * 1024
 
+# `nohup` has the first of them ignored, and so it stays.
+ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM", "SIGINT") if hasattr(signal, name))
+
 
 @dataclass
 class Connections:
@@ -231,10 +234,6 @@ def _late(seconds: float) -> bytes:
     ).encode()
     head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return f"{head}connection: close\r\n\r\n".encode() + body
-
-
-# `nohup` has the first of them ignored, and so it stays.
-ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM", "SIGINT") if hasattr(signal, name))
 
 
 @dataclass

@@ -35,6 +35,14 @@ from toolscript.server.knowledge import knowledge_card, knowledge_indexes, open_
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder, text_model
 
+Found = FoundFile | IngestResult
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+OnReport = Callable[[IngestReport], None]
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Extracting:
@@ -119,9 +127,6 @@ async def prepared_shelves(parts: LibraryParts) -> Shelves:
     await parts.writer.prepare()
     await prepare_indexes(parts.indexes, parts.card, parts.reader)
     return await parts.shelves()
-
-
-Found = FoundFile | IngestResult
 
 
 class SourceNames:
@@ -254,12 +259,6 @@ def _outermost(paths: Sequence[str]) -> list[str]:
         for path in distinct
         if not any(path != other and PurePosixPath(path).is_relative_to(other) for other in distinct)
     ]
-
-
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-
-logger = logging.getLogger(__name__)
-OnReport = Callable[[IngestReport], None]
 
 
 def ingest(order: IngestOrder, *, on_progress: OnProgress, on_result: OnResult) -> IngestReport:

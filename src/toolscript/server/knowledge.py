@@ -23,6 +23,8 @@ from toolscript.server.access import Tenancy
 from toolscript.server.observability import UNSEEN, Seeing
 from toolscript.server.stores import Product, model_source, searching_embedder
 
+PRODUCT: Product = "knowledge"
+
 
 def knowledge_layout(settings: Settings) -> Layout:
     """Words weigh what a question says, the same in both: what the two find is put into one order."""
@@ -79,9 +81,6 @@ def writer_url(settings: Settings) -> str:
             hint="set TOOLSCRIPT_MONGO_WRITER_URL to the address of a MongoDB, with a user that may write there",
         )
     return url
-
-
-PRODUCT: Product = "knowledge"
 
 
 def visitors(settings: Settings, tenancy: Tenancy, seeing: Seeing) -> VisitorOf:

@@ -62,6 +62,25 @@ from toolscript.knowledge.ports import AsksLibrary
 from toolscript.server.app import MCP_PATH, ProtectedResource
 from toolscript.tools.mcp.tools import CatalogParts, catalog_tools
 
+LIBRARY = "search_knowledge answers questions from the library, get_passage reads on around a hit."
+CATALOG = "search_tools finds which tool of which MCP server could do a task, describe_tool shows its arguments."
+DOCUMENTS = "search_documents searches your own documents, if your token allows it."
+BODY_SECONDS = 10.0
+LATE = 408
+OUR_FAULT = 500
+STRANGE_ADDRESS = "this service is not known by the address it was asked by, or that page may not ask it"
+ADDRESS_HINT = "TOOLSCRIPT_PUBLIC_URL says by which address clients know the service"
+DESCRIPTION = "Answers questions from a library, finds tools in a catalog, and searches a tenant's documents."
+
+MODULES = ("toolscript.server.mcp", "toolscript.server.mcp")
+# Whoever asks sooner has it loaded at once; until then it is in nobody's way.
+QUIET_SECONDS = 5.0
+EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
+OWN = "own"
+
+# From the names of all tools to whoever is told of requests.
+Observed = Callable[[Iterable[str]], ObserveMcp | None]
+
 
 @dataclass(frozen=True)
 class ServiceParts:
@@ -71,11 +90,6 @@ class ServiceParts:
     catalog: CatalogParts | None = None
     documents: DocumentRoutes | None = None
     search_type: SearchType = SearchType.HYBRID
-
-
-LIBRARY = "search_knowledge answers questions from the library, get_passage reads on around a hit."
-CATALOG = "search_tools finds which tool of which MCP server could do a task, describe_tool shows its arguments."
-DOCUMENTS = "search_documents searches your own documents, if your token allows it."
 
 
 class ServiceTools:
@@ -119,13 +133,6 @@ class ServiceTools:
 async def call(tool: ServiceTool, visitor: Visitor, arguments: JsonObject) -> CallResult:
     """Raises InvalidRequest for arguments that are wrong; any other failure is an answer that says so."""
     return await answered(lambda: tool.call(visitor, arguments), (InvalidRequest,))
-
-
-BODY_SECONDS = 10.0
-LATE = 408
-OUR_FAULT = 500
-STRANGE_ADDRESS = "this service is not known by the address it was asked by, or that page may not ask it"
-ADDRESS_HINT = "TOOLSCRIPT_PUBLIC_URL says by which address clients know the service"
 
 
 @dataclass(frozen=True)
@@ -258,9 +265,6 @@ def _telling(request: Request, send: Send) -> Send:
     return send_told
 
 
-DESCRIPTION = "Answers questions from a library, finds tools in a catalog, and searches a tenant's documents."
-
-
 def create_service_server(tools: ServiceTools, version: str) -> Server[Any]:
     async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         listed = [Tool.model_validate(tool.definition) for tool in tools.of(visitor_in(context))]
@@ -296,16 +300,6 @@ def visitor_in(context: Context) -> Visitor:
     request: Any = context.request
     visitor: Visitor = request.state.visitor
     return visitor
-
-
-MODULES = ("toolscript.server.mcp", "toolscript.server.mcp")
-# Whoever asks sooner has it loaded at once; until then it is in nobody's way.
-QUIET_SECONDS = 5.0
-EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
-OWN = "own"
-
-# From the names of all tools to whoever is told of requests.
-Observed = Callable[[Iterable[str]], ObserveMcp | None]
 
 
 def unobserved(_: Iterable[str]) -> None:

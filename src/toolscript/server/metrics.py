@@ -35,32 +35,6 @@ OTHER = "other"
 MOST_WORDS = 40
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 _ROUTE = re.compile(r"/[\x21-\x7e]{0,199}")
-
-
-class FewWords:
-    """Lets the first few words pass and calls all others one: whoever gives them, there is an end of series."""
-
-    def __init__(
-        self, known: Iterable[str] = (), *, most: int = MOST_WORDS, shape: re.Pattern[str] = _WORD
-    ) -> None:
-        self._known = set(known)
-        self._most = most
-        self._shape = shape
-
-    def __call__(self, word: str) -> str:
-        if word in self._known:
-            return word
-        if len(self._known) >= self._most or not self._shape.fullmatch(word):
-            return OTHER
-        self._known.add(word)
-        return word
-
-
-def few_routes() -> FewWords:
-    """Templates of routes: as many as a program has, should somebody hand in paths instead."""
-    return FewWords(most=300, shape=_ROUTE)
-
-
 TOOLS, DOCUMENTS, KNOWLEDGE = PRODUCTS = ("tools", "documents", "knowledge")
 OK, EMPTY, DEGRADED, REFUSED, ERROR = OUTCOMES = ("ok", "empty", "degraded", "refused", "error")
 WORKED = (OK, ERROR)
@@ -136,6 +110,67 @@ _FAILURES: tuple[type[BaseException], ...] = (
 )
 FAILURES = (*(one.__name__ for one in _FAILURES), OTHER)
 
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+# What several processes of one server show together: the sum over those alive, or what was said last.
+Together = Literal["livesum", "livemostrecent", "max"]
+M = TypeVar("M", Counter, Gauge, Histogram)
+
+IDLE, IN_USE = "idle", "in_use"
+T = TypeVar("T")
+
+# First match wins.
+_WORDS = (
+    ("expired", "expired"),
+    ("not valid yet", "too_early"),
+    ("in the future", "too_early"),
+    ("issued by", "issuer"),
+    ("issued for", "audience"),
+    ("signature", "signature"),
+    ("signed in a way", "algorithm"),
+    ("key", "key"),
+    ("`kid`", "key"),
+    ("tenant", "tenant"),
+    ("lacks", "claims"),
+    ("cannot be understood", "claims"),
+    ("at most", "shape"),
+    ("no token", "shape"),
+    ("parts", "shape"),
+    ("`crit`", "shape"),
+    ("another kind", "shape"),
+    ("payload", "shape"),
+)
+REASONS = tuple(sorted({word for _, word in _WORDS} | {OTHER}))
+
+TOO_MANY_REQUESTS = 429
+
+# When a series began is one more series for each, which nobody asks for.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class FewWords:
+    """Lets the first few words pass and calls all others one: whoever gives them, there is an end of series."""
+
+    def __init__(
+        self, known: Iterable[str] = (), *, most: int = MOST_WORDS, shape: re.Pattern[str] = _WORD
+    ) -> None:
+        self._known = set(known)
+        self._most = most
+        self._shape = shape
+
+    def __call__(self, word: str) -> str:
+        if word in self._known:
+            return word
+        if len(self._known) >= self._most or not self._shape.fullmatch(word):
+            return OTHER
+        self._known.add(word)
+        return word
+
+
+def few_routes() -> FewWords:
+    """Templates of routes: as many as a program has, should somebody hand in paths instead."""
+    return FewWords(most=300, shape=_ROUTE)
+
 
 def failure_of(error: type[BaseException]) -> str:
     return next((one.__name__ for one in _FAILURES if issubclass(error, one)), OTHER)
@@ -143,16 +178,6 @@ def failure_of(error: type[BaseException]) -> str:
 
 def product_of(route: str) -> str:
     return next((product for start, product in ROUTES if route.startswith(start)), OTHER)
-
-
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-
-# What several processes of one server show together: the sum over those alive, or what was said last.
-Together = Literal["livesum", "livemostrecent", "max"]
-M = TypeVar("M", Counter, Gauge, Histogram)
-
-# When a series began is one more series for each, which nobody asks for.
-disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Series(Generic[M]):
@@ -229,9 +254,6 @@ class Exposition:
         self.described.append(Described(f"toolscript_{name}", kind, labels, says))
 
 
-IDLE, IN_USE = "idle", "in_use"
-
-
 class StoreFigures:
     def __init__(self, shown: Exposition) -> None:
         self._shown = shown
@@ -292,9 +314,6 @@ class StoreFigures:
             one().set(math.nan)
 
 
-T = TypeVar("T")
-
-
 class Observe(Protocol):
     def __call__(self, name: str, seconds: float, /, *, failed: bool) -> None: ...
 
@@ -310,35 +329,8 @@ async def timed(observe: Observe, name: str, work: Awaitable[T]) -> T:
     return done
 
 
-# First match wins.
-_WORDS = (
-    ("expired", "expired"),
-    ("not valid yet", "too_early"),
-    ("in the future", "too_early"),
-    ("issued by", "issuer"),
-    ("issued for", "audience"),
-    ("signature", "signature"),
-    ("signed in a way", "algorithm"),
-    ("key", "key"),
-    ("`kid`", "key"),
-    ("tenant", "tenant"),
-    ("lacks", "claims"),
-    ("cannot be understood", "claims"),
-    ("at most", "shape"),
-    ("no token", "shape"),
-    ("parts", "shape"),
-    ("`crit`", "shape"),
-    ("another kind", "shape"),
-    ("payload", "shape"),
-)
-REASONS = tuple(sorted({word for _, word in _WORDS} | {OTHER}))
-
-
 def reason_of(error: Unauthorized) -> str:
     return next((word for said, word in _WORDS if said in error.message), OTHER)
-
-
-TOO_MANY_REQUESTS = 429
 
 
 class Figures:

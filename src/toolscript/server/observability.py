@@ -70,6 +70,16 @@ if TYPE_CHECKING:
 
 OUR_FAULT = (Unavailable, Rejected, SetupError)
 
+POOL_SECONDS = 5.0
+# Counting reads what it counts: 0.1 s of PostgreSQL for a million items.
+STORES_SECONDS = 30.0
+LONGEST_SECONDS = 10.0
+
+POSTGRES = "postgres"
+UNTRACED = frozenset({METRICS_PATH, "/livez", "/readyz", "/search/health"})
+
+logger = logging.getLogger(__name__)
+
 
 def outcome_of(hits: Sized, degraded: Iterable[str]) -> str:
     if degraded:
@@ -206,14 +216,6 @@ class MeasuredLibrary:
         await timed(self._took, "ready", self._library.ready())
 
 
-POOL_SECONDS = 5.0
-# Counting reads what it counts: 0.1 s of PostgreSQL for a million items.
-STORES_SECONDS = 30.0
-LONGEST_SECONDS = 10.0
-
-logger = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True)
 class StoreWatch:
     stores: Stores
@@ -264,10 +266,6 @@ class StoreWatch:
             except Exception:
                 logger.exception("the stores cannot be watched")
             await asyncio.sleep(self.stores_seconds)
-
-
-POSTGRES = "postgres"
-UNTRACED = frozenset({METRICS_PATH, "/livez", "/readyz", "/search/health"})
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 # What a process does; it calls what it is given once it answers requests.
 Work = Callable[[Callable[[], None]], None]
 
+T = TypeVar("T")
+SOON_SECONDS = 1.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -168,9 +171,6 @@ def _tell(children: Iterable[int]) -> None:
             os.kill(child, signal.SIGTERM)
 
 
-T = TypeVar("T")
-
-
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Where there is a faster event loop than Python's own, it is used."""
     with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
@@ -185,9 +185,6 @@ def collect_seldom() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
-
-
-SOON_SECONDS = 1.0
 
 
 @contextmanager

@@ -18,6 +18,10 @@ Json = dict[str, Any]
 DEEPEST = 8
 SAMPLES: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "null": None}
 
+DOCS_PATH, STYLE_PATH = "/docs", "/docs/reference.css"
+ERRORS = '{"error": {"code", "message", "details"}}'
+ONLY_OUR_STYLE = f"{NOTHING_LOADED}; style-src 'self'"
+
 
 def operation_html(api: Json, method: str, path: str, operation: Json) -> str:
     body = _content(operation.get("requestBody", {}))
@@ -139,9 +143,6 @@ def _content(part: Json) -> Json | None:
 
 
 STYLE = Path(__file__).with_name("reference.css")
-DOCS_PATH, STYLE_PATH = "/docs", "/docs/reference.css"
-ERRORS = '{"error": {"code", "message", "details"}}'
-ONLY_OUR_STYLE = f"{NOTHING_LOADED}; style-src 'self'"
 
 
 def reference_routes(described: Callable[[], Json]) -> APIRouter:

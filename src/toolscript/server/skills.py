@@ -51,6 +51,8 @@ from toolscript.tools.skills.management import (
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class AskSkills:
@@ -192,9 +194,6 @@ async def _open_management(stack: AsyncExitStack) -> SkillManagement:
         return opened[0]
 
     return skill_management(stores, open_once)
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ from toolscript.tools.postgres.suggestions import PostgresSuggestions
 if TYPE_CHECKING:
     from toolscript.core.llm.openai import OpenAITextModel
 
+Product = Literal["tools", "documents", "knowledge"]
+
+TRIES = 3
+
 
 logger = logging.getLogger(__name__)
 
@@ -186,9 +190,6 @@ def _endpoint_card(settings: Settings) -> ModelCard:
     )
 
 
-Product = Literal["tools", "documents", "knowledge"]
-
-
 @asynccontextmanager
 async def embedder_of(
     origin: IndexOrigin, settings: Settings, configured: Embedder, product: Product, *, parallel: int = 1
@@ -281,9 +282,6 @@ def _absent(origin: IndexOrigin, product: Product, reason: str) -> ModelMismatch
         hint=f"set TOOLSCRIPT_{product.upper()}_MODEL to its name or folder; "
         f"`toolscript reindex {product}` builds the index with the configured model",
     )
-
-
-TRIES = 3
 
 
 def text_model(settings: Settings, tries: int = TRIES) -> "OpenAITextModel":

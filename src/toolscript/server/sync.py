@@ -46,6 +46,8 @@ from toolscript.tools.postgres.changes import PostgresItemChanges
 from toolscript.tools.postgres.contents import PostgresCatalogContents
 
 T = TypeVar("T")
+WAIT_SECONDS = 30.0
+MOST_SOURCE = 500
 
 logger = logging.getLogger(__name__)
 
@@ -144,10 +146,6 @@ async def open_servers(specs: Sequence[ServerSpec]) -> AsyncIterator[ToolServers
         yield servers
     finally:
         await servers.close()
-
-
-WAIT_SECONDS = 30.0
-MOST_SOURCE = 500
 
 
 @dataclass(frozen=True)

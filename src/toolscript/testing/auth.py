@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from toolscript.core.auth.model import Budget, Caller, Plan, Stranger, Tenant
 from toolscript.core.errors import Unauthorized
 
+WINDOW_SECONDS = 60
+
 
 class MemoryCallers:
     """Knows these tokens and no other."""
@@ -18,9 +20,6 @@ class MemoryCallers:
         if token not in self._known:
             raise Unauthorized("nobody knows this token", hint="use one that was given to MemoryCallers")
         return self._known[token]
-
-
-WINDOW_SECONDS = 60
 
 
 class MemoryRequestBudget:

@@ -39,6 +39,8 @@ from toolscript.tools.model.catalog import (
 )
 from toolscript.tools.model.skills import valid_actor
 
+LONG_AGO = float("-inf")
+
 
 @dataclass(frozen=True)
 class _Row:
@@ -142,9 +144,6 @@ class MemoryItemChanges:
     def _become(self, change_id: int, change: ItemChange) -> None:
         row = self._rows[change_id]
         self._rows[change_id] = replace(row, details=replace(row.details, change=change))
-
-
-LONG_AGO = float("-inf")
 
 
 @dataclass

@@ -30,6 +30,8 @@ from toolscript.core.retrieval.model import (
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
 
+Fact = str | int | float | bool
+
 
 class MemoryIndex:
     def __init__(self, card: IndexCard, *, engine_rarity: bool = True) -> None:
@@ -228,9 +230,6 @@ class WordReranker:
 
 def _stems(text: str) -> frozenset[int]:
     return frozenset(terms_of_word(word)[0] for word in without_stop_words(words_of(text)))
-
-
-Fact = str | int | float | bool
 
 
 @dataclass

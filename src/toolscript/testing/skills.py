@@ -45,6 +45,8 @@ from toolscript.tools.model.skills import (
     valid_skill,
 )
 
+ListSkills = Callable[[], Awaitable[Sequence[Skill]]]
+
 
 @dataclass(frozen=True)
 class _Kept:
@@ -136,9 +138,6 @@ class MemoryTaxonomy:
     def _entry(self, skill_id: str) -> SkillEntry:
         kept = self._kept[skill_id]
         return SkillEntry(kept.skill, self.count_tools(skill_id), kept.created_at, kept.updated_at)
-
-
-ListSkills = Callable[[], Awaitable[Sequence[Skill]]]
 
 
 @dataclass

@@ -17,6 +17,8 @@ from toolscript.tools.model.query import ToolQuery
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -50,9 +52,6 @@ def begun(work: Coroutine[Any, Any, T]) -> Iterator[asyncio.Task[T]]:
     finally:
         if not task.done():
             task.cancel()
-
-
-logger = logging.getLogger(__name__)
 
 
 def tell_skills(query: ToolQuery, skills: Iterable[MatchedSkill]) -> None:

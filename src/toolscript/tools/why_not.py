@@ -16,6 +16,12 @@ from toolscript.tools.model.query import Strategy
 from toolscript.tools.payload_cache import skills_of
 from toolscript.tools.score_scale import reaches
 
+NAMED_FIELDS = ("server", "name", "type", "skill_ids")
+NEAREST = 3
+NO_SUCH_ID = "no such item is in the index: give another id, or its name as `server__name`"
+NOT_FOUND_BY_NAME = "not found by the words of its name: give its id"
+NOT_SEARCHED = "the index did not answer: see `degraded`, and try again"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -63,14 +69,6 @@ class Outcome:
 
 def _retriever_score(arms: Iterator[Sequence[Candidate] | None], id_: int) -> float | None:
     return next((hit.score for arm in arms for hit in arm or () if hit.id == id_), None)
-
-
-NAMED_FIELDS = ("server", "name", "type", "skill_ids")
-NEAREST = 3
-
-NO_SUCH_ID = "no such item is in the index: give another id, or its name as `server__name`"
-NOT_FOUND_BY_NAME = "not found by the words of its name: give its id"
-NOT_SEARCHED = "the index did not answer: see `degraded`, and try again"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,30 @@ TIMEOUT_SECONDS = 5.0
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 _UNREADABLE = "is TOOLSCRIPT_JWT_KEYS right?"
 _TOO_LARGE = f"the key set is larger than {MAX_KEY_SET_BYTES >> 10} KiB"
+MAX_TOKEN_BYTES = 8 * 1024
+
+# The type of key and the curve that each needs. The last two are old and new names of the same.
+FITS: Mapping[str, tuple[str, str]] = {
+    "RS256": ("RSA", ""),
+    "ES256": ("EC", "P-256"),
+    "EdDSA": ("OKP", "Ed25519"),
+    "Ed25519": ("OKP", "Ed25519"),
+}
+
+MOST_KEYS = 100
+SMALLEST_RSA_BITS, LARGEST_RSA_BITS = 2048, 8192
+_PUBLIC = ("kty", "n", "e", "crv", "x", "y")
+_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
+_MALFORMED = 'it must be {"keys": [...]} with public keys'
+
+# How long known keys stay in use when nobody can say whether they still hold.
+LONGEST_SECONDS = 24 * 3600.0
+# Without any key nobody is answered, and so its issuer is asked more often than otherwise.
+LONGEST_PAUSE_WITHOUT_KEYS = 2.0
+SHORTEST_PAUSE = 1.0
+HINT = "try again; whoever runs this service finds the key set named by TOOLSCRIPT_JWT_KEYS"
+
+logger = logging.getLogger(__name__)
 
 
 class KeySource(Protocol):
@@ -145,17 +169,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-MAX_TOKEN_BYTES = 8 * 1024
-
-# The type of key and the curve that each needs. The last two are old and new names of the same.
-FITS: Mapping[str, tuple[str, str]] = {
-    "RS256": ("RSA", ""),
-    "ES256": ("EC", "P-256"),
-    "EdDSA": ("OKP", "Ed25519"),
-    "Ed25519": ("OKP", "Ed25519"),
-}
-
-
 def fitting(key_type: object, curve: object, own: object) -> frozenset[str]:
     """Names of algorithms for a key of this type, which may name its `own`."""
     suited = {name for name, fit in FITS.items() if fit == (key_type, curve or "")}
@@ -172,13 +185,6 @@ def _registry() -> JWSRegistry:
 
 
 SIGNATURES = _registry()
-
-MOST_KEYS = 100
-SMALLEST_RSA_BITS, LARGEST_RSA_BITS = 2048, 8192
-
-_PUBLIC = ("kty", "n", "e", "crv", "x", "y")
-_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
-_MALFORMED = 'it must be {"keys": [...]} with public keys'
 
 
 @dataclass(frozen=True)
@@ -240,16 +246,6 @@ def _verifying_key(found: Mapping[str, object]) -> VerifyingKey | None:
 def _is_sound_rsa(modulus: str) -> bool:
     """Smaller ones can be broken; larger ones would make every request slow."""
     return SMALLEST_RSA_BITS <= base64_to_int(modulus).bit_length() <= LARGEST_RSA_BITS
-
-
-# How long known keys stay in use when nobody can say whether they still hold.
-LONGEST_SECONDS = 24 * 3600.0
-# Without any key nobody is answered, and so its issuer is asked more often than otherwise.
-LONGEST_PAUSE_WITHOUT_KEYS = 2.0
-SHORTEST_PAUSE = 1.0
-HINT = "try again; whoever runs this service finds the key set named by TOOLSCRIPT_JWT_KEYS"
-
-logger = logging.getLogger(__name__)
 
 
 class KeyRing:

@@ -19,6 +19,14 @@ from toolscript.core.errors import Unauthorized, Unavailable
 # As the standard has it, and as issuers have it that came before.
 SCOPE_CLAIMS = ("scope", "scp", "scopes")
 
+MOST_TOKENS = 10_000
+# A key that is taken away matters this much later at the most.
+LONGEST_SECONDS = 60.0
+
+TYPES = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})
+_SHAPE = "a signed JSON Web Token has three parts with dots between them"
+_KEYS = "is it signed by the issuer that is asked for, with a key that is in its key set now?"
+
 
 @dataclass(frozen=True)
 class TokenRules:
@@ -113,11 +121,6 @@ def _words(given: object) -> frozenset[str]:
     return frozenset(one for one in given if isinstance(one, str)) if isinstance(given, list) else frozenset()
 
 
-MOST_TOKENS = 10_000
-# A key that is taken away matters this much later at the most.
-LONGEST_SECONDS = 60.0
-
-
 class RememberedTokens:
     def __init__(self, most: int = MOST_TOKENS) -> None:
         self._most = most
@@ -142,11 +145,6 @@ class RememberedTokens:
         self._callers[digest] = caller, min(expires, now + LONGEST_SECONDS)
         if len(self._callers) > self._most:
             self._callers.popitem(last=False)
-
-
-TYPES = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})
-_SHAPE = "a signed JSON Web Token has three parts with dots between them"
-_KEYS = "is it signed by the issuer that is asked for, with a key that is in its key set now?"
 
 
 class JwtCallers:

@@ -15,6 +15,12 @@ from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.values import OnProgress, Progress, silent
 
+TEXT_BYTES, CHECK_BYTES = 32, 8
+KEY_BYTES = TEXT_BYTES + CHECK_BYTES
+BATCH = 512
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass
 class _Known:
@@ -68,13 +74,6 @@ class CachedEmbedder:
     def _forget(self, text: str, known: _Known) -> None:
         if self._known.get(text) is known:
             del self._known[text]
-
-
-TEXT_BYTES, CHECK_BYTES = 32, 8
-KEY_BYTES = TEXT_BYTES + CHECK_BYTES
-BATCH = 512
-
-logger = logging.getLogger(__name__)
 
 
 def text_key(text: str) -> bytes:

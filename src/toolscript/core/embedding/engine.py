@@ -13,21 +13,6 @@ from tokenizers import Tokenizer
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.model import Matrix, ModelCard
 
-
-class TokenCounter:
-    """Of a tokenizer that cuts and fills what it is given: with a copy that does neither."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-
-    def __call__(self, text: str) -> int:
-        """Without those that the model wants around every text."""
-        encodable = text.encode("utf-8", "replace").decode()
-        return len(self._tokenizer.encode(encodable, add_special_tokens=False).ids)
-
-
 GPU_PROVIDERS = (
     "CUDAExecutionProvider",
     "ROCMExecutionProvider",
@@ -42,8 +27,21 @@ PREFIXES = {
     "e5-": ("query: ", "passage: "),
 }
 
-
 logger = logging.getLogger(__name__)
+
+
+class TokenCounter:
+    """Of a tokenizer that cuts and fills what it is given: with a copy that does neither."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+
+    def __call__(self, text: str) -> int:
+        """Without those that the model wants around every text."""
+        encodable = text.encode("utf-8", "replace").decode()
+        return len(self._tokenizer.encode(encodable, add_special_tokens=False).ids)
 
 
 class Device(StrEnum):

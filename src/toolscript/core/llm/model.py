@@ -5,6 +5,8 @@ from typing import Protocol
 
 from toolscript.core.items import JsonObject
 
+PER = 1_000_000
+
 
 def object_with(**properties: JsonObject) -> JsonObject:
     """All of these, and nothing else."""
@@ -14,9 +16,6 @@ def object_with(**properties: JsonObject) -> JsonObject:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-PER = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,20 @@ from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
 from toolscript.core.mcp.answers import compact_json, failed, failed_with
 from toolscript.core.mcp_client.model import CallResult
 
+AT_ONCE = 64 * 1024
+WAITING_LINES = 64
+
+# From this version on, what a model can put right is an answer for the model and not an error of the protocol.
+WRONG_ARGUMENTS_ARE_ANSWERS = "2025-11-25"
+BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
+HOUR_MS = 60 * 60 * 1000
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+Context = ServerRequestContext[Any, Any]
+ListTools = Callable[[Context, PaginatedRequestParams | None], Awaitable[ListToolsResult]]
+CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
+
 logger = logging.getLogger("toolscript.mcp")
 
 
@@ -44,10 +58,6 @@ async def answered(
     except Exception:
         logger.exception("unexpected error")
         return failed_with("Something unexpected went wrong on our side.")
-
-
-AT_ONCE = 64 * 1024
-WAITING_LINES = 64
 
 
 class InputLines:
@@ -104,18 +114,6 @@ def claimed_input() -> Iterator[int]:
     finally:
         # `wire` stays open: the thread may still be reading it.
         os.dup2(wire, 0)
-
-
-# From this version on, what a model can put right is an answer for the model and not an error of the protocol.
-WRONG_ARGUMENTS_ARE_ANSWERS = "2025-11-25"
-BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
-HOUR_MS = 60 * 60 * 1000
-
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-
-Context = ServerRequestContext[Any, Any]
-ListTools = Callable[[Context, PaginatedRequestParams | None], Awaitable[ListToolsResult]]
-CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
 
 
 def only_hosts(hosts: Sequence[str], schemes: Sequence[str] = ("http",)) -> TransportSecuritySettings:

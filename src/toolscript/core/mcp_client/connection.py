@@ -60,6 +60,18 @@ from toolscript.core.mcp_client.supervision import Pace, Signals
 from toolscript.core.text import readable
 from toolscript.core.version import __version__
 
+CLIENT = Implementation(name="toolscript", version=__version__)
+_ACKNOWLEDGED_WITHIN = 1.0
+_ASK_AGAIN = 1.0
+_ASK_AGAIN_AT_LAST = 60.0
+_CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
+_NOT_LET_IN = frozenset({401, 403})
+
+# The SDK tells its troubles to the log as well as to us, and some of what it tells there is secret.
+for noisy in ("client", "mcp.client"):
+    logging.getLogger(noisy).setLevel(logging.CRITICAL)
+logging.getLogger("httpx2").setLevel(logging.WARNING)
+
 
 @dataclass
 class Habits:
@@ -96,9 +108,6 @@ async def _discovered(session: ClientSession, habits: Habits, patience: float) -
     return True
 
 
-CLIENT = Implementation(name="toolscript", version=__version__)
-
-
 def is_modern(protocol: str) -> bool:
     return protocol in MODERN_PROTOCOL_VERSIONS
 
@@ -122,11 +131,6 @@ def _envelope(protocol: str) -> JsonObject:
         CLIENT_INFO_META_KEY: CLIENT.model_dump(by_alias=True, mode="json", exclude_none=True),
         CLIENT_CAPABILITIES_META_KEY: {},
     }
-
-
-_ACKNOWLEDGED_WITHIN = 1.0
-_ASK_AGAIN = 1.0
-_ASK_AGAIN_AT_LAST = 60.0
 
 
 @asynccontextmanager
@@ -175,15 +179,6 @@ async def _listen(session: ClientSession, signals: Signals, heard: anyio.Event) 
         heard.set()
         async for _ in events:
             signals.change()
-
-
-# The SDK tells its troubles to the log as well as to us, and some of what it tells there is secret.
-for noisy in ("client", "mcp.client"):
-    logging.getLogger(noisy).setLevel(logging.CRITICAL)
-logging.getLogger("httpx2").setLevel(logging.WARNING)
-
-_CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
-_NOT_LET_IN = frozenset({401, 403})
 
 
 class Trace:

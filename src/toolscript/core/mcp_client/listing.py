@@ -18,6 +18,15 @@ MAX_REFUSED = 100
 
 Entry = Mapping[str, object]
 
+MAX_ITEMS = 20_000
+MAX_PAGES = 1_000
+# Every item carries it, so that a long text would be kept thousands of times.
+MAX_ABOUT = 1_000
+
+Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+
+METHOD_NOT_FOUND = -32601
+
 
 @dataclass
 class Found:
@@ -148,13 +157,6 @@ _SHAPES: Mapping[str, Callable[[Entry], JsonObject]] = {
     "resource template": _resource,
 }
 
-MAX_ITEMS = 20_000
-MAX_PAGES = 1_000
-# Every item carries it, so that a long text would be kept thousands of times.
-MAX_ABOUT = 1_000
-
-Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
-
 
 @dataclass(frozen=True)
 class Listing:
@@ -165,7 +167,6 @@ class Listing:
     field: str
 
 
-METHOD_NOT_FOUND = -32601
 TOOLS = Listing("tool", "tools/list", "tools")
 PROMPTS = Listing("prompt", "prompts/list", "prompts")
 RESOURCES = Listing("resource", "resources/list", "resources")

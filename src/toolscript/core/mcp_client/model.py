@@ -13,6 +13,12 @@ from toolscript.core.items import Item, JsonObject
 # What a server wrote itself stands behind these in an `error`, and may hold anything, secrets too.
 WROTE, SAID = "; it wrote what is no message: ", "; it said: "
 
+MASK = "***"
+# Shorter values are words like `1` or `true`: no secrets, and masking them would blot out half a message.
+_SHORTEST = 6
+_HEADER_FLAGS = frozenset({"header", "h"})
+_SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
+
 
 def without_own_words(error: str) -> str:
     """Why a server failed, for people who need not be those who run it."""
@@ -114,13 +120,6 @@ class ToolServers(Protocol):
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
     async def close(self) -> None: ...
-
-
-MASK = "***"
-# Shorter values are words like `1` or `true`: no secrets, and masking them would blot out half a message.
-_SHORTEST = 6
-_HEADER_FLAGS = frozenset({"header", "h"})
-_SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
 
 
 def masked(text: str, spec: ServerSpec) -> str:

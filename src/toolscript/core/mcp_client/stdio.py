@@ -31,6 +31,15 @@ _LAST_MOMENT = 0.5
 
 Stream = TypeVar("Stream")
 
+Incoming = SessionMessage | Exception
+Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
+
+# Room for what is on its way, so that nobody waits for a child that reads nothing.
+_ROOM = 256
+_NOISE_WIDTH = 120
+# What a child wrote before it ended is read to the end, unless a grandchild keeps the pipe open.
+_LAST_WORDS = 0.2
+
 
 class _Watching(SubprocessStreamProtocol):
     """Knows at once when the process is gone, though a grandchild may still hold its output open."""
@@ -142,16 +151,6 @@ def _piped(stream: Stream | None) -> Stream:
     if stream is None:
         raise ServerUnavailable("the process was started without its pipes")
     return stream
-
-
-Incoming = SessionMessage | Exception
-Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
-
-# Room for what is on its way, so that nobody waits for a child that reads nothing.
-_ROOM = 256
-_NOISE_WIDTH = 120
-# What a child wrote before it ended is read to the end, unless a grandchild keeps the pipe open.
-_LAST_WORDS = 0.2
 
 
 @asynccontextmanager

@@ -41,6 +41,9 @@ HIDDEN = "url.query"
 PATH = "url.path"
 REDACTED = "REDACTED"
 
+# Without the baggage that a caller may have sent along: it is not for others.
+_TRACE = TraceContextTextMapPropagator()
+
 
 class TracedSpans:
     """A span that fails is marked with the error's class, and with nothing the error says."""
@@ -172,10 +175,6 @@ class _Seldom(logging.Filter):
             return False
         self._next = now + COMPLAIN_EVERY_SECONDS
         return True
-
-
-# Without the baggage that a caller may have sent along: it is not for others.
-_TRACE = TraceContextTextMapPropagator()
 
 
 def trace_ids() -> Mapping[str, str]:

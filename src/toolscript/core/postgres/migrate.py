@@ -31,6 +31,9 @@ REVISION = "0008"
 FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
 FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"
 UPDATE_HINT = "update toolscript to the version that migrated the database, or a later one"
+NOTHING = "base"
+LIST_HINT = "`toolscript migrate --show` lists the revisions"
+CONNECT_SECONDS = 5
 
 
 async def require_current_schema(pool: Pool) -> None:
@@ -61,9 +64,6 @@ def require_usable(found: str | None, oldest_code: str | None) -> None:
 
 
 FOLDER = Path(__file__).parent / "migrations"
-NOTHING = "base"
-LIST_HINT = "`toolscript migrate --show` lists the revisions"
-CONNECT_SECONDS = 5
 
 
 def known_revisions(folder: Path = FOLDER) -> list[Revision]:

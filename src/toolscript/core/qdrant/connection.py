@@ -22,6 +22,54 @@ from grpc import StatusCode
 from toolscript.core.errors import IndexRejected, IndexUnavailable, InvalidRequest, SetupError, ToolscriptError
 from toolscript.core.qdrant import wire
 
+MAX_MESSAGE = 256 * 1024 * 1024
+TIMEOUT_SECONDS = 30.0
+
+_DOWN = "is Qdrant running, and are TOOLSCRIPT_QDRANT_URL and TOOLSCRIPT_QDRANT_GRPC_PORT right?"
+_ABSENT = "`toolscript worker` makes the index of items, `toolscript serve` that of documents"
+_KEY = "is TOOLSCRIPT_QDRANT_API_KEY right?"
+_FULL = "the disk of Qdrant is full; free some of it, or add more"
+_TLS = (
+    "is TOOLSCRIPT_QDRANT_CA_FILE the CA of Qdrant's certificate, does Qdrant ask for a "
+    "TOOLSCRIPT_QDRANT_CLIENT_CERTIFICATE, and does the gRPC port speak TLS?"
+)
+
+TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
+    StatusCode.UNAVAILABLE: (IndexUnavailable, _DOWN),
+    StatusCode.DEADLINE_EXCEEDED: (IndexUnavailable, "try again, or give the request more time"),
+    StatusCode.CANCELLED: (IndexUnavailable, "try again"),
+    StatusCode.ABORTED: (IndexUnavailable, "try again"),
+    StatusCode.RESOURCE_EXHAUSTED: (IndexUnavailable, "the engine is out of memory, disk or patience"),
+    StatusCode.UNAUTHENTICATED: (SetupError, _KEY),
+    StatusCode.PERMISSION_DENIED: (SetupError, _KEY),
+    StatusCode.NOT_FOUND: (SetupError, _ABSENT),
+    StatusCode.ALREADY_EXISTS: (IndexRejected, ""),
+    StatusCode.FAILED_PRECONDITION: (IndexRejected, ""),
+    StatusCode.INVALID_ARGUMENT: (IndexRejected, ""),
+    StatusCode.OUT_OF_RANGE: (IndexRejected, ""),
+    StatusCode.UNIMPLEMENTED: (SetupError, "Qdrant 1.17 or newer is needed"),
+    StatusCode.INTERNAL: (IndexRejected, ""),
+    StatusCode.DATA_LOSS: (IndexRejected, ""),
+    # gRPC says so of a connection that it cannot read any more; Qdrant itself never does.
+    StatusCode.UNKNOWN: (IndexUnavailable, "try again"),
+    StatusCode.OK: (IndexRejected, ""),
+}
+
+# What the status alone does not say; the first that is found in its text counts.
+TOLD_BY_TEXT: Mapping[StatusCode, Sequence[tuple[re.Pattern[str], type[ToolscriptError], str]]] = {
+    StatusCode.UNAVAILABLE: [
+        (re.compile(r"\bSSL_ERROR|\bT[lL][sS] handshake|Ssl handshake"), IndexUnavailable, _TLS)
+    ],
+    StatusCode.INTERNAL: [(re.compile(r"No space left", re.IGNORECASE), IndexUnavailable, _FULL)],
+}
+
+_ASK_ANOTHER = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
+_PASS_BY = {*_ASK_ANOTHER, StatusCode.DEADLINE_EXCEEDED}
+# A node that begins or ends to hand over a shard does not find it for a moment; and while somebody else makes a
+# collection, there is none of it yet that could be asked.
+_HANDING_OVER = re.compile(r"Local shard \d+ not found|\b0 of 0 read operations failed")
+HAND_OVER_TRIES, HAND_OVER_SECONDS = 20, 0.05
+
 logger = logging.getLogger(__name__)
 
 
@@ -83,55 +131,6 @@ def _pem(setting: str, file: str) -> bytes | None:
     if b"-----BEGIN " not in content:
         raise SetupError(f"{setting} is not a PEM file: {file}", hint="convert it with `openssl`")
     return content
-
-
-MAX_MESSAGE = 256 * 1024 * 1024
-TIMEOUT_SECONDS = 30.0
-
-_DOWN = "is Qdrant running, and are TOOLSCRIPT_QDRANT_URL and TOOLSCRIPT_QDRANT_GRPC_PORT right?"
-_ABSENT = "`toolscript worker` makes the index of items, `toolscript serve` that of documents"
-_KEY = "is TOOLSCRIPT_QDRANT_API_KEY right?"
-_FULL = "the disk of Qdrant is full; free some of it, or add more"
-_TLS = (
-    "is TOOLSCRIPT_QDRANT_CA_FILE the CA of Qdrant's certificate, does Qdrant ask for a "
-    "TOOLSCRIPT_QDRANT_CLIENT_CERTIFICATE, and does the gRPC port speak TLS?"
-)
-
-TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
-    StatusCode.UNAVAILABLE: (IndexUnavailable, _DOWN),
-    StatusCode.DEADLINE_EXCEEDED: (IndexUnavailable, "try again, or give the request more time"),
-    StatusCode.CANCELLED: (IndexUnavailable, "try again"),
-    StatusCode.ABORTED: (IndexUnavailable, "try again"),
-    StatusCode.RESOURCE_EXHAUSTED: (IndexUnavailable, "the engine is out of memory, disk or patience"),
-    StatusCode.UNAUTHENTICATED: (SetupError, _KEY),
-    StatusCode.PERMISSION_DENIED: (SetupError, _KEY),
-    StatusCode.NOT_FOUND: (SetupError, _ABSENT),
-    StatusCode.ALREADY_EXISTS: (IndexRejected, ""),
-    StatusCode.FAILED_PRECONDITION: (IndexRejected, ""),
-    StatusCode.INVALID_ARGUMENT: (IndexRejected, ""),
-    StatusCode.OUT_OF_RANGE: (IndexRejected, ""),
-    StatusCode.UNIMPLEMENTED: (SetupError, "Qdrant 1.17 or newer is needed"),
-    StatusCode.INTERNAL: (IndexRejected, ""),
-    StatusCode.DATA_LOSS: (IndexRejected, ""),
-    # gRPC says so of a connection that it cannot read any more; Qdrant itself never does.
-    StatusCode.UNKNOWN: (IndexUnavailable, "try again"),
-    StatusCode.OK: (IndexRejected, ""),
-}
-
-# What the status alone does not say; the first that is found in its text counts.
-TOLD_BY_TEXT: Mapping[StatusCode, Sequence[tuple[re.Pattern[str], type[ToolscriptError], str]]] = {
-    StatusCode.UNAVAILABLE: [
-        (re.compile(r"\bSSL_ERROR|\bT[lL][sS] handshake|Ssl handshake"), IndexUnavailable, _TLS)
-    ],
-    StatusCode.INTERNAL: [(re.compile(r"No space left", re.IGNORECASE), IndexUnavailable, _FULL)],
-}
-
-_ASK_ANOTHER = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
-_PASS_BY = {*_ASK_ANOTHER, StatusCode.DEADLINE_EXCEEDED}
-# A node that begins or ends to hand over a shard does not find it for a moment; and while somebody else makes a
-# collection, there is none of it yet that could be asked.
-_HANDING_OVER = re.compile(r"Local shard \d+ not found|\b0 of 0 read operations failed")
-HAND_OVER_TRIES, HAND_OVER_SECONDS = 20, 0.05
 
 
 @dataclass(frozen=True)

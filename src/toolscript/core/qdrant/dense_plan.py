@@ -14,6 +14,10 @@ from toolscript.core.retrieval.model import Candidate, Condition, Fields, Scalar
 SAFE = 0.5
 # From this share on a filter cuts more links of the graph than it saves.
 BROAD = 0.6
+MARGIN = 1.15
+NARROW = 0.5
+FIRST_GUESS = 0.8
+LEARNING = 0.02
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,6 @@ def _packed(values: Sequence[Scalar], size: Mapping[Scalar, float], most: float)
         groups[-1].append(value)
         room -= size[value]
     return groups
-
-
-MARGIN = 1.15
-NARROW = 0.5
-FIRST_GUESS = 0.8
-LEARNING = 0.02
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,21 @@ BUDGET = 250_000
 ALWAYS_KEPT = 4
 SAMPLE = 2_000
 
+# How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds. In a
+# large graph some tight groups of points are found from far away only.
+EF, EF_LARGE, LARGE = 400, 1_000, 300_000
+SAMPLE_AGAIN_SECONDS = 60.0
+# A collection that was empty a moment ago may be looked at by every search, but not be sampled by each.
+EMPTY_SECONDS = 0.2
+# Of so many times as many as are wanted, the words are looked at in full.
+LOOKED_UP = 3
+EXACTLY = wire.SearchParams(exact=True)
+RESCORED = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
+BY_GRAPH = wire.SearchParams(hnsw_ef=EF, quantization=RESCORED)
+BY_LARGE_GRAPH = wire.SearchParams(hnsw_ef=EF_LARGE, quantization=RESCORED)
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class CommonTerms:
@@ -147,22 +162,6 @@ def _kept(point: wire.RetrievedPoint) -> KeptPoint:
     stored = point.vectors.vectors.vectors[DENSE]
     fields = {field: value for field, value in Payload(point.payload).items() if field != "version"}
     return KeptPoint(point.id.num, np.array(stored.dense.data or stored.data, dtype=np.float32), fields)
-
-
-# How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds. In a
-# large graph some tight groups of points are found from far away only.
-EF, EF_LARGE, LARGE = 400, 1_000, 300_000
-SAMPLE_AGAIN_SECONDS = 60.0
-# A collection that was empty a moment ago may be looked at by every search, but not be sampled by each.
-EMPTY_SECONDS = 0.2
-# Of so many times as many as are wanted, the words are looked at in full.
-LOOKED_UP = 3
-EXACTLY = wire.SearchParams(exact=True)
-RESCORED = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
-BY_GRAPH = wire.SearchParams(hnsw_ef=EF, quantization=RESCORED)
-BY_LARGE_GRAPH = wire.SearchParams(hnsw_ef=EF_LARGE, quantization=RESCORED)
-
-logger = logging.getLogger(__name__)
 
 
 class QdrantIndex:

@@ -16,6 +16,13 @@ T = TypeVar("T")
 # Given up on, and not yet gone: a driver may take seconds to take back what it has sent.
 _abandoned: set[asyncio.Task[Any]] = set()
 
+RETRY_AFTER_SECONDS = 1
+
+# Whether more searches came than this service can do, in the last so many seconds.
+IsOverloaded = Callable[[float], bool]
+
+logger = logging.getLogger(__name__)
+
 
 class Deadline:
     def __init__(self, seconds: float) -> None:
@@ -55,21 +62,12 @@ def _forget(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-logger = logging.getLogger(__name__)
-
-
 class Part(StrEnum):
     EMBEDDING = "embedding"
     SKILLS = "skills"
     INDEX = "index"
     SCHEMAS = "schemas"
     RERANK = "rerank"
-
-
-RETRY_AFTER_SECONDS = 1
-
-# Whether more searches came than this service can do, in the last so many seconds.
-IsOverloaded = Callable[[float], bool]
 
 
 def never_overloaded(_seconds: float) -> bool:

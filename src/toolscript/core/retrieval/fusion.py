@@ -15,6 +15,16 @@ from toolscript.core.retrieval.results import DocumentKey, Exactness, FoundPassa
 # first page is the same whether somebody wants the tenth or not.
 LOOKED_AT = 100
 
+Scores = NDArray[np.float64]
+
+RRF_K = 60
+# What the dense arm has of the two arms' common weight: a half, or more where it is the surer one.
+HALF = 0.5
+SURER, LEAST_SHARE, MOST_SHARE = 0.05, 0.3, 0.7
+LEAST_SPREAD = 1e-9
+
+Fused = tuple[Scores, Scores, Callable[[Scores], Scores]]
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -90,15 +100,6 @@ def _arm(passages: Sequence[FoundPassage] | None, limit: int) -> Arm | None:
     return Arm(scores, numbers, heard, len(passages) < LOOKED_AT, len(passages) >= limit)
 
 
-Scores = NDArray[np.float64]
-
-RRF_K = 60
-# What the dense arm has of the two arms' common weight: a half, or more where it is the surer one.
-HALF = 0.5
-SURER, LEAST_SHARE, MOST_SHARE = 0.05, 0.3, 0.7
-LEAST_SPREAD = 1e-9
-
-
 class Ranked(NamedTuple):
     """A document in its place. `passage` is the number of the one that speaks for it."""
 
@@ -135,9 +136,6 @@ def _one_arm(arms: Arms, best_words: float) -> list[Ranked]:
     most = 1.0 if arms.dense else max(best_words, LEAST_SPREAD)
     listed = sorted(arm.scores.items(), key=lambda one: (-one[1], one[0]))
     return [Ranked(key, min(1.0, max(0.0, score / most)), arm.passages.get(key, 0)) for key, score in listed]
-
-
-Fused = tuple[Scores, Scores, Callable[[Scores], Scores]]
 
 
 def _rrf(dense: Arm, words: Arm, keys: Sequence[DocumentKey]) -> Fused:

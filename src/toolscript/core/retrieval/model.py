@@ -19,6 +19,14 @@ from toolscript.core.retrieval.terms import WORDS_VERSION
 Vector = NDArray[np.float32]
 Matrix = NDArray[np.float32]
 
+Terms = Mapping[int, float]
+Fields = Mapping[str, object]
+Scalar = str | int | bool
+
+RAREST_SHARE = 1 / 2_000
+
+NO_FIELDS: Fields = MappingProxyType({})
+
 
 @dataclass(frozen=True)
 class ModelCard:
@@ -65,13 +73,6 @@ def checked_vectors(vectors: Matrix, count: int, card: ModelCard) -> Matrix:
     if not np.isfinite(lengths).all() or (lengths < 1e-9).any():
         raise EmbedderRejected(f"{card.name} gave a vector that is zero or not finite")
     return np.asarray(vectors / lengths, dtype=np.float32)
-
-
-Terms = Mapping[int, float]
-Fields = Mapping[str, object]
-Scalar = str | int | bool
-
-RAREST_SHARE = 1 / 2_000
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,6 @@ class Ask:
     exact: bool = False
     only: tuple[int, ...] = ()
     fields: tuple[str, ...] = ()
-
-
-NO_FIELDS: Fields = MappingProxyType({})
 
 
 class Candidate(NamedTuple):

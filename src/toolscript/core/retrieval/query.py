@@ -9,6 +9,7 @@ from toolscript.core.text import readable
 
 MAX_QUERY = 1_000
 MAX_LIMIT = 100
+Q = TypeVar("Q", bound=Any)
 
 
 class SearchType(StrEnum):
@@ -17,9 +18,6 @@ class SearchType(StrEnum):
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
     HYBRID = "hybrid"
-
-
-Q = TypeVar("Q", bound=Any)
 
 
 def settled(query: Q, usual: SearchType = SearchType.HYBRID) -> Q:

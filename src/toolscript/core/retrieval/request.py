@@ -37,15 +37,48 @@ _SPACE = re.compile(r"\s+")
 
 # With fewer words than these left, the values were the request.
 FEWEST_WORDS = 2
+_TABLE = tomllib.loads((files(__package__) / "english.toml").read_text("utf-8"))
+ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
+PHRASES = {str(phrase): str(word) for phrase, word in _TABLE["phrases"].items()}
+FIRST_WORDS = 14
+
+_PHRASES = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:'\w+)?")
+_KINDS_OF = {
+    word: frozenset(kind for kind, words in ACTIONS.items() if word in words)
+    for word in frozenset().union(*ACTIONS.values())
+}
+
+MOST_WISHES = 6
+
+# Every repetition is bounded, or begins where it cannot begin once more: a hostile text takes linear time.
+_LEADING = (
+    r"(?:(?:please|also|finally|then|next|lastly|additionally|furthermore|moreover|afterwards?|could you|can you"
+    r"|i(?:'d| would| also|'m| am|'ll| will)?(?: also)?(?: like| want| need| have| looking)?(?: to| for)?"
+    r"|we(?:'d| need| want| would)?(?: like| also)?(?: to)?|to|help me|help us|be|let me|let us|let's)\s+){0,5}"
+)
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])\s*|\n+")
+
+_LEFT_BEHIND = re.compile(
+    r"(?<![\s,.;!?])[\s,.;!?]++"
+    r"(?:then|finally|first|next|also|lastly|additionally|secondly|and|thank you|thanks)\s*$",
+    re.IGNORECASE,
+)
+_LONG_WORD = re.compile(r"[^\W_]{2,}")
+
+# A corrected word is a guess; a word of a value is seldom what is asked for.
+TRUST_IN_A_CORRECTION = 0.8
+TRUST_IN_A_VALUE = 0.5
+# The text and its wishes.
+MOST_TEXTS = 1 + MOST_WISHES
+
+NOTHING_CORRECTED: Mapping[str, str] = {}
 
 
 def without_values(text: str) -> str:
     left = _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
     said = [word for word in _LETTERS.findall(left.casefold()) if word not in STOP_WORDS]
     return left if len(said) >= FEWEST_WORDS else text
-
-
-_TABLE = tomllib.loads((files(__package__) / "english.toml").read_text("utf-8"))
 
 
 def _english_words(name: str) -> tuple[str, ...]:
@@ -56,17 +89,6 @@ VERBS = _english_words("verbs")
 LEAD_IN = frozenset(_english_words("lead_in"))
 PREPOSITIONS = frozenset(_english_words("prepositions"))
 SAY_LITTLE = frozenset(_english_words("say_little"))
-ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
-PHRASES = {str(phrase): str(word) for phrase, word in _TABLE["phrases"].items()}
-
-FIRST_WORDS = 14
-
-_PHRASES = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
-_WORD = re.compile(r"[^\W_]+(?:'\w+)?")
-_KINDS_OF = {
-    word: frozenset(kind for kind, words in ACTIONS.items() if word in words)
-    for word in frozenset().union(*ACTIONS.values())
-}
 
 
 def without_phrases(text: str) -> str:
@@ -114,27 +136,12 @@ def _forms(word: str) -> Iterator[str]:
         yield from (word[:-2], word[:-1])
 
 
-MOST_WISHES = 6
-
-# Every repetition is bounded, or begins where it cannot begin once more: a hostile text takes linear time.
-_LEADING = (
-    r"(?:(?:please|also|finally|then|next|lastly|additionally|furthermore|moreover|afterwards?|could you|can you"
-    r"|i(?:'d| would| also|'m| am|'ll| will)?(?: also)?(?: like| want| need| have| looking)?(?: to| for)?"
-    r"|we(?:'d| need| want| would)?(?: like| also)?(?: to)?|to|help me|help us|be|let me|let us|let's)\s+){0,5}"
-)
-_SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])\s*|\n+")
 _JOINTS = re.compile(
     r"(?:(?<!\s)\s++)?(?:,\s*(?:and\s+then|and\s+also|and|then|plus|as well as|while|before|followed by)"
     r"|\band\s+then\b|\bthen\b|\band also\b|\bas well as\b|\bafter that\b|\bfollowed by\b|\band\b|\bbefore\b|,)\s+"
     rf"(?={_LEADING}(?:{'|'.join(VERBS)})(?:ing|s|ed)?\b)",
     re.IGNORECASE,
 )
-_LEFT_BEHIND = re.compile(
-    r"(?<![\s,.;!?])[\s,.;!?]++"
-    r"(?:then|finally|first|next|also|lastly|additionally|secondly|and|thank you|thanks)\s*$",
-    re.IGNORECASE,
-)
-_LONG_WORD = re.compile(r"[^\W_]{2,}")
 
 
 def wishes_in(text: str) -> list[str]:
@@ -170,15 +177,6 @@ def _leads_in(word: str) -> bool:
 def _says_enough(wish: str) -> bool:
     said = [word for word in _LONG_WORD.findall(wish.casefold()) if word not in STOP_WORDS]
     return len(said) >= FEWEST_WORDS
-
-
-# A corrected word is a guess; a word of a value is seldom what is asked for.
-TRUST_IN_A_CORRECTION = 0.8
-TRUST_IN_A_VALUE = 0.5
-# The text and its wishes.
-MOST_TEXTS = 1 + MOST_WISHES
-
-NOTHING_CORRECTED: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)

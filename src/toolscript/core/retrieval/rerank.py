@@ -18,6 +18,20 @@ from toolscript.core.retrieval.weights import EVIDENCE, MOST_LEAD, Recipe
 # The fields of a point they are read from.
 TRAIT_FIELDS = ("server", "name", "stems")
 
+LOOKED_AT = 50
+# A catalog of so many items, in powers of ten, is small: a word that fits proves nothing yet.
+SMALL = 2.5
+
+Scores = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+CANDIDATES_PER_ARM = 100
+LEAST_SPREAD = 1e-9
+# Whoever comes after others stands at least so far behind them: of equals the lower id would come first.
+LEAST_GAP = 1e-3
+
+ARM_PARTS = ("meaning", "words", "wishes")
+
 
 @dataclass(frozen=True)
 class Traits:
@@ -46,10 +60,6 @@ def trigrams(text: str) -> frozenset[str]:
 
 NOTHING_KNOWN = Traits("", frozenset())
 TraitsById = Mapping[int, Traits]
-
-LOOKED_AT = 50
-# A catalog of so many items, in powers of ten, is small: a word that fits proves nothing yet.
-SMALL = 2.5
 
 
 class Fit(NamedTuple):
@@ -127,15 +137,6 @@ class SecondLook:
         if known is None:
             known = self._weights[stems] = sum(rarity for bit, rarity in self._rarities if stems & bit)
         return known
-
-
-Scores = NDArray[np.float64]
-Ids = NDArray[np.int64]
-
-CANDIDATES_PER_ARM = 100
-LEAST_SPREAD = 1e-9
-# Whoever comes after others stands at least so far behind them: of equals the lower id would come first.
-LEAST_GAP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,6 @@ def _best_wish(wishes: Sequence[tuple[Scores, Scores]], whole: Scores) -> Scores
     return np.asarray(best - whole)
 
 
-ARM_PARTS = ("meaning", "words", "wishes")
 PART_NAMES = ARM_PARTS + FIT_PARTS
 
 

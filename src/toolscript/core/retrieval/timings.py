@@ -4,6 +4,8 @@ import time
 from collections import defaultdict
 from contextlib import AbstractContextManager, nullcontext
 
+_NOTHING = nullcontext()
+
 
 class Stages:
     """Milliseconds by stage; a stage that came twice took both times."""
@@ -19,9 +21,6 @@ class Stages:
 
     def total(self) -> float:
         return (time.perf_counter() - self._began) * 1000
-
-
-_NOTHING = nullcontext()
 
 
 class NoSpans:

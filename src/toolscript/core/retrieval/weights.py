@@ -11,6 +11,13 @@ from toolscript.core.errors import InvalidRequest
 
 MOST_LEAD = 4.0
 
+# What a spread of word scores is worth in spreads of cosines: fitted, and far from one, because word scores have
+# longer tails.
+WORTH_OF_WORDS = 14 / 9
+
+# `held_out` names the set a recipe was fitted without.
+NO_WEIGHTS = ("calibration", "held_out")
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -71,11 +78,6 @@ def numbers_of(data: object) -> dict[str, float]:
     return numbers
 
 
-# What a spread of word scores is worth in spreads of cosines: fitted, and far from one, because word scores have
-# longer tails.
-WORTH_OF_WORDS = 14 / 9
-
-
 @dataclass(frozen=True)
 class Recipe:
     """The weights of the parts; the two arms share a weight of one, and `meaning` weighs the vectors against the
@@ -111,10 +113,6 @@ class Recipe:
 DEFAULT_RECIPE = Recipe()
 
 PARTS = (*(one.name for one in fields(Recipe) if one.name != "calibration"), "words")
-
-
-# `held_out` names the set a recipe was fitted without.
-NO_WEIGHTS = ("calibration", "held_out")
 
 
 def recipe_to_json(recipe: Recipe) -> dict[str, object]:

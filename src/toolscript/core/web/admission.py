@@ -24,6 +24,23 @@ FIRST_GUESS_SECONDS = 0.02
 WEIGHT_OF_THE_LAST = 0.1
 # What was expected may be wrong; nobody waits longer than so many times that.
 LONGEST_WAIT = 4.0
+ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
+UPLOADS = ("PUT", "/documents")
+READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+MCP_PATH = "/mcp"
+READS_THAT_POST = frozenset({"/api/v1/search", "/search", "/search_knowledge", MCP_PATH})
+
+# A line for each refusal would cost more than the refusal, at a time when there is nothing to spare.
+LOG_EVERY_SECONDS = 1.0
+ADAPT_EVERY_SECONDS = 0.05
+
+STATUS = ERROR_TABLE[Overloaded].http_status
+
+# Where the server puts, in a scope's state, what it knows of a request before its task runs.
+TICKET, PARSED_AT = "admission_ticket", "parsed_at"
+BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
+
+logger = logging.getLogger(__name__)
 
 
 class QueueTimeout(Exception):
@@ -170,13 +187,6 @@ class Ticket:
         self._gate.leave(self, has_begun=not self.waits)
 
 
-ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
-UPLOADS = ("PUT", "/documents")
-READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-MCP_PATH = "/mcp"
-READS_THAT_POST = frozenset({"/api/v1/search", "/search", "/search_knowledge", MCP_PATH})
-
-
 class Kind(StrEnum):
     READ = "read"
     WRITE = "write"
@@ -187,12 +197,6 @@ def kind_of(method: str, path: str) -> Kind | None:
         return None
     return Kind.READ if method in READING_METHODS or path in READS_THAT_POST else Kind.WRITE
 
-
-logger = logging.getLogger(__name__)
-
-# A line for each refusal would cost more than the refusal, at a time when there is nothing to spare.
-LOG_EVERY_SECONDS = 1.0
-ADAPT_EVERY_SECONDS = 0.05
 
 # Kind, path, and the seconds from the parsed request to the answer.
 OnRefused = Callable[[Kind, str, float], None]
@@ -244,9 +248,6 @@ class Admission:
             self._unlogged, self._logged_at = 0, now
 
 
-STATUS = ERROR_TABLE[Overloaded].http_status
-
-
 def refusal(path: str, *headers: tuple[bytes, bytes]) -> tuple[Message, Message]:
     """The two messages of the answer."""
     body = _body(is_mcp=path == MCP_PATH)
@@ -271,11 +272,6 @@ def _body(*, is_mcp: bool) -> bytes:
         message = f"{error.message}. {error.hint}"
         said = {"jsonrpc": "2.0", "id": None, "error": {"code": STATUS, "message": message, "data": said}}
     return json.dumps(said).encode()
-
-
-# Where the server puts, in a scope's state, what it knows of a request before its task runs.
-TICKET, PARSED_AT = "admission_ticket", "parsed_at"
-BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class Admitted:

@@ -37,6 +37,32 @@ KEYS_HINT = "set TOOLSCRIPT_JWT_KEYS to the key set of whoever issues the tokens
 # Answers who calls, or refuses; what it sets on the response goes with every answer.
 CallerOf = Callable[[Request, Response], Awaitable[Caller]]
 
+PUBLIC = "public"
+# What one customer of a network has: within it, addresses can be had for nothing.
+ONE_HOUSEHOLD = 64
+UNKNOWN_ADDRESS = "unknown"
+
+VisitorOf = Callable[[Request, Response], Awaitable[Visitor]]
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+RouteCheck = Callable[[Request, Response], Awaitable[None]]
+
+OF_A_BODY = ("content-length", "content-type")
+
+BEARER = HTTPBearer(
+    auto_error=False, bearerFormat="JWT", description="A token of the tenant whose documents these are."
+)
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+WAYS = (
+    "set TOOLSCRIPT_ADMIN_TOKEN, and send it as Authorization: Bearer <token>; or ask over the socket of "
+    "`toolscript serve --socket PATH`; to try things out on this machine, set TOOLSCRIPT_ENVIRONMENT=development"
+)
+# A request that carries one of these was handed on: who sent it is somewhere else.
+HANDED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+
+AdminCheck = Callable[[Request], Awaitable[None]]
+
 
 def callers_of(
     callers: Callers | None,
@@ -130,14 +156,6 @@ def _rate_headers(left: Budget) -> dict[str, str]:
     }
 
 
-PUBLIC = "public"
-# What one customer of a network has: within it, addresses can be had for nothing.
-ONE_HOUSEHOLD = 64
-UNKNOWN_ADDRESS = "unknown"
-
-VisitorOf = Callable[[Request, Response], Awaitable[Visitor]]
-
-
 def visitors_of(
     callers: Callers | None,
     budget: RequestBudget,
@@ -177,16 +195,6 @@ def address_of(request: Request) -> str:
 
 def _granted(caller: Caller) -> frozenset[Scope]:
     return frozenset(scope for scope in Scope if caller.may(scope))
-
-
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-RouteCheck = Callable[[Request, Response], Awaitable[None]]
-
-OF_A_BODY = ("content-length", "content-type")
-
-BEARER = HTTPBearer(
-    auto_error=False, bearerFormat="JWT", description="A token of the tenant whose documents these are."
-)
 
 
 def for_callers(caller_of: CallerOf, scope: Scope) -> type[APIRoute]:
@@ -245,16 +253,6 @@ async def _caller(request: Request) -> Caller:
 
 
 CallerHere = Annotated[Caller, Depends(_caller)]
-
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
-WAYS = (
-    "set TOOLSCRIPT_ADMIN_TOKEN, and send it as Authorization: Bearer <token>; or ask over the socket of "
-    "`toolscript serve --socket PATH`; to try things out on this machine, set TOOLSCRIPT_ENVIRONMENT=development"
-)
-# A request that carries one of these was handed on: who sent it is somewhere else.
-HANDED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-
-AdminCheck = Callable[[Request], Awaitable[None]]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from toolscript.core.errors import ERROR_TABLE, Forbidden, ToolscriptError, Unau
 SEND_HINT = "send Authorization: Bearer <token>"
 
 INSUFFICIENT_SCOPE = "insufficient_scope"
+_CODES = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
 
 def require_scope(asking: Caller | Visitor, scope: Scope) -> None:
@@ -38,9 +39,6 @@ def refusal_headers(status: int, error: ToolscriptError, **more: str) -> dict[st
         return {"WWW-Authenticate": f"Bearer {said}".rstrip()}
     after = error.details.get("retry_after_seconds")
     return {} if after is None else {"Retry-After": str(after)}
-
-
-_CODES = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
 
 class ErrorBody(BaseModel):

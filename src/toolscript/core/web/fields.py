@@ -6,6 +6,9 @@ from pydantic import BeforeValidator
 
 from toolscript.core.retrieval.query import MAX_QUERY
 
+# Said here and checked by the query itself, whose refusals are those of every surface.
+QUERY_TEXT = {"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
+
 
 def _number(value: object) -> object:
     """JSON has truths and texts of their own; 5.0 is a whole number, which a strict one would refuse."""
@@ -15,5 +18,3 @@ def _number(value: object) -> object:
 
 
 Count = Annotated[int, BeforeValidator(_number)]
-# Said here and checked by the query itself, whose refusals are those of every surface.
-QUERY_TEXT = {"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}

@@ -14,6 +14,11 @@ NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _HOST = re.compile(r"\[(?P<six>[0-9a-fA-F:]+)\](?::\d{1,5})?|(?P<name>[^:\[\]/@\s]+)(?::\d{1,5})?")
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>.+)")
 
+HINT = (
+    "name the host in TOOLSCRIPT_ALLOWED_HOSTS, or the address that clients know the service by in "
+    "TOOLSCRIPT_PUBLIC_URL"
+)
+
 
 def is_loopback_host(host: str) -> bool:
     """Of a Host header, with a port or without."""
@@ -39,12 +44,6 @@ def is_loopback_address(address: str) -> bool:
         return False
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return (mapped or found).is_loopback
-
-
-HINT = (
-    "name the host in TOOLSCRIPT_ALLOWED_HOSTS, or the address that clients know the service by in "
-    "TOOLSCRIPT_PUBLIC_URL"
-)
 
 
 class KnownHosts:

@@ -24,6 +24,16 @@ UNSAID = "..."
 _HARMLESS = re.compile(r"[a-z0-9_-]{0,32}")
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
+NOTHING_LOADED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": NOTHING_LOADED,
+    "Cache-Control": "no-store",
+}
+
 logger = logging.getLogger("toolscript.http")
 
 
@@ -147,17 +157,6 @@ def request_id_of(scope: Scope) -> str:
         if name == HEADER and _ACCEPTABLE.fullmatch(value):
             return str(value.decode())
     return uuid.uuid4().hex
-
-
-NOTHING_LOADED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": NOTHING_LOADED,
-    "Cache-Control": "no-store",
-}
 
 
 class SecurityHeaders:

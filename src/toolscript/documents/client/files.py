@@ -28,6 +28,11 @@ MOST_DEPTH = 64
 NO_TEXT = "is not UTF-8 text"
 _HEADING = re.compile(r"^#{1,2}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 
+# A line is looked for backwards in steps of this.
+STEP = 64 * 1024
+# By so many ids it is seen whose export it is.
+LOOKED_AT = 50
+
 
 @dataclass(frozen=True)
 class FoundDocument:
@@ -251,12 +256,6 @@ def _bounded(opened: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
 def names_of(paths: Iterable[str]) -> list[str]:
     """The paths as they are remembered: where they are, from wherever the command is run."""
     return [path if path == STDIN else str(Path(path).resolve()) for path in paths]
-
-
-# A line is looked for backwards in steps of this.
-STEP = 64 * 1024
-# By so many ids it is seen whose export it is.
-LOOKED_AT = 50
 
 
 def line_of(document: Document) -> bytes:

@@ -25,6 +25,18 @@ MOST_GROWTH = 100
 AT_ONCE = 64 * 1024
 GZIP = 31
 
+MOST_DOCUMENTS = 50_000
+# Blank ones, too.
+MOST_LINES = 4 * MOST_DOCUMENTS
+# What is longer is read on a thread: it may take as long as many short ones.
+READ_HERE = 32 * 1024
+MOST_IN_BATCH = 64
+MOST_BATCH_BYTES = 1024 * 1024
+MOST_RESULT_BYTES = 16 * 1024 * 1024
+LINES_AT_ONCE = 500
+
+Put = Callable[[Sequence[Document]], Awaitable[Sequence[PutResult]]]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -137,19 +149,6 @@ async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield piece
             await asyncio.sleep(0)
     unpacker.end()
-
-
-MOST_DOCUMENTS = 50_000
-# Blank ones, too.
-MOST_LINES = 4 * MOST_DOCUMENTS
-# What is longer is read on a thread: it may take as long as many short ones.
-READ_HERE = 32 * 1024
-MOST_IN_BATCH = 64
-MOST_BATCH_BYTES = 1024 * 1024
-MOST_RESULT_BYTES = 16 * 1024 * 1024
-LINES_AT_ONCE = 500
-
-Put = Callable[[Sequence[Document]], Awaitable[Sequence[PutResult]]]
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,26 @@ from toolscript.documents.schemas import (
 
 Render = Callable[[str, str], str]
 
+SEARCH_PATH = "/search"
+# A cursor holds the rest of a ranking.
+MOST_SEARCH_BYTES = 128 * 1024
+
+_TEXT = {"schema": {"type": "string"}}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {LINES: _TEXT, EVENTS: _TEXT},
+        "headers": {"Vary": {"description": "The form depends on `Accept`.", **_TEXT}},
+    },
+    **documented(400, 401, 403, 422, 429, 500, 503),
+}
+
+LARGER_REQUESTS = {
+    f"POST {SEARCH_PATH}": MOST_SEARCH_BYTES,
+    # Read piece by piece, and bounded there.
+    f"PUT {DOCUMENTS_PATH}": UNBOUNDED,
+    f"DELETE {DOCUMENTS_PATH}": MOST_REMOVAL_BYTES,
+}
+
 logger = logging.getLogger(__name__)
 
 
@@ -71,20 +91,6 @@ async def _pieces(render: Render, ask: Callable[[], Awaitable[Answered]]) -> Asy
 
 def _json(model: BaseModel) -> str:
     return model.model_dump_json()
-
-
-SEARCH_PATH = "/search"
-# A cursor holds the rest of a ranking.
-MOST_SEARCH_BYTES = 128 * 1024
-
-_TEXT = {"schema": {"type": "string"}}
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {LINES: _TEXT, EVENTS: _TEXT},
-        "headers": {"Vary": {"description": "The form depends on `Accept`.", **_TEXT}},
-    },
-    **documented(400, 401, 403, 422, 429, 500, 503),
-}
 
 
 def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
@@ -134,14 +140,6 @@ async def ask(documents: DocumentRoutes, caller: Caller, query: DocumentQuery) -
     took_ms = round((time.perf_counter() - began) * 1000, 2)
     documents.searched(caller, query, answer, query_id=query_id, took_ms=took_ms)
     return Answered(query_id, query, answer, took_ms)
-
-
-LARGER_REQUESTS = {
-    f"POST {SEARCH_PATH}": MOST_SEARCH_BYTES,
-    # Read piece by piece, and bounded there.
-    f"PUT {DOCUMENTS_PATH}": UNBOUNDED,
-    f"DELETE {DOCUMENTS_PATH}": MOST_REMOVAL_BYTES,
-}
 
 
 def document_routes(documents: DocumentRoutes | None) -> APIRouter:

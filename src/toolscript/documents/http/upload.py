@@ -32,6 +32,55 @@ from toolscript.documents.schemas import DocumentShown, DocumentsPut, DocumentsR
 
 MOST_JSON_BYTES = 1024 * 1024
 HANG_UP = {"Connection": "close"}
+DOCUMENTS_PATH = "/documents"
+ONE_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
+MOST_REMOVAL_BYTES = 4 * 1024 * 1024
+MOST_REMOVED_AT_ONCE = 250
+
+Json = dict[str, object]
+
+# What one of them must be is said and not demanded: one that is none is refused alone.
+_DOCUMENTS = {
+    "title": "Documents to put",
+    "type": "object",
+    "properties": {
+        "documents": {
+            "type": "array",
+            "items": {
+                "description": "{id, text, title?, metadata?}: an id is printable, of at most 512 characters, a "
+                "text of 1,000,000; a title becomes `metadata.title` and counts more than the text; metadata "
+                "is an object of at most 16 KiB.",
+                "examples": [{"id": "a.md", "text": "Whales are mammals.", "metadata": {"year": 2026}}],
+            },
+        }
+    },
+    "required": ["documents"],
+    "additionalProperties": False,
+}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON: {"schema": _DOCUMENTS},
+            LINES: {"schema": {"type": "string", "description": "A document in each line."}},
+        },
+    }
+}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {LINES: {"schema": {"type": "string"}}}},
+    **documented(401, 403, 415, 422, 429, 500, 503),
+}
+_ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
+    **documented(401, 403, 404, 422, 429, 500, 503),
+    503: {
+        "model": ErrorEnvelope,
+        "description": "A part does not answer, or the document is being written or was not written to its end.",
+    },
+}
+_ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
+    **documented(401, 403, 404, 422, 429, 500, 503),
+    404: {"model": ErrorEnvelope, "description": "It has a line break, which no id has."},
+}
 
 logger = logging.getLogger(__name__)
 
@@ -132,55 +181,6 @@ def _listed(body: bytes) -> list[object]:
     return data["documents"]
 
 
-DOCUMENTS_PATH = "/documents"
-ONE_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
-MOST_REMOVAL_BYTES = 4 * 1024 * 1024
-MOST_REMOVED_AT_ONCE = 250
-
-Json = dict[str, object]
-
-# What one of them must be is said and not demanded: one that is none is refused alone.
-_DOCUMENTS = {
-    "title": "Documents to put",
-    "type": "object",
-    "properties": {
-        "documents": {
-            "type": "array",
-            "items": {
-                "description": "{id, text, title?, metadata?}: an id is printable, of at most 512 characters, a "
-                "text of 1,000,000; a title becomes `metadata.title` and counts more than the text; metadata "
-                "is an object of at most 16 KiB.",
-                "examples": [{"id": "a.md", "text": "Whales are mammals.", "metadata": {"year": 2026}}],
-            },
-        }
-    },
-    "required": ["documents"],
-    "additionalProperties": False,
-}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            JSON: {"schema": _DOCUMENTS},
-            LINES: {"schema": {"type": "string", "description": "A document in each line."}},
-        },
-    }
-}
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {LINES: {"schema": {"type": "string"}}}},
-    **documented(401, 403, 415, 422, 429, 500, 503),
-}
-_ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
-    **documented(401, 403, 404, 422, 429, 500, 503),
-    503: {
-        "model": ErrorEnvelope,
-        "description": "A part does not answer, or the document is being written or was not written to its end.",
-    },
-}
-_ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
-    **documented(401, 403, 404, 422, 429, 500, 503),
-    404: {"model": ErrorEnvelope, "description": "It has a line break, which no id has."},
-}
 IdInPath = Annotated[
     str, Path(min_length=1, max_length=MOST_ID, description="What it is known by; slashes and all else encoded.")
 ]

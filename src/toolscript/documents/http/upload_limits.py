@@ -10,6 +10,9 @@ from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import InvalidRequest, ToolscriptError, TooManyRequests, Unavailable
 
 SLOW_HINT = "send the rest in another request"
+WAIT_SECONDS = 30.0
+RETRY_AFTER_SECONDS = 10
+BUSY_HINT = "try again when one of them has ended"
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,6 @@ class PacedBody:
         if slack < pace.idle_seconds:
             return InvalidRequest(f"it came at less than {pace.least_bytes} bytes a second", hint=SLOW_HINT)
         return InvalidRequest(f"nothing was sent for {pace.idle_seconds:g} seconds", hint=SLOW_HINT)
-
-
-WAIT_SECONDS = 30.0
-RETRY_AFTER_SECONDS = 10
-BUSY_HINT = "try again when one of them has ended"
 
 
 @dataclass

@@ -18,6 +18,9 @@ MOST_ID = 512
 MOST_TEXT = 1_000_000
 MOST_METADATA_BYTES = 16 * 1024
 MOST_METADATA_DEPTH = 8
+FIELDS = frozenset({"id", "text", "title", "metadata"})
+
+Json = dict[str, object]
 
 
 def document_key(tenant: Tenant, document_id: str) -> DocumentKey:
@@ -140,11 +143,6 @@ def _is_unicode(text: str) -> bool:
 def _require(holds: bool, field: str, problem: str) -> None:
     if not holds:
         raise InvalidRequest(f"{field} {problem}", details={"field": field})
-
-
-FIELDS = frozenset({"id", "text", "title", "metadata"})
-
-Json = dict[str, object]
 
 
 def line_read(line: bytes) -> Document | PutResult:

@@ -46,6 +46,9 @@ from toolscript.documents.qdrant.tenant_points import (
 PAGE = 500
 # Pages more than there were at first, for what is written meanwhile: whoever writes without end is not waited for.
 MORE = 20
+ATTEMPTS = 3
+
+logger = logging.getLogger(__name__)
 
 
 async def clear(points: TenantPoints, on_progress: OnProgress) -> int:
@@ -121,11 +124,6 @@ def _these(page: Sequence[Any]) -> wire.Condition:
 
 def _version(point: Any) -> int:
     return int(point.payload[VERSION].integer_value)
-
-
-ATTEMPTS = 3
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from toolscript.core.qdrant.connection import Qdrant, ask_collections, exists_al
 
 _SHARED, _OWN = "shared_", "own_"
 _NO_CLUSTER = "start Qdrant with `cluster.enabled: true`, or set TOOLSCRIPT_DOCUMENT_SHARDS to 0"
+_NOT_READY_YET = frozenset({wire.ReplicaState.Partial, wire.ReplicaState.ActiveRead})
 
 
 def shared_key(tenant: Tenant, shards: int) -> wire.ShardKey:
@@ -133,9 +134,6 @@ def _key(name: str) -> wire.ShardKey:
 def _says(error: IndexRejected, words: str) -> bool:
     cause = error.__cause__
     return isinstance(cause, grpc.aio.AioRpcError) and words in str(cause.details())
-
-
-_NOT_READY_YET = frozenset({wire.ReplicaState.Partial, wire.ReplicaState.ActiveRead})
 
 
 class Stage(Enum):

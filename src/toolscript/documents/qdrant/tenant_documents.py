@@ -53,6 +53,15 @@ from toolscript.documents.qdrant.tenant_points import (
 )
 
 MOST_POINTS = 256
+MOST_IDS = 1_000
+UNSEEN_TRIES, UNSEEN_SECONDS = 10, 0.05
+
+# Of a larger tenant so many passages tell which words are common.
+SAMPLE = 2_000
+# Of a larger tenant nobody counts how many documents pass filters.
+COUNTED_BELOW = 50_000
+WRITE_TRIES = 5
+IS_HEAD = wire.Condition(field=wire.FieldCondition(key=HEAD, match=wire.Match(boolean=True)))
 
 
 async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocument]) -> None:
@@ -125,10 +134,6 @@ def _point(document: IndexedDocument, indexed: IndexedPassage, more: dict[str, o
         vectors=wire.Vectors(vectors=wire.NamedVectors(vectors=vectors)),
         payload={name: to_value(value) for name, value in fields.items()},
     )
-
-
-MOST_IDS = 1_000
-UNSEEN_TRIES, UNSEEN_SECONDS = 10, 0.05
 
 
 @dataclass(frozen=True)
@@ -258,14 +263,6 @@ async def _further(points: TenantPoints, first: PassageId) -> list[PassageId]:
 async def _remove(points: TenantPoints, ids: Iterable[PassageId], least: int, most: int) -> None:
     for batch in in_batches(ids, MOST_IDS):
         await points.remove_versions([Span(batch, least, most)])
-
-
-# Of a larger tenant so many passages tell which words are common.
-SAMPLE = 2_000
-# Of a larger tenant nobody counts how many documents pass filters.
-COUNTED_BELOW = 50_000
-WRITE_TRIES = 5
-IS_HEAD = wire.Condition(field=wire.FieldCondition(key=HEAD, match=wire.Match(boolean=True)))
 
 
 class QdrantTenantDocuments:

@@ -19,6 +19,22 @@ from toolscript.documents.qdrant.shards import only, shard_selector
 
 LETTERS_OF_KEY = 24
 
+TENANT = "tenant"
+# Of a point that is about to be removed, and has nothing else any more but its tenant and version.
+GONE = "gone"
+HEAD = "head"
+VERSION = "version"
+TEXT, START, END = "text", "start", "end"
+META, MOMENTS = "meta", "moments"
+ID, METADATA, HASH, PASSAGES, COMPLETE = "doc_id", "metadata", "hash", "passages", "complete"
+HEADER_FIELDS = (TENANT, VERSION, ID, METADATA, HASH, PASSAGES, COMPLETE)
+PASSAGE_FIELDS = (TENANT, TEXT, START, END)
+SHOWN_FIELDS = tuple(dict.fromkeys((*HEADER_FIELDS, *PASSAGE_FIELDS)))
+
+EVERYTHING = wire.Filter()
+NO_PAYLOAD = wire.WithPayloadSelector(enable=False)
+IS_GONE = wire.Condition(field=wire.FieldCondition(key=GONE, match=wire.Match(boolean=True)))
+
 
 def point_id(id_: PassageId) -> wire.PointId:
     key, number = id_
@@ -34,19 +50,6 @@ def head_ids(keys: Iterable[DocumentKey]) -> list[PassageId]:
     return [PassageId(key, 0) for key in keys]
 
 
-TENANT = "tenant"
-# Of a point that is about to be removed, and has nothing else any more but its tenant and version.
-GONE = "gone"
-HEAD = "head"
-VERSION = "version"
-TEXT, START, END = "text", "start", "end"
-META, MOMENTS = "meta", "moments"
-ID, METADATA, HASH, PASSAGES, COMPLETE = "doc_id", "metadata", "hash", "passages", "complete"
-HEADER_FIELDS = (TENANT, VERSION, ID, METADATA, HASH, PASSAGES, COMPLETE)
-PASSAGE_FIELDS = (TENANT, TEXT, START, END)
-SHOWN_FIELDS = tuple(dict.fromkeys((*HEADER_FIELDS, *PASSAGE_FIELDS)))
-
-
 def field_name(name: str) -> str:
     """A name of metadata as a step of the engine's paths, which dots and brackets have a meaning in."""
     return "f" + "".join(
@@ -57,11 +60,6 @@ def field_name(name: str) -> str:
 def path(kind: str, name: str) -> str:
     """`kind` is META or MOMENTS."""
     return f"{kind}.{field_name(name)}"
-
-
-EVERYTHING = wire.Filter()
-NO_PAYLOAD = wire.WithPayloadSelector(enable=False)
-IS_GONE = wire.Condition(field=wire.FieldCondition(key=GONE, match=wire.Match(boolean=True)))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,14 @@ from toolscript.gateway.config.jsonc import is_file, read_document, read_text
 from toolscript.gateway.config.problems import Problem, Severity
 from toolscript.gateway.config.secrets import count_secrets, host_of
 
+_SAME = ("command", "args", "env", "cwd", "url")
+OURSELVES = "toolscript"
+
+# What other clients keep for themselves, and nobody misses here.
+_THEIR_OWN = {"autoApprove", "alwaysAllow", "description", "dev", "gallery", "icon", "name", "timeout", "version"}
+_INPUT = re.compile(r"\$\{input:([^{}:]+)\}")
+_RUNNERS = {"uvx", "uv", "pipx", "python", "python3", "py"}
+
 
 class Client(StrEnum):
     CLAUDE_DESKTOP = "claude-desktop"
@@ -143,8 +151,6 @@ _FILES: dict[Client, Callable[[Places], Iterator[_File]]] = {
     Client.CODEX: _codex,
 }
 
-_SAME = ("command", "args", "env", "cwd", "url")
-
 
 def entry_from_codex(raw: Mapping[str, object]) -> dict[str, object]:
     """Codex knows no variables in texts, only names of variables: those become references."""
@@ -185,14 +191,6 @@ def _literal(value: object) -> object:
     if isinstance(value, list):
         return [_literal(one) for one in value]
     return {key: _literal(one) for key, one in value.items()} if isinstance(value, Mapping) else value
-
-
-OURSELVES = "toolscript"
-
-# What other clients keep for themselves, and nobody misses here.
-_THEIR_OWN = {"autoApprove", "alwaysAllow", "description", "dev", "gallery", "icon", "name", "timeout", "version"}
-_INPUT = re.compile(r"\$\{input:([^{}:]+)\}")
-_RUNNERS = {"uvx", "uv", "pipx", "python", "python3", "py"}
 
 
 @dataclass(frozen=True)

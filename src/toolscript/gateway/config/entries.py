@@ -40,6 +40,24 @@ FAMILIES = ("LC_", "XDG_", "UV_", "PIP_", "NPM_CONFIG_", "npm_config_")
 _CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|AUTH|CREDENTIAL|KEY|COOKIE|USERNAME", re.IGNORECASE)
 
+PASSTHROUGH = "envPassthrough"
+KEYS = (
+    *("command", "args", "env", "cwd", "url", "headers", "type", "includeTools", "excludeTools"),
+    *("disabled", "enabled", "startupTimeout", "callTimeout", PASSTHROUGH),
+)
+TYPES = {
+    "stdio": Transport.STDIO,
+    "http": Transport.HTTP,
+    "streamable-http": Transport.HTTP,
+    "streamableHttp": Transport.HTTP,
+    "sse": Transport.SSE,
+}
+LONGEST_SECONDS = 24 * 3600.0
+
+_NO_EFFECT = {True: ("headers",), False: ("args", "env", "cwd", PASSTHROUGH)}
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
+
 
 def inherited(environment: Mapping[str, str], wanted: Sequence[str] = ()) -> dict[str, str]:
     """`wanted`: names and patterns of further variables, which a person wrote down."""
@@ -58,25 +76,8 @@ def _is_wanted(name: str, wanted: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in wanted)
 
 
-PASSTHROUGH = "envPassthrough"
-KEYS = (
-    *("command", "args", "env", "cwd", "url", "headers", "type", "includeTools", "excludeTools"),
-    *("disabled", "enabled", "startupTimeout", "callTimeout", PASSTHROUGH),
-)
-TYPES = {
-    "stdio": Transport.STDIO,
-    "http": Transport.HTTP,
-    "streamable-http": Transport.HTTP,
-    "streamableHttp": Transport.HTTP,
-    "sse": Transport.SSE,
-}
-LONGEST_SECONDS = 24 * 3600.0
-
 _OTHER_WORDS = {"serverUrl": "url", "httpUrl": "url", "transport": "type", "transportType": "type"}
 _OTHER_WORDS |= {"timeout": "callTimeout, in seconds,", "allowedTools": "includeTools", "tools": "includeTools"}
-_NO_EFFECT = {True: ("headers",), False: ("args", "env", "cwd", PASSTHROUGH)}
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def read_entry(

@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+MOST_LETTERS = 64
+RULE = "1 to 64 letters, digits, `_`, `.` or `-`, without `__` and without `_` at the end"
+
+# `a_` and `tool` would make `a___tool`, which reads as `a` and `_tool`.
+_NAME = re.compile(r"(?!.*__)[A-Za-z0-9_.-]{0,63}[A-Za-z0-9.-]")
+
 
 class Severity(StrEnum):
     """With an error the server is left out. With a warning it runs, and something in it has no effect."""
@@ -35,13 +41,6 @@ class Finding:
     message: str
     fix: str
     severity: Severity = Severity.ERROR
-
-
-MOST_LETTERS = 64
-RULE = "1 to 64 letters, digits, `_`, `.` or `-`, without `__` and without `_` at the end"
-
-# `a_` and `tool` would make `a___tool`, which reads as `a` and `_tool`.
-_NAME = re.compile(r"(?!.*__)[A-Za-z0-9_.-]{0,63}[A-Za-z0-9.-]")
 
 
 def is_server_name(name: str) -> bool:

@@ -28,6 +28,8 @@ MOST_UNTRUSTED = 1 << 20
 
 _EXPECTED = '{"mcpServers": {"name": {"command": ...}}}'
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Config:
@@ -172,9 +174,6 @@ def _is_ours(path: Path) -> bool:
         return path.is_file() and is_ours(path.lstat()) and is_ours(path.stat())
     except OSError:
         return False
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ from toolscript.core.errors import ConfigInvalid
 from toolscript.gateway.config.jsonc import is_strict, parse, read_text, without_comments
 
 PRIVATE = 0o600
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]', re.DOTALL)
+_COLON = re.compile(r"\s*:")
+_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 def replace_text(path: Path, before: str | None, after: str, *, backup: Path, mode: int | None = None) -> None:
@@ -66,11 +69,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]', re.DOTALL)
-_COLON = re.compile(r"\s*:")
-_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 def with_members(text: str, section: str, members: Mapping[str, object], path: Path) -> str:

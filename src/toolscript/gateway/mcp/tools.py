@@ -17,6 +17,8 @@ from toolscript.gateway.mcp.definitions import CALL, DEFAULT_LIMIT, DESCRIBE, MO
 from toolscript.gateway.mcp.large_results import READ, LargeResults
 from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalHit, LocalQuery
 
+NEAREST = 3
+
 
 @dataclass(frozen=True)
 class SearchAsked:
@@ -169,9 +171,6 @@ def _described(item: Item, *, with_schemas: bool) -> dict[str, object]:
         parts = {"input_schema": item.input_schema, "output_schema": item.output_schema, **parts}
     known = {name: part for name, part in parts.items() if part is not None}
     return {"tool": tool_id(item.server, item.name), "description": item.description, **known}
-
-
-NEAREST = 3
 
 
 class MetaTools:

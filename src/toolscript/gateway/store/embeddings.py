@@ -31,6 +31,8 @@ FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 # `server__tool` to the hash of what was embedded, and its vector.
 Entries = Mapping[str, tuple[str, Vector]]
 
+VERSION = [1, WORDS_VERSION, ITEM_TEXT_VERSION]
+
 logger = logging.getLogger(__name__)
 
 
@@ -168,9 +170,6 @@ def _unpacked_vector(text: object, dimensions: int) -> Vector:
     if len(vector) != dimensions or not abs(float(np.linalg.norm(vector.astype(np.float64))) - 1) < 1e-3:
         raise ValueError("a vector of the wrong size or length")
     return vector
-
-
-VERSION = [1, WORDS_VERSION, ITEM_TEXT_VERSION]
 
 
 class AnalysisFile:

@@ -20,6 +20,8 @@ SEEN_FORMAT = 1
 MOST_TOOLS, MOST_CHANGES = 5_000, 100
 MOST_KEPT, MOST_SHOWN, BEFORE_THE_DIFFERENCE = 4_000, 300, 60
 CHANGES_SECONDS = 7 * 24 * 3600.0
+OFFERS_FORMAT = 2
+MOST_OF_A_REASON = 2_000
 
 logger = logging.getLogger(__name__)
 
@@ -114,10 +116,6 @@ def _difference(before: str, now: str) -> dict[str, str]:
     same = next((at for at, (one, other) in pairs if one != other), min(len(before), len(now)))
     start = max(0, same - BEFORE_THE_DIFFERENCE)
     return {"before": before[start : start + MOST_SHOWN], "now": now[start : start + MOST_SHOWN]}
-
-
-OFFERS_FORMAT = 2
-MOST_OF_A_REASON = 2_000
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,11 @@ _SAVED_AS = (
 )
 _TABLE_HEAD = "| Tool | Confidence | Reason |\n|------|-----------|--------|\n"
 
+MAX_DEPTH = 6
+_VALUES = {STRING: '"..."', NUMBER: "1", BOOLEAN: "true", UNKNOWN: "null"}
+# Fits every type, for what no short value fits.
+_ANYTHING = "{} as never"
+
 
 def search_preamble(rows: Sequence[tuple[str, float, str]]) -> str:
     """The table of tool, confidence and reason."""
@@ -62,12 +67,6 @@ def _row(cells: Iterable[str]) -> str:
 def _cell(text: str) -> str:
     shown = "".join(one if one.isprintable() else " " for one in text)
     return _SPECIAL.sub(r"\\\g<0>", " ".join(shown.split()))
-
-
-MAX_DEPTH = 6
-_VALUES = {STRING: '"..."', NUMBER: "1", BOOLEAN: "true", UNKNOWN: "null"}
-# Fits every type, for what no short value fits.
-_ANYTHING = "{} as never"
 
 
 def client_usage(items: Sequence[Item]) -> str:

@@ -11,6 +11,10 @@ MAX_SUMMARY = 120
 _DIRECTIVE = re.compile(r"@(?=(?:ts|jsx|deno|import)\b|jsx)", re.IGNORECASE)
 _JOINERS = "\u200c\u200d"
 
+# Letters of Unicode 3.2 within 16 bits: every compiler and engine knows them, whichever version it follows.
+_LETTERS = unicodedata.ucd_3_2_0
+MAX_LENGTH = 120
+
 
 def notes_of(schema: object) -> tuple[str, ...]:
     """The lines of a property's comment: its description, format and default."""
@@ -53,11 +57,6 @@ def _shown(character: str) -> str:
 
 def _shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-# Letters of Unicode 3.2 within 16 bits: every compiler and engine knows them, whichever version it follows.
-_LETTERS = unicodedata.ucd_3_2_0
-MAX_LENGTH = 120
 
 
 def pascal_case(text: str) -> str:

@@ -9,6 +9,24 @@ from typing import TypeAlias
 
 from toolscript.gateway.typescript.text import block_comment
 
+_INHERITED = {
+    *("constructor", "toString", "toLocaleString", "valueOf"),
+    *("hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
+}
+
+MAX_ALTERNATIVES = 2_000
+MAX_CHAIN = 40
+# How many types are looked at for one tool, so that no schema can make this take long.
+MAX_LOOKS = 100_000
+
+MAX_DEPTH = 8
+MAX_ITEMS = 100
+MAX_SAFE_INTEGER = 2**53 - 1
+# What needs no quotes. Names with letters beyond ASCII are quoted: not every compiler knows the same ones.
+PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*", re.ASCII)
+
+STEP = "  "
+
 
 @dataclass(frozen=True)
 class Word:
@@ -83,10 +101,6 @@ STRING = Word("string")
 NUMBER = Word("number")
 BOOLEAN = Word("boolean")
 ANY_OBJECT = Fields((), UNKNOWN)
-_INHERITED = {
-    *("constructor", "toString", "toLocaleString", "valueOf"),
-    *("hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
-}
 
 
 def either(nodes: Iterable[Node]) -> Node:
@@ -165,12 +179,6 @@ def accepts_nothing_given(node: Node, declared: Mapping[str, Node]) -> bool:
                 return False
 
     return accepts(node)
-
-
-MAX_ALTERNATIVES = 2_000
-MAX_CHAIN = 40
-# How many types are looked at for one tool, so that no schema can make this take long.
-MAX_LOOKS = 100_000
 
 
 def without_wide_crossings(made: Sequence[Declaration]) -> tuple[Declaration, ...]:
@@ -256,13 +264,6 @@ class _Crossings:
                 yield from [] if others is None else [(None, others)]
 
 
-MAX_DEPTH = 8
-MAX_ITEMS = 100
-MAX_SAFE_INTEGER = 2**53 - 1
-# What needs no quotes. Names with letters beyond ASCII are quoted: not every compiler knows the same ones.
-PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*", re.ASCII)
-
-
 def string_literal(text: str) -> str:
     """A string in quotes. What cannot be seen is escaped, as it could make a reader see other code than runs."""
     quoted = json.dumps(text, ensure_ascii=False)
@@ -317,9 +318,6 @@ def _number(value: float) -> Node:
 def _object(value: Mapping[object, object], depth: int) -> Node:
     properties = tuple(Property(str(name), literal_type(one, depth)) for name, one in value.items())
     return Fields(properties, None if properties else NEVER)
-
-
-STEP = "  "
 
 
 def declaration(one: Declaration, *, compact: bool) -> str:

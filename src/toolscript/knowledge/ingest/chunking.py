@@ -21,6 +21,22 @@ _MOST_LETTERS_OF_A_TOKEN = 60
 
 _ESTIMATED = re.compile(r"(?P<latin>[A-Za-z]+)|(?P<digits>\d+)|(?P<other>[^\W\d_]+)|(?P<mark>[^\s\w]|_)")
 
+# A chunk is ended at the first good place after half of it, and before a piece that would make it larger.
+TARGET_TOKENS = 200
+_HALF, _SHORT = TARGET_TOKENS // 2, TARGET_TOKENS // 4
+# A heading up to this level begins something else.
+PARTING_LEVEL = 2
+
+# Part of what a library is known to be made by: raise it whenever a file is read, cut or embedded otherwise.
+CHUNKS_VERSION = 1
+
+# What all-MiniLM-L6-v2 reads; larger models are no better with more of a text in one vector.
+MOST_TOKENS = 256
+# Marks of the model's own around each text, and what some want to see before it.
+_OWN_TOKENS = 6
+# Of a title and a heading, before a chunk; a letter of a script without spaces is a token of its own.
+_MOST_LETTERS, _MOST_WIDE_LETTERS = 100, 30
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -103,12 +119,6 @@ def _estimated(found: re.Match[str]) -> int:
     shares = {"latin": 4, "digits": 2, "other": 1, "mark": 1}
     return -(-length // shares[found.lastgroup or "mark"])
 
-
-# A chunk is ended at the first good place after half of it, and before a piece that would make it larger.
-TARGET_TOKENS = 200
-_HALF, _SHORT = TARGET_TOKENS // 2, TARGET_TOKENS // 4
-# A heading up to this level begins something else.
-PARTING_LEVEL = 2
 
 Run = Sequence[Piece]
 
@@ -280,17 +290,6 @@ def packed(
 
 def ends_a_sentence(text: str) -> bool:
     return SENTENCE_END.search(text.rstrip()[-4:] + " ") is not None
-
-
-# Part of what a library is known to be made by: raise it whenever a file is read, cut or embedded otherwise.
-CHUNKS_VERSION = 1
-
-# What all-MiniLM-L6-v2 reads; larger models are no better with more of a text in one vector.
-MOST_TOKENS = 256
-# Marks of the model's own around each text, and what some want to see before it.
-_OWN_TOKENS = 6
-# Of a title and a heading, before a chunk; a letter of a script without spaces is a token of its own.
-_MOST_LETTERS, _MOST_WIDE_LETTERS = 100, 30
 
 
 @dataclass(frozen=True)

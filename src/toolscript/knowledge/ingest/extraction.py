@@ -52,6 +52,18 @@ INSTRUCTIONS = (
 # Those that JSON leaves as they are.
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 
+MOST_READ = 100
+# An extraction with fewer of its words from the chunk says something else: it was made up, or belongs elsewhere.
+LEAST_SHARED = 0.4
+
+_KNOWN = frozenset(type_.value for type_ in ExtractionType)
+
+CHUNKS_A_CALL = 4
+# So many calls in a row without any answer: the endpoint is gone, and nobody waits for it any longer.
+MOST_FAILURES = 3
+
+logger = logging.getLogger(__name__)
+
 
 def data_of(source: Source, chunks: Sequence[Chunk]) -> str:
     """Numbered from 1. A line each, and none has another inside, whatever its text has for a line end."""
@@ -90,13 +102,6 @@ def _told(number: int, source: Source, chunk: Chunk) -> JsonObject:
 
 def _seen(text: str, most: int) -> str:
     return _SECRET.sub("", text)[:most]
-
-
-MOST_READ = 100
-# An extraction with fewer of its words from the chunk says something else: it was made up, or belongs elsewhere.
-LEAST_SHARED = 0.4
-
-_KNOWN = frozenset(type_.value for type_ in ExtractionType)
 
 
 def extractions_in(reply: JsonObject, chunks: Sequence[Chunk], extracted_at: str) -> dict[str, list[Extraction]]:
@@ -156,13 +161,6 @@ def _line(given: object, most: int) -> str:
     """On one line and no longer than that, cut between words."""
     text = " ".join(readable(given).split()) if isinstance(given, str) else ""
     return text if len(text) <= most else text[: most + 1].rpartition(" ")[0][:most] or text[:most]
-
-
-CHUNKS_A_CALL = 4
-# So many calls in a row without any answer: the endpoint is gone, and nobody waits for it any longer.
-MOST_FAILURES = 3
-
-logger = logging.getLogger(__name__)
 
 
 class Extractor:

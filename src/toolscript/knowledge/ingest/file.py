@@ -21,6 +21,8 @@ from toolscript.knowledge.model.library import Chunk, Source, clean_topics, sour
 from toolscript.knowledge.ports import SourceFiles
 
 USUAL_TYPE = "document"
+BATCH = 64
+LEASE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,6 @@ class FileLook:
 
 def outcome_after(known: KnownSource | None) -> IngestOutcome:
     return IngestOutcome.UPDATED if known is not None and known.content_hash else IngestOutcome.ADDED
-
-
-BATCH = 64
-LEASE_SECONDS = 60.0
 
 
 def uncounted(_: int) -> None:

@@ -22,6 +22,8 @@ MOST_REFUSED_IN_A_ROW = 10
 PATIENT_LEASES = 1.5
 GO_ON = "run the same command again: it goes on where it ended"
 
+_Waiting = asyncio.Queue[tuple[FoundFile, KnownSource | None] | None]
+
 logger = logging.getLogger(__name__)
 
 
@@ -108,9 +110,6 @@ class IngestRun:
         for file in self._busy:
             problem = "another run is at work on it"
             self._telling.tell(IngestResult(file.name, IngestOutcome.SKIPPED, problem=problem))
-
-
-_Waiting = asyncio.Queue[tuple[FoundFile, KnownSource | None] | None]
 
 
 async def _pages(files: Iterable[FoundFile | IngestResult]) -> AsyncIterator[list[FoundFile | IngestResult]]:

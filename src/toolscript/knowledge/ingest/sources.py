@@ -28,6 +28,10 @@ from toolscript.knowledge.ports import LibraryReader, LibraryWriter
 
 RENEWED_BY = 1 / 3
 RELEASE_SECONDS = 5.0
+REMOVED_AT_ONCE = 256
+PAGE = 256
+
+Remove = Callable[[KnownSource], Awaitable[IngestResult]]
 
 
 class SourceClaim:
@@ -118,9 +122,6 @@ async def claimed(library: LibraryWriter, source: Source, seconds: float) -> Asy
 
 def _taken() -> Conflict:
     return Conflict("another run is at work on it", hint="wait until that run is over, and run the command again")
-
-
-REMOVED_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -268,11 +269,6 @@ class SourceWriting:
 
 def _of(entries: Mapping[str, Sequence[Entry]], ids: Iterable[str]) -> list[Entry]:
     return [entry for id_ in ids for entry in entries.get(id_, ())]
-
-
-PAGE = 256
-
-Remove = Callable[[KnownSource], Awaitable[IngestResult]]
 
 
 class GoneSources:

@@ -37,6 +37,7 @@ from toolscript.knowledge.model.query import (
 from toolscript.knowledge.ports import AsksLibrary
 
 NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources lists what it has."
+ARGUMENTS = ("query", "limit", "type", "topics", "source_id", "search_type", "include_both")
 
 
 def knowledge_text(answer: KnowledgeAnswer) -> str:
@@ -88,9 +89,6 @@ def _source_line(source: Source) -> str:
 
 def _with_failures(text: str, degraded: Sequence[str]) -> str:
     return f"{text}\n\nNot all of the search worked: {', '.join(degraded)}." if degraded else text
-
-
-ARGUMENTS = ("query", "limit", "type", "topics", "source_id", "search_type", "include_both")
 
 
 def knowledge_tools(library: AsksLibrary, usual: SearchType = SearchType.HYBRID) -> list[ServiceTool]:

@@ -19,6 +19,8 @@ _CHUNK, _EXTRACTION = b"chnk".hex(), b"extr".hex()
 MOST_EXTRACTIONS = 256
 
 _ID = re.compile(ID_PATTERN)
+MAX_TOPIC, MOST_TOPICS = 40, 32
+_NO_TOPIC = re.compile(r"[^\w+#./ -]+")
 
 
 class SourceStatus(StrEnum):
@@ -151,10 +153,6 @@ MEANINGS = {
     ExtractionType.FACT: "a figure, a limit or a relation that can be looked up",
     ExtractionType.EXAMPLE: "a case that shows how something works",
 }
-
-MAX_TOPIC, MOST_TOPICS = 40, 32
-
-_NO_TOPIC = re.compile(r"[^\w+#./ -]+")
 
 
 def clean_topic(given: str) -> str:

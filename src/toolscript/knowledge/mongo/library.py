@@ -35,23 +35,6 @@ SOURCE_INDEXES = (
 CHUNK_INDEXES = ([("source_id", ASCENDING), ("number", ASCENDING), _ID],)
 EXTRACTION_INDEXES = ([("chunk_id", ASCENDING), _ID],)
 
-
-async def make_indexes(library: MongoLibrary) -> None:
-    with library.asked():
-        await library.sources.create_indexes([IndexModel(keys) for keys in SOURCE_INDEXES])
-        await library.chunks.create_indexes([IndexModel(keys) for keys in CHUNK_INDEXES])
-        await library.extractions.create_indexes([IndexModel(keys) for keys in EXTRACTION_INDEXES])
-
-
-async def require_known_version(library: MongoLibrary) -> None:
-    """One look is enough: whoever writes a library writes its sources. What it holds beside is seen when read."""
-    with library.asked():
-        newest = await library.sources.find_one(
-            {}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)], max_time_ms=library.most_ms
-        )
-    require_readable(newest or {})
-
-
 # The ids of a batch have to fit into one message.
 MOST_IDS = 10_000
 
@@ -69,6 +52,25 @@ SOURCE_FIELDS = (
 )
 CHUNK_FIELDS = ("source_id", "number", "content", "position", "token_count", "topics", "schema_version")
 EXTRACTION_FIELDS = ("source_id", "chunk_id", "type", "content", "topics", "extracted_at", "schema_version")
+
+BATCH = 500
+Write = UpdateOne | ReplaceOne[Document] | DeleteMany
+
+
+async def make_indexes(library: MongoLibrary) -> None:
+    with library.asked():
+        await library.sources.create_indexes([IndexModel(keys) for keys in SOURCE_INDEXES])
+        await library.chunks.create_indexes([IndexModel(keys) for keys in CHUNK_INDEXES])
+        await library.extractions.create_indexes([IndexModel(keys) for keys in EXTRACTION_INDEXES])
+
+
+async def require_known_version(library: MongoLibrary) -> None:
+    """One look is enough: whoever writes a library writes its sources. What it holds beside is seen when read."""
+    with library.asked():
+        newest = await library.sources.find_one(
+            {}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)], max_time_ms=library.most_ms
+        )
+    require_readable(newest or {})
 
 
 class MongoLibraryReader:
@@ -128,10 +130,6 @@ class MongoLibraryReader:
         self, collection: Collection, wanted: Document, fields: Sequence[str], batch_size: int = 0
     ) -> AsyncCursor[Document]:
         return collection.find(wanted, fields, batch_size=batch_size, max_time_ms=self._library.most_ms)
-
-
-BATCH = 500
-Write = UpdateOne | ReplaceOne[Document] | DeleteMany
 
 
 class MongoLibraryWriter:

@@ -33,6 +33,25 @@ from toolscript.knowledge.readers.worker import HEAD, READY, framed
 MOST_FILES = 1_000_000
 MOST_DEPTH = 64
 
+# A pipe or a device is never waited for, and no terminal becomes ours.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_KINDS = (
+    (stat.S_ISDIR, "it is a folder"),
+    (stat.S_ISLNK, "it is a symbolic link"),
+    (stat.S_ISFIFO, "it is a pipe"),
+    (stat.S_ISSOCK, "it is a socket"),
+    (stat.S_ISCHR, "it is a device"),
+    (stat.S_ISBLK, "it is a device"),
+)
+
+WORKER = "toolscript.knowledge.readers.worker"
+_PIECE = 1024 * 1024
+_SECONDS_TO_START, _SECONDS_TO_END = 60.0, 5.0
+
+# What a process may have kept of its files is gone after so many.
+MOST_FILES_OF_A_PROCESS = 500
+
 
 @dataclass(frozen=True)
 class ListedFile:
@@ -93,19 +112,6 @@ def _listed(path: str, problem: str = "") -> ListedFile:
     return ListedFile(path, problem)
 
 
-# A pipe or a device is never waited for, and no terminal becomes ours.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_KINDS = (
-    (stat.S_ISDIR, "it is a folder"),
-    (stat.S_ISLNK, "it is a symbolic link"),
-    (stat.S_ISFIFO, "it is a pipe"),
-    (stat.S_ISSOCK, "it is a socket"),
-    (stat.S_ISCHR, "it is a device"),
-    (stat.S_ISBLK, "it is a device"),
-)
-
-
 def open_file(path: str) -> int:
     """Its descriptor. Folder by folder, so that none of them can become a link on the way."""
     parts = PurePosixPath(path)
@@ -157,11 +163,6 @@ def content_hash(path: str, limits: ReadingLimits) -> str:
     if size > most:
         skip(f"it is larger than {in_megabytes(most)}", "split it into several files")
     return digest.hexdigest()
-
-
-WORKER = "toolscript.knowledge.readers.worker"
-_PIECE = 1024 * 1024
-_SECONDS_TO_START, _SECONDS_TO_END = 60.0, 5.0
 
 
 class ProcessLost(Exception):
@@ -261,10 +262,6 @@ def _cannot_start(why: str) -> SetupError:
         f"the process that reads files cannot be started: {why}",
         hint="install what it needs: pip install 'toolscript[service]'",
     )
-
-
-# What a process may have kept of its files is gone after so many.
-MOST_FILES_OF_A_PROCESS = 500
 
 
 class IsolatedFiles:

@@ -26,6 +26,13 @@ _CELLS = {"td", "th"}
 _SPACE = re.compile(r"[ \t\n\f\r\xa0]+")
 _INDENT = "  "
 
+UNSEEN = {
+    "script", "style", "template", "noscript", "head", "nav", "svg", "iframe", "object", "embed", "canvas",
+    "audio", "video", "button", "select", "input", "textarea", "datalist", "dialog", "map", "rp",
+    "#comment", "!doctype",
+}  # fmt: skip
+_HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+
 
 class Source:
     """A page's own text, and where in a longer one it begins."""
@@ -213,14 +220,6 @@ def _holds_data(table: Node) -> bool:
             return False
         waiting.extend(node.children or ())
     return True
-
-
-UNSEEN = {
-    "script", "style", "template", "noscript", "head", "nav", "svg", "iframe", "object", "embed", "canvas",
-    "audio", "video", "button", "select", "input", "textarea", "datalist", "dialog", "map", "rp",
-    "#comment", "!doctype",
-}  # fmt: skip
-_HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 
 
 def read_html(text: str, blocks: BlockList, limits: ReadingLimits) -> Described:

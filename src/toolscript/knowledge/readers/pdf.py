@@ -33,6 +33,12 @@ _INDENTED = 6.0
 # A line that ends so far before the others was ended on purpose.
 _SHORT = 0.6
 
+# What programs write where a title should be: the name of their own file, or nothing that means anything.
+_NO_TITLE = re.compile(r"^(?:untitled.*|.*\.(?:docx?|tex|dvi|indd|rtf|odt|qxd|fm|pages))$", re.IGNORECASE)
+_PROGRAM = re.compile(r"^Microsoft (?:Word|PowerPoint) - ")
+BOMB = "it unpacks to far more than a document of its size holds"
+BROKEN = "it is damaged or no PDF"
+
 
 class Paragraphs:
     def __init__(self, pages: Sequence[Sequence[PdfLine]], headings: Headings, blocks: BlockList) -> None:
@@ -123,13 +129,6 @@ def _usual_gap(pages: Sequence[Sequence[PdfLine]]) -> float:
             if 2 < before.y - line.y < 100:
                 gaps[round((before.y - line.y) * 2) / 2] += 1
     return max(gaps, key=lambda gap: (gaps[gap], -gap), default=0.0)
-
-
-# What programs write where a title should be: the name of their own file, or nothing that means anything.
-_NO_TITLE = re.compile(r"^(?:untitled.*|.*\.(?:docx?|tex|dvi|indd|rtf|odt|qxd|fm|pages))$", re.IGNORECASE)
-_PROGRAM = re.compile(r"^Microsoft (?:Word|PowerPoint) - ")
-BOMB = "it unpacks to far more than a document of its size holds"
-BROKEN = "it is damaged or no PDF"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,15 @@ _LIGATURES = str.maketrans({
 _LEADERS = re.compile(r"(?:\s*\.){4,}\s*")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
+MOST_ENTRIES = 20_000
+MOST_LEVEL = 6
+LONGEST_HEADING = 200
+_LARGER, _MUCH_LARGER = 1.12, 1.3
+_MOST_SHARE = 0.25
+_PLAIN = re.compile(r"[\W_]+")
+# Before the title itself: "Chapter 12:", "Appendix A".
+_LONGEST_BEFORE = 20
+
 
 @dataclass(frozen=True)
 class PdfLine:
@@ -144,16 +153,6 @@ def _is_running(lines: Sequence[str], at: int) -> bool:
     """Left and right pages can have lines of their own."""
     near = {lines[other] for other in (at - 2, at - 1, at + 1, at + 2) if 0 <= other < len(lines)}
     return bool(lines[at]) and len(lines[at]) <= 120 and lines[at] in near
-
-
-MOST_ENTRIES = 20_000
-MOST_LEVEL = 6
-LONGEST_HEADING = 200
-_LARGER, _MUCH_LARGER = 1.12, 1.3
-_MOST_SHARE = 0.25
-_PLAIN = re.compile(r"[\W_]+")
-# Before the title itself: "Chapter 12:", "Appendix A".
-_LONGEST_BEFORE = 20
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,14 @@ from toolscript.knowledge.readers.text import (
 
 _Read = Callable[[bytes, BlockList, ReadingLimits], tuple[Described, JsonObject]]
 
+# Whatever the process that read it says of a file goes to a person's terminal.
+_MOST_REASON = 300
+_MOST_METADATA = 10
+_LARGEST = 2**53
+# Half a letter, which no database stores.
+_LONE = re.compile("[\ud800-\udfff]")
+GARBLED = "the process that read it gave no sensible answer"
+
 
 def read_bytes(name: str, data: bytes, limits: ReadingLimits) -> Reading:
     blocks = BlockList(limits)
@@ -83,14 +91,6 @@ _READERS: dict[FileKind, _Read] = {
     FileKind.MARKDOWN: _markdown,
     FileKind.TEXT: _read_text_file,
 }
-
-# Whatever the process that read it says of a file goes to a person's terminal.
-_MOST_REASON = 300
-_MOST_METADATA = 10
-_LARGEST = 2**53
-# Half a letter, which no database stores.
-_LONE = re.compile("[\ud800-\udfff]")
-GARBLED = "the process that read it gave no sensible answer"
 
 
 def reading_to_json(reading: Reading) -> bytes:

@@ -25,6 +25,39 @@ _SET_IN = re.compile(r"(?:(?: {4}|\t)[^\n]*(?:\n|\Z))+\Z")
 # Notes are often Markdown, whatever their name ends in: a heading between empty lines, more than once.
 _MARKDOWN_HEADING = re.compile(r"(?:\A|\n\n)#{1,6} [^\n]+(?=\n\n|\n\Z|\n[^\n#])")
 
+NO_TEXT = "it holds something other than text"
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SAMPLE = 64 * 1024
+# What no text has, but every program and picture: bytes that control a terminal.
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_MOST_CONTROLS = 0.01
+_DECLARED = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
+_LINE_ENDS = re.compile(r"\r\n?")
+# Where nobody can tell, the first is the likeliest. Only what much text was written in: a rare one fits by chance.
+_USUAL = "cp1252"
+_OTHERS = ("cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
+_EASTERN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+# What a guess is trusted with: fewer letters beyond ASCII fit any code page.
+_FEWEST_TO_GUESS = 12
+_SURE_OF_A_GUESS = 0.1
+
+MOST_TITLE, MOST_NAMES, MOST_NAME = 500, 50, 200
+_SPACE = re.compile(r"\s+")
+_BETWEEN_TOPICS = re.compile(r"[,;]")
+# Between people a comma can be within a name ("Doe, Jane"), so it separates only names of several words.
+_BETWEEN_PEOPLE = re.compile(r"\s*(?:;|&|\band\b)\s*")
+
+MOST_LETTERS = 64 * 1024
+_YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_NAMED = re.compile(r"^([A-Za-z]+):[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+
 
 def is_markdown(text: str) -> bool:
     return len(_MARKDOWN_HEADING.findall(text, 0, 200_000)) >= 2
@@ -68,29 +101,6 @@ def _parts(paragraph: str) -> Iterator[tuple[int, BlockKind, str]]:
 
 def _add(blocks: BlockList, lines: Lines, kind: BlockKind, text: str, start: int, level: int = 0) -> None:
     blocks.add(kind, text, level=level, line=lines.line_at(start), start=start, end=start + len(text))
-
-
-NO_TEXT = "it holds something other than text"
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_SAMPLE = 64 * 1024
-# What no text has, but every program and picture: bytes that control a terminal.
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_MOST_CONTROLS = 0.01
-_DECLARED = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
-_LINE_ENDS = re.compile(r"\r\n?")
-# Where nobody can tell, the first is the likeliest. Only what much text was written in: a rare one fits by chance.
-_USUAL = "cp1252"
-_OTHERS = ("cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
-_EASTERN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
-# What a guess is trusted with: fewer letters beyond ASCII fit any code page.
-_FEWEST_TO_GUESS = 12
-_SURE_OF_A_GUESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -181,13 +191,6 @@ def _likeliest(sample: bytes) -> str:
     return best[0].encoding
 
 
-MOST_TITLE, MOST_NAMES, MOST_NAME = 500, 50, 200
-_SPACE = re.compile(r"\s+")
-_BETWEEN_TOPICS = re.compile(r"[,;]")
-# Between people a comma can be within a name ("Doe, Jane"), so it separates only names of several words.
-_BETWEEN_PEOPLE = re.compile(r"\s*(?:;|&|\band\b)\s*")
-
-
 @dataclass(frozen=True)
 class Described:
     title: str = ""
@@ -251,12 +254,6 @@ def _scalar(value: object) -> str:
 def _distinct(names: Iterable[str]) -> list[str]:
     cleaned = (one_line(name, MOST_NAME) for name in names)
     return list(dict.fromkeys(name for name in cleaned if name))[:MOST_NAMES]
-
-
-MOST_LETTERS = 64 * 1024
-_YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_NAMED = re.compile(r"^([A-Za-z]+):[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,14 @@ HEAD = struct.Struct(">Q")
 # The first that is said: now it can be asked.
 READY = b"ready"
 
-
-def framed(message: bytes) -> bytes:
-    return HEAD.pack(len(message)) + message
-
-
 MOST_REQUEST = MOST_NAME * 4
 # After a file that took so much, what is left of it would be missing for the next one.
 RETIRES_ABOVE = 400 * MEGABYTE
 CANNOT_BE_READ = "it is damaged, or not what its name says"
+
+
+def framed(message: bytes) -> bytes:
+    return HEAD.pack(len(message)) + message
 
 
 def main() -> None:

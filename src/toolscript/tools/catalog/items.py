@@ -17,6 +17,10 @@ BATCH = 1_000
 # For a process that answers searches meanwhile: what a batch needs of its one thread, they wait for.
 GENTLE_BATCH = 100
 MOST_REFUSALS_SHOWN = 20
+PREFIX = "mcp:"
+AGAIN_SECONDS = 5.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,6 @@ async def remove_source(
         if left < batch_size:
             return removed
         go_on_unless_cancelled()
-
-
-PREFIX = "mcp:"
 
 
 def source_of(server: str) -> str:
@@ -170,11 +171,6 @@ class ServerSync:
 
     def offer_of(self, server: str) -> Offer | None:
         return next((offer for offer in self.servers.offers() if offer.server == server), None)
-
-
-AGAIN_SECONDS = 5.0
-
-logger = logging.getLogger(__name__)
 
 
 class FollowingServers:

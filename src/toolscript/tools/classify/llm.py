@@ -29,6 +29,16 @@ _TASK = (
     " does.\n\nThe skills, one on each line:\n"
 )
 
+MOST_ASSIGNMENTS_READ = 100
+MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 80, 300
+PART = {"part": "classifier"}
+
+MOST_SKILLS_OFFERED = 60
+# What the rules find less likely than this, an item that tried to steer does not get.
+LEAST_FOR_STEERING = 0.25
+
+logger = logging.getLogger(__name__)
+
 
 def instructions_for(skills: Sequence[Skill]) -> str:
     return _TASK + "\n".join(json.dumps(_skill_to_json(skill), ensure_ascii=False) for skill in skills)
@@ -81,10 +91,6 @@ def _told(number: int, item: Item) -> JsonObject:
     }
 
 
-MOST_ASSIGNMENTS_READ = 100
-MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 80, 300
-
-
 def answers_in(reply: JsonObject, items: int, known: frozenset[str]) -> list[Classification | None]:
     """One an item, by number; None where there is no answer, or more than one, or nothing that can be read."""
     given = reply.get("items")
@@ -131,15 +137,6 @@ def _suggestion(given: object) -> SuggestedSkill | None:
 
 def _line(text: object) -> str:
     return " ".join(readable(text).split()) if isinstance(text, str) else ""
-
-
-PART = {"part": "classifier"}
-
-MOST_SKILLS_OFFERED = 60
-# What the rules find less likely than this, an item that tried to steer does not get.
-LEAST_FOR_STEERING = 0.25
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass

@@ -25,6 +25,22 @@ NAME, SERVER, DESCRIPTION, SERVER_DESCRIPTION = 1.0, 0.6, 0.4, 0.2
 
 Stems = tuple[int, ...]
 
+Scores = NDArray[np.float64]
+
+# Keywords count as much as this much likeness at most, and half of it at this weight.
+MOST_BONUS, HALF_BONUS_AT = 0.4, 1.0
+# The score at which a skill is as likely right as wrong, and how fast that changes.
+EVEN_SCORE, SCORE_SCALE = 0.20, 0.10
+MOST_CONFIDENCE = 0.95
+# A second skill is one that could have been the first.
+CLOSE = 0.06
+MOST_KEYWORDS_NAMED = 4
+LEFT_OUT = "text that does not describe it was left out"
+
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Keyword:
@@ -89,19 +105,6 @@ def _fields(item: Item) -> Iterator[tuple[str, float]]:
 
 def stems_of(text: str) -> Stems:
     return tuple(terms_of_word(word)[0] for word in words_of(text))
-
-
-Scores = NDArray[np.float64]
-
-# Keywords count as much as this much likeness at most, and half of it at this weight.
-MOST_BONUS, HALF_BONUS_AT = 0.4, 1.0
-# The score at which a skill is as likely right as wrong, and how fast that changes.
-EVEN_SCORE, SCORE_SCALE = 0.20, 0.10
-MOST_CONFIDENCE = 0.95
-# A second skill is one that could have been the first.
-CLOSE = 0.06
-MOST_KEYWORDS_NAMED = 4
-LEFT_OUT = "text that does not describe it was left out"
 
 
 @dataclass(frozen=True)
@@ -217,11 +220,6 @@ def _reason(rated: Rated, row: int, skills: Sequence[Skill]) -> str:
     parts += [f"says {', '.join(words)}"] if words else []
     parts += [LEFT_OUT] if rated.was_steering else []
     return "; ".join(parts)
-
-
-FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
-
-logger = logging.getLogger(__name__)
 
 
 class FallbackClassifier:

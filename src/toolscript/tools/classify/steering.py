@@ -26,6 +26,38 @@ ENOUGH_WORDS = 3
 
 Words = tuple[str, ...]
 
+Span = tuple[int, int]
+
+QUOTED_KEY = re.compile(r"[\"'`][\w -]{1,40}[\"'`]\s*:")
+
+_BLOCK = re.compile(
+    r"```.*?(?:```|\Z)|<!--.*?(?:-->|\Z)"
+    r"|<(system|assistant|user|instructions?|admin|developer|human|classification)\b[^>]{0,80}>.*?(?:</\1\s*>|\Z)"
+    r"|\[inst\].*?(?:\[/inst\]|\Z)|<<sys>>.*?(?:<</sys>>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_END = re.compile(
+    r"[.!?]+[\"')\]]*\s+|[。！？；]+\s*|;\s+|\s+(?:[-–—|•·*#~]{1,8}|//)\s+|\s*\n\s*|\s+(?=[(\[])|(?<=[)\]])\s+"
+)
+_BRACE = re.compile(r"[{}\[\]]")
+
+# A list of words describes nothing.
+LONG_LIST, WORDS_A_PART = 9, 2.5
+FEWEST_WORDS = 3
+
+_BLOB = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{36,}={0,2}|\b[0-9a-fA-F]{32,}\b")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PARTS = re.compile(r"[,/|;、，]|\n|\s-\s")
+
+MAX_READ = 6_000
+MAX_DESCRIBED, MAX_NAME = 1_000, 200
+# Nobody says a sentence so often to describe something.
+TOO_OFTEN = 3
+
+# Letters nobody sees. What is written with the second kind is meant for a machine alone.
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
+_SECRET = re.compile("[\U000e0000-\U000e007f]+")
+
 
 class SkillNames:
     """By the first word of each, so that a text is held against few of them, however many skills there are."""
@@ -57,22 +89,6 @@ class SkillNames:
     def may_be_in(self, text: str) -> bool:
         """A name of plain words, with its capitals: somebody may have meant the skill."""
         return any(phrase in text for word in set(words_of(text)) for phrase in self._phrases.get(word, ()))
-
-
-Span = tuple[int, int]
-
-QUOTED_KEY = re.compile(r"[\"'`][\w -]{1,40}[\"'`]\s*:")
-
-_BLOCK = re.compile(
-    r"```.*?(?:```|\Z)|<!--.*?(?:-->|\Z)"
-    r"|<(system|assistant|user|instructions?|admin|developer|human|classification)\b[^>]{0,80}>.*?(?:</\1\s*>|\Z)"
-    r"|\[inst\].*?(?:\[/inst\]|\Z)|<<sys>>.*?(?:<</sys>>|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
-_END = re.compile(
-    r"[.!?]+[\"')\]]*\s+|[。！？；]+\s*|;\s+|\s+(?:[-–—|•·*#~]{1,8}|//)\s+|\s*\n\s*|\s+(?=[(\[])|(?<=[)\]])\s+"
-)
-_BRACE = re.compile(r"[{}\[\]]")
 
 
 def pieces_of(text: str) -> list[Span]:
@@ -127,15 +143,6 @@ def _objects(text: str) -> list[Span]:
             if not opened and QUOTED_KEY.search(text, start, match.end()):
                 found.append((start, match.end()))
     return found
-
-
-# A list of words describes nothing.
-LONG_LIST, WORDS_A_PART = 9, 2.5
-FEWEST_WORDS = 3
-
-_BLOB = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{36,}={0,2}|\b[0-9a-fA-F]{32,}\b")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PARTS = re.compile(r"[,/|;、，]|\n|\s-\s")
 
 
 @dataclass(frozen=True)
@@ -210,16 +217,7 @@ def _signs() -> _Signs:
     )
 
 
-MAX_READ = 6_000
-MAX_DESCRIBED, MAX_NAME = 1_000, 200
-# Nobody says a sentence so often to describe something.
-TOO_OFTEN = 3
-
 NO_NAMES = SkillNames()
-
-# Letters nobody sees. What is written with the second kind is meant for a machine alone.
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
-_SECRET = re.compile("[\U000e0000-\U000e007f]+")
 
 
 def described(item: Item, skills: SkillNames = NO_NAMES) -> tuple[Item, bool]:

@@ -27,6 +27,17 @@ from toolscript.tools.schemas import (
     ToolsFound,
 )
 
+DEGRADED_HEADER = "X-Toolscript-Degraded"
+
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "headers": {
+            DEGRADED_HEADER: {"description": "The parts that failed, if any did.", "schema": {"type": "string"}}
+        }
+    },
+    **documented(400, 401, 403, 422, 429, 500, 503),
+}
+
 
 def search_response(answer: ToolAnswer) -> SearchResponse:
     return SearchResponse.model_construct(
@@ -142,20 +153,10 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
 
-DEGRADED_HEADER = "X-Toolscript-Degraded"
-
 Text = Annotated[
     str,
     Query(description="What the tool should do, in plain words.", json_schema_extra=dict[str, Any](QUERY_TEXT)),
 ]
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "headers": {
-            DEGRADED_HEADER: {"description": "The parts that failed, if any did.", "schema": {"type": "string"}}
-        }
-    },
-    **documented(400, 401, 403, 422, 429, 500, 503),
-}
 
 
 class AsksCatalog(Protocol):

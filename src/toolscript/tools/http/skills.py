@@ -44,6 +44,7 @@ from toolscript.tools.skills.management import SkillManagement, Written
 Json = dict[str, object]
 By = Annotated[Person, Query()]
 _AFTER_ID = r"^([a-z][a-z0-9_]{0,63})?$"
+ITEMS_SHOWN = 20
 
 
 def skill_routes(skills: SkillManagement) -> APIRouter:
@@ -153,9 +154,6 @@ def _switch(router: APIRouter, skills: SkillManagement) -> None:
 
 def _written(written: Written) -> Json:
     return {**entry_to_json(written.entry), "routing": str(written.routing)}
-
-
-ITEMS_SHOWN = 20
 
 
 def suggestion_routes(skills: SkillManagement) -> APIRouter:

@@ -25,6 +25,8 @@ MAX_SOURCE = 200
 
 Json = dict[str, object]
 
+_WHERE_IT_IS = {"description": "The job.", "required": True, "schema": {"type": "string"}}
+
 
 class SyncRequests(Protocol):
     """What the routes ask of the service."""
@@ -90,7 +92,6 @@ class JobPage(BaseModel):
 
 
 _SCHEMAS = [ItemsRequest.model_json_schema(), ServersRequest.model_json_schema()]
-_WHERE_IT_IS = {"description": "The job.", "required": True, "schema": {"type": "string"}}
 _BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}}}}}
 
 

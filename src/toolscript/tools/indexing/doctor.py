@@ -14,6 +14,8 @@ MOST_SHOWN = 20
 
 Scan = Callable[[int, int], Awaitable[Sequence[PointVersion]]]
 
+Suspect = tuple[PointVersion | None, PointVersion | None]
+
 
 @dataclass(frozen=True)
 class Examination:
@@ -33,9 +35,6 @@ class Examination:
     @property
     def healthy(self) -> bool:
         return not (self.missing or self.stale or self.extra or self.failing or self.wrong_skills)
-
-
-Suspect = tuple[PointVersion | None, PointVersion | None]
 
 
 class Doctor:

@@ -24,6 +24,11 @@ from toolscript.tools.model.centroids import Counted
 from toolscript.tools.ports import Assignments, Catalog, Classifier, DirtySet, SkillVectors, Taxonomy
 from toolscript.tools.skills.management import ActiveSkills
 
+# What a worker sent before it lost its lease has reached the index after so many leases at the latest.
+LEASES_TO_LAND = 10
+
+logger = logging.getLogger(__name__)
+
 
 class ItemSkills:
     def __init__(self, taxonomy: Taxonomy, assignments: Assignments, classifier: Classifier) -> None:
@@ -50,12 +55,6 @@ class ItemSkills:
 def _now(stored: StoredItem, taken: tuple[int, tuple[Assignment, ...]]) -> StoredItem:
     version, assignments = taken
     return replace(stored, version=version, assignments=assignments, needs_skills=False)
-
-
-logger = logging.getLogger(__name__)
-
-# What a worker sent before it lost its lease has reached the index after so many leases at the latest.
-LEASES_TO_LAND = 10
 
 
 class Step(StrEnum):

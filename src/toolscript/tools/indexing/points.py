@@ -13,6 +13,10 @@ from toolscript.tools.model.centroids import SkillState
 from toolscript.tools.ports import SkillsBehind
 
 MAX_DESCRIPTION = 4_000
+BATCH = 200
+MOST_TEXTS = 10_000
+
+logger = logging.getLogger(__name__)
 
 
 def point_of(stored: StoredItem, vector: Vector) -> Point:
@@ -47,12 +51,6 @@ def skill_point_of(state: SkillState, vector: Vector) -> Point:
         "is_active": skill.is_active,
     }
     return Point(skill.point_id, state.version, vector, terms_of_fields(words), fields)
-
-
-BATCH = 200
-MOST_TEXTS = 10_000
-
-logger = logging.getLogger(__name__)
 
 
 class SkillPoints:

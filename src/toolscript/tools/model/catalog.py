@@ -11,6 +11,26 @@ from toolscript.core.items import Assignment, Item, ItemKind, JsonObject
 
 LIST_HINT = "`toolscript tools list` and GET /api/v1/tools list what is there"
 
+# What a person compares, in the order in which it is shown; all that an item's fingerprint covers.
+DEFINING_FIELDS = (
+    "kind",
+    "server",
+    "name",
+    "description",
+    "server_description",
+    "input_schema",
+    "output_schema",
+    "annotations",
+)
+MOST_KEPT_PER_ITEM = 20
+
+# Tries after which an item counts as failing rather than unlucky.
+FAILING_AFTER = 3
+
+# A job whose process has said nothing for so long has no process any more.
+SILENT_SECONDS = 30.0
+MOST_JOBS_KEPT = 1_000
+
 
 @dataclass(frozen=True)
 class ItemSource:
@@ -73,20 +93,6 @@ def item_to_json(one: CatalogItem) -> dict[str, object]:
         "server_description": item.server_description,
         **{name: None if value is None else dict(value) for name, value in schemas.items()},
     }
-
-
-# What a person compares, in the order in which it is shown; all that an item's fingerprint covers.
-DEFINING_FIELDS = (
-    "kind",
-    "server",
-    "name",
-    "description",
-    "server_description",
-    "input_schema",
-    "output_schema",
-    "annotations",
-)
-MOST_KEPT_PER_ITEM = 20
 
 
 class ChangeState(StrEnum):
@@ -213,10 +219,6 @@ class Claim:
     taken_over: frozenset[int] = frozenset()
 
 
-# Tries after which an item counts as failing rather than unlucky.
-FAILING_AFTER = 3
-
-
 @dataclass(frozen=True)
 class Pending:
     """How many items are dirty, how many of those have failed again and again, and how long the oldest waits."""
@@ -240,11 +242,6 @@ class Generation:
     id: int
     state: GenerationState
     fingerprint: str | None
-
-
-# A job whose process has said nothing for so long has no process any more.
-SILENT_SECONDS = 30.0
-MOST_JOBS_KEPT = 1_000
 
 
 class JobState(StrEnum):

@@ -59,6 +59,35 @@ _LOOKED_AT = "UPDATE mcp.items SET needs_skills = false WHERE id = ANY(%s)"
 
 Recorded = dict[int, tuple[int, tuple[Assignment, ...]]]
 
+AT_ONCE = 5_000
+_HOLD_ONE = "SELECT skills_by_hand FROM mcp.items WHERE id = %s AND is_active FOR NO KEY UPDATE"
+_BY_HAND = "UPDATE mcp.items SET skills_by_hand = true, needs_skills = false WHERE id = %s"
+_RELEASE = "UPDATE mcp.items SET skills_by_hand = false WHERE id = %s"
+
+# Eligible items only: a page that holds nothing but items of people would look like the end.
+_NEXT = """
+SELECT id FROM mcp.items WHERE id > %(after)s AND is_active AND NOT skills_by_hand ORDER BY id LIMIT %(limit)s
+"""
+
+# Read in order of the index that has the tool first, or the skill and then the tool.
+_NEXT_ASSIGNED = """
+SELECT DISTINCT tool_id FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = tool_id
+WHERE tool_id > %(after)s AND is_active AND NOT skills_by_hand
+"""
+_IN_SKILL = " AND skill_id = %(skill)s"
+_OF_SOURCE = " AND assigned.source = %(source)s"
+_IN_ORDER = " ORDER BY tool_id LIMIT %(limit)s"
+
+_HOLD = """
+SELECT id FROM mcp.items WHERE id = ANY(%s) AND is_active AND NOT skills_by_hand
+ORDER BY source, key FOR NO KEY UPDATE
+"""
+
+_ASK_AGAIN = """
+UPDATE mcp.items SET needs_skills = true, version = nextval('mcp.item_version') WHERE id = ANY(%s)
+RETURNING id, version
+"""
+
 
 @dataclass(frozen=True)
 class _Asked:
@@ -146,39 +175,6 @@ async def _write(
     await conn.execute(_LOOKED_AT, ([id_ for id_ in taken if id_ not in new],))
     versions = await write_assignments(conn, new)
     return {id_: (versions[id_], new[id_]) if id_ in new else (taken[id_], before[id_]) for id_ in taken}
-
-
-AT_ONCE = 5_000
-
-_HOLD_ONE = "SELECT skills_by_hand FROM mcp.items WHERE id = %s AND is_active FOR NO KEY UPDATE"
-
-_BY_HAND = "UPDATE mcp.items SET skills_by_hand = true, needs_skills = false WHERE id = %s"
-
-_RELEASE = "UPDATE mcp.items SET skills_by_hand = false WHERE id = %s"
-
-# Eligible items only: a page that holds nothing but items of people would look like the end.
-_NEXT = """
-SELECT id FROM mcp.items WHERE id > %(after)s AND is_active AND NOT skills_by_hand ORDER BY id LIMIT %(limit)s
-"""
-
-# Read in order of the index that has the tool first, or the skill and then the tool.
-_NEXT_ASSIGNED = """
-SELECT DISTINCT tool_id FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = tool_id
-WHERE tool_id > %(after)s AND is_active AND NOT skills_by_hand
-"""
-_IN_SKILL = " AND skill_id = %(skill)s"
-_OF_SOURCE = " AND assigned.source = %(source)s"
-_IN_ORDER = " ORDER BY tool_id LIMIT %(limit)s"
-
-_HOLD = """
-SELECT id FROM mcp.items WHERE id = ANY(%s) AND is_active AND NOT skills_by_hand
-ORDER BY source, key FOR NO KEY UPDATE
-"""
-
-_ASK_AGAIN = """
-UPDATE mcp.items SET needs_skills = true, version = nextval('mcp.item_version') WHERE id = ANY(%s)
-RETURNING id, version
-"""
 
 
 class PostgresAssignments:

@@ -30,54 +30,6 @@ UPDATE mcp.dirty_items dirty SET free_at = clock_timestamp() + make_interval(sec
 FROM held WHERE dirty.generation = %(generation)s AND dirty.item_id = held.item_id
 """
 
-logger = logging.getLogger(__name__)
-
-
-class LeaseKeeper:
-    def __init__(self, url: str, generation: int, token: str, lease_seconds: float) -> None:
-        self._url = url
-        self._values = {"generation": generation, "token": token, "lease": lease_seconds}
-        self._lease_seconds = lease_seconds
-        self._ended = threading.Event()
-        self._connection: psycopg.Connection[tuple[object, ...]] | None = None
-        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def end(self) -> None:
-        """Waits for a renewal that is under way, but not for a server that does not answer."""
-        self._ended.set()
-        self._thread.join(self._lease_seconds)
-
-    def _run(self) -> None:
-        ends_at = time.monotonic() + LONGEST_SECONDS
-        try:
-            while not self._ended.wait(self._lease_seconds / RENEWALS_A_LEASE) and time.monotonic() < ends_at:
-                self._renew()
-        finally:
-            self._disconnect()
-
-    def _renew(self) -> None:
-        """One that fails is tried again; whether the batch is still held is found out before it is written."""
-        try:
-            if self._connection is None:
-                # Prepared statements would outlive the transaction, which a pooler does not allow.
-                self._connection = psycopg.connect(
-                    self._url, autocommit=True, connect_timeout=2, prepare_threshold=None
-                )
-            self._connection.execute(_RENEW_BATCH, self._values)
-        except psycopg.Error as error:
-            logger.warning("lease not renewed", extra={"part": "worker", "reason": str(error).partition("\n")[0]})
-            self._disconnect()
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            with suppress(psycopg.Error):
-                self._connection.close()
-            self._connection = None
-
-
 _GENERATIONS = "SELECT id, state, fingerprint FROM mcp.index_generations WHERE state <> 'dropped' ORDER BY id"
 
 # A nameless generation stays nameless when its model is being built beside it.
@@ -188,6 +140,53 @@ WHERE dirty.held_by IS NOT NULL
 
 # Items that come after the last page are marked by whoever stores them.
 _ALL_FILLED = 9223372036854775807
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseKeeper:
+    def __init__(self, url: str, generation: int, token: str, lease_seconds: float) -> None:
+        self._url = url
+        self._values = {"generation": generation, "token": token, "lease": lease_seconds}
+        self._lease_seconds = lease_seconds
+        self._ended = threading.Event()
+        self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        """Waits for a renewal that is under way, but not for a server that does not answer."""
+        self._ended.set()
+        self._thread.join(self._lease_seconds)
+
+    def _run(self) -> None:
+        ends_at = time.monotonic() + LONGEST_SECONDS
+        try:
+            while not self._ended.wait(self._lease_seconds / RENEWALS_A_LEASE) and time.monotonic() < ends_at:
+                self._renew()
+        finally:
+            self._disconnect()
+
+    def _renew(self) -> None:
+        """One that fails is tried again; whether the batch is still held is found out before it is written."""
+        try:
+            if self._connection is None:
+                # Prepared statements would outlive the transaction, which a pooler does not allow.
+                self._connection = psycopg.connect(
+                    self._url, autocommit=True, connect_timeout=2, prepare_threshold=None
+                )
+            self._connection.execute(_RENEW_BATCH, self._values)
+        except psycopg.Error as error:
+            logger.warning("lease not renewed", extra={"part": "worker", "reason": str(error).partition("\n")[0]})
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
 
 
 class PostgresDirtySet:

@@ -64,42 +64,13 @@ ORDER BY generations.id, changed.id
 ON CONFLICT (generation, skill_id) DO UPDATE SET version = nextval('mcp.item_version')
 """
 
-
-def assignments_of(rows: Sequence[Sequence[Any]]) -> tuple[Assignment, ...]:
-    return tuple(Assignment(skill, float(sure), AssignedBy(by), reason) for skill, sure, by, reason in rows)
-
-
-async def mark_changed(conn: Connection, changed: Sequence[tuple[object, object]]) -> None:
-    """Items with their new versions."""
-    if changed:
-        ids, versions = zip(*changed, strict=True)
-        await conn.execute(MARK_CHANGED, {"ids": list(ids), "versions": list(versions)})
-
-
 _TAKEN = """
 INSERT INTO mcp.sources (name, items) VALUES (%s, %s)
 ON CONFLICT (name) DO UPDATE SET items = sources.items + excluded.items, synced_at = now()
 """
 
-
-async def taken_from_source(conn: Connection, source: str, difference: int) -> None:
-    """Something was taken from it now, and it has so many more."""
-    await conn.execute(_TAKEN, (source, difference))
-
-
-async def add_to_source(conn: Connection, source: str, difference: int) -> None:
-    if difference:
-        await conn.execute("UPDATE mcp.sources SET items = items + %s WHERE name = %s", (difference, source))
-
-
-async def forget_source(conn: Connection, source: str) -> None:
-    await conn.execute("DELETE FROM mcp.sources WHERE name = %s", (source,))
-
-
 _ACTIVE = "SELECT id FROM mcp.skill_categories WHERE id = ANY(%s) AND is_active ORDER BY id FOR SHARE"
-
 _ASSIGNED = f"SELECT id, {ASSIGNED} FROM mcp.items WHERE id = ANY(%s) AND is_active"  # noqa: S608 - built from constants only
-
 _CLEAR = "DELETE FROM mcp.tool_skill_assignments WHERE tool_id = ANY(%s)"
 
 _ASSIGN = """
@@ -128,6 +99,73 @@ _KEEP_ASKS = """
 INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id)
 SELECT * FROM unnest(%(kept)s::bigint[], %(kept_for)s::bigint[]) ON CONFLICT DO NOTHING
 """
+
+_WRITE = "INSERT INTO mcp.audit (actor, action, subject, details) VALUES (%s, %s, %s, %s)"
+
+_READ = """
+SELECT id, at, actor, action, subject, details FROM mcp.audit
+WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+"""
+
+# Who changes definitions of a source takes turns with others who do: what is read of it stays true.
+_OWN_SOURCE = "SELECT pg_advisory_xact_lock(7406004, hashtext(%s))"
+
+_HOLD = """
+SELECT id, item_id, new_fingerprint FROM mcp.item_changes
+WHERE item_id = ANY(%s) AND state = 'held' ORDER BY item_id FOR UPDATE
+"""
+
+_WITHDRAW = "UPDATE mcp.item_changes SET state = 'withdrawn', definition = NULL WHERE id = ANY(%s)"
+
+_DECIDED = """
+SELECT changes.item_id, changes.state
+FROM unnest(%(ids)s::bigint[], %(fingerprints)s::text[]) AS seen (item_id, fingerprint)
+JOIN mcp.item_changes changes ON changes.item_id = seen.item_id AND changes.new_fingerprint = seen.fingerprint
+WHERE changes.state IN ('held', 'rejected')
+"""
+
+_RECORD = """
+INSERT INTO mcp.item_changes (source, state, item_id, key, old_fingerprint, new_fingerprint, changed_fields,
+                              old, new, definition)
+SELECT %(source)s, %(state)s, item_id, key, was, is_now, string_to_array(fields, ','), old, new, definition
+FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(was)s::text[], %(is_now)s::text[], %(fields)s::text[],
+            %(old)s::json[], %(new)s::json[], %(definitions)s::json[])
+AS seen (item_id, key, was, is_now, fields, old, new, definition)
+"""
+
+# A held change is always the last of its item, and so is never among these.
+_FORGET_OLDER = """
+DELETE FROM mcp.item_changes USING (
+    SELECT id, row_number() OVER (PARTITION BY item_id ORDER BY id DESC) AS place
+    FROM mcp.item_changes WHERE item_id = ANY(%s)
+) AS counted
+WHERE item_changes.id = counted.id AND counted.place > %s
+"""
+
+
+def assignments_of(rows: Sequence[Sequence[Any]]) -> tuple[Assignment, ...]:
+    return tuple(Assignment(skill, float(sure), AssignedBy(by), reason) for skill, sure, by, reason in rows)
+
+
+async def mark_changed(conn: Connection, changed: Sequence[tuple[object, object]]) -> None:
+    """Items with their new versions."""
+    if changed:
+        ids, versions = zip(*changed, strict=True)
+        await conn.execute(MARK_CHANGED, {"ids": list(ids), "versions": list(versions)})
+
+
+async def taken_from_source(conn: Connection, source: str, difference: int) -> None:
+    """Something was taken from it now, and it has so many more."""
+    await conn.execute(_TAKEN, (source, difference))
+
+
+async def add_to_source(conn: Connection, source: str, difference: int) -> None:
+    if difference:
+        await conn.execute("UPDATE mcp.sources SET items = items + %s WHERE name = %s", (difference, source))
+
+
+async def forget_source(conn: Connection, source: str) -> None:
+    await conn.execute("DELETE FROM mcp.sources WHERE name = %s", (source,))
 
 
 async def hold_active_skills(conn: Connection, skill_ids: Collection[str]) -> frozenset[str]:
@@ -177,14 +215,6 @@ async def forget_all_asks(conn: Connection, item_ids: Collection[int]) -> None:
         await conn.execute(_FORGET_ALL_ASKS, (list(item_ids),))
 
 
-_WRITE = "INSERT INTO mcp.audit (actor, action, subject, details) VALUES (%s, %s, %s, %s)"
-
-_READ = """
-SELECT id, at, actor, action, subject, details FROM mcp.audit
-WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
-"""
-
-
 async def write_audit(
     conn: Connection, actor: str, action: str, subject: object, details: Mapping[str, object]
 ) -> None:
@@ -196,42 +226,6 @@ async def read_audit(conn: Connection, before: int | None, limit: int) -> Sequen
         await cursor.execute(_READ, {"before": before, "limit": limit})
         rows = await cursor.fetchall()
     return [(row.pop("id"), AuditEntry(**row)) for row in rows]
-
-
-# Who changes definitions of a source takes turns with others who do: what is read of it stays true.
-_OWN_SOURCE = "SELECT pg_advisory_xact_lock(7406004, hashtext(%s))"
-
-_HOLD = """
-SELECT id, item_id, new_fingerprint FROM mcp.item_changes
-WHERE item_id = ANY(%s) AND state = 'held' ORDER BY item_id FOR UPDATE
-"""
-
-_WITHDRAW = "UPDATE mcp.item_changes SET state = 'withdrawn', definition = NULL WHERE id = ANY(%s)"
-
-_DECIDED = """
-SELECT changes.item_id, changes.state
-FROM unnest(%(ids)s::bigint[], %(fingerprints)s::text[]) AS seen (item_id, fingerprint)
-JOIN mcp.item_changes changes ON changes.item_id = seen.item_id AND changes.new_fingerprint = seen.fingerprint
-WHERE changes.state IN ('held', 'rejected')
-"""
-
-_RECORD = """
-INSERT INTO mcp.item_changes (source, state, item_id, key, old_fingerprint, new_fingerprint, changed_fields,
-                              old, new, definition)
-SELECT %(source)s, %(state)s, item_id, key, was, is_now, string_to_array(fields, ','), old, new, definition
-FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(was)s::text[], %(is_now)s::text[], %(fields)s::text[],
-            %(old)s::json[], %(new)s::json[], %(definitions)s::json[])
-AS seen (item_id, key, was, is_now, fields, old, new, definition)
-"""
-
-# A held change is always the last of its item, and so is never among these.
-_FORGET_OLDER = """
-DELETE FROM mcp.item_changes USING (
-    SELECT id, row_number() OVER (PARTITION BY item_id ORDER BY id DESC) AS place
-    FROM mcp.item_changes WHERE item_id = ANY(%s)
-) AS counted
-WHERE item_changes.id = counted.id AND counted.place > %s
-"""
 
 
 @dataclass(frozen=True)

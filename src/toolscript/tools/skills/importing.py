@@ -17,6 +17,7 @@ RECLASSIFIED_AT_ONCE = 1_000
 
 # Who the audit says has loaded the taxonomy that ships.
 LOADER = "toolscript migrate"
+MAX_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,6 @@ async def _deactivate_others(
             ended.append(entry.skill.id)
             on_progress(Progress("deactivate", len(ended)))
     return tuple(ended)
-
-
-MAX_BYTES = 16 * 1024 * 1024
 
 
 def read_skills(path: Path) -> list[Skill]:

@@ -20,6 +20,23 @@ from toolscript.tools.ports import Assignments, Catalog, Suggestions, Taxonomy
 
 PAGE = 200
 
+BATCH = 64
+# More skills than a person can oversee; those after it in order of id are not compared.
+MOST_COMPARED = 10_000
+
+OpenEmbedder = Callable[[], Awaitable[Embedder]]
+
+EDIT_TRIES = 5
+FOLLOWED_AT_ONCE = 100
+FOLLOW_SECONDS = 10.0
+NEAREST = 3
+NEAREST_SECONDS = 10.0
+
+# Writes the points of these skills where they are behind; answers how many it wrote.
+Follow = Callable[[Collection[str]], Awaitable[int]]
+
+logger = logging.getLogger(__name__)
+
 
 async def all_skills(taxonomy: Taxonomy, *, active_only: bool = False) -> AsyncIterator[SkillEntry]:
     after = ""
@@ -52,13 +69,6 @@ class ActiveSkills:
                 break
             skills.append(entry.skill)
         return tuple(skills)
-
-
-BATCH = 64
-# More skills than a person can oversee; those after it in order of id are not compared.
-MOST_COMPARED = 10_000
-
-OpenEmbedder = Callable[[], Awaitable[Embedder]]
 
 
 class NearestSkills:
@@ -95,18 +105,6 @@ class NearestSkills:
         wanted = {skill.text for skill in skills}
         self._vectors = {text: vector for text, vector in self._vectors.items() if text in wanted}
         self._skills = skills
-
-
-EDIT_TRIES = 5
-FOLLOWED_AT_ONCE = 100
-FOLLOW_SECONDS = 10.0
-NEAREST = 3
-NEAREST_SECONDS = 10.0
-
-logger = logging.getLogger(__name__)
-
-# Writes the points of these skills where they are behind; answers how many it wrote.
-Follow = Callable[[Collection[str]], Awaitable[int]]
 
 
 class Routing(StrEnum):
