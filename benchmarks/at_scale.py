@@ -1,4 +1,4 @@
-"""Searches in a collection of many tenants: times of two sides asked in turn, times by stage, and recall."""
+"""Measurements at scale: times of both sides, times by stage, and recall of documents and of an index."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

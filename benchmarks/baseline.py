@@ -1,4 +1,4 @@
-"""What a search asks of the model and the engines, and nothing else: no reading, no ranking, no HTTP."""
+"""Baseline pipelines: what a search asks of the model and the engines, and nothing else."""
 
 import asyncio
 import json

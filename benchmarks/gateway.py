@@ -1,4 +1,4 @@
-"""bench tokens and bench gateway: what an agent pays, and how long a search takes, for a catalog in a file."""
+"""`python -m benchmarks tokens` and `gateway`: what an agent pays, and how long a search takes."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Figures that a bench reports."""
+"""Measurements: latency, load curves, two sides in turn, and recall of nearest neighbours."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""What is asked of many tenants: of each size of tenant, in every way to search, with filters and without."""
+"""Queries of benchmarks: from files, from the catalog, and for tenants of every size."""
 
 import json
 from collections.abc import Mapping, Sequence

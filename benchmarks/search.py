@@ -1,4 +1,4 @@
-"""`python -m benchmarks search`: the product against its own bare parts, one search at a time."""
+"""`python -m benchmarks search`: the service against the baseline, one at a time and under load."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Many points that look like real ones: a real item's vector moved a little, its words partly exchanged.
+"""Synthetic data: points, texts, words, documents and chunks that look like real ones.
 
 Uniform noise would not do: in many dimensions all of it is equally far away, and no index finds its way in it.
 """

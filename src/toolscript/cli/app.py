@@ -1,4 +1,4 @@
-"""The commands. Each one parses, hands over to a deployable, and shows what came back."""
+"""The commands, and the help page that lists them. Each one parses, hands over, and shows what came back."""
 
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`toolscript documents`: a tenant's documents in a running service."""
+"""`toolscript documents`: search, put, show and remove a tenant's documents in a running service."""
 
 import json
 import re

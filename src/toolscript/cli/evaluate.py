@@ -1,4 +1,4 @@
-"""`toolscript eval`: how good the search is, on a set of queries whose answers are known."""
+"""`toolscript eval`: measure search quality, draft datasets, fit weights and write the quality page."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""gateway start|status|stop, mcp: a gateway that stays."""
+"""`toolscript gateway`, `mcp`, `config` and `trust`: run the gateway, and manage its config files."""
 
 import shlex
 import sys

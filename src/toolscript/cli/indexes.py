@@ -1,4 +1,4 @@
-"""`toolscript migrate`: the catalog's database schema, up, down and shown."""
+"""`toolscript migrate` and `toolscript reindex`: the database schema, and indexes for another model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Options that the gateway's commands share. Each beats its environment variable, which beats the default."""
+"""Options that several groups of commands share. Each beats its environment variable, which beats the default."""
 
 import getpass
 from pathlib import Path

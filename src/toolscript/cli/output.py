@@ -1,4 +1,4 @@
-"""What a command prints: its result on stdout, everything else on stderr."""
+"""What a command prints: its result on stdout; progress, questions and everything else on stderr."""
 
 import json
 import logging

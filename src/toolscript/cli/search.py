@@ -1,4 +1,4 @@
-"""search, list-tools, list-servers, get-types, call: what a person asks a gateway."""
+"""search, list-tools, list-servers, get-types and call: one query of a gateway, or many from a file."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`toolscript skills`: which there are, who is in which, and who decided what."""
+"""`toolscript skills`: list, create, change and assign skills."""
 
 import sys
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""`toolscript sources`: where the tools of the catalog come from, and how a whole source leaves."""
+"""`toolscript sources` and `toolscript changes`: where items come from, and definitions that changed."""
 
 import json
 import sys

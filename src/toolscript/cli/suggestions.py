@@ -1,4 +1,4 @@
-"""`toolscript skills`: suggestions of classifiers, and what people decide about them."""
+"""`toolscript skills`: review the suggestions of classifiers."""
 
 import sys
 from collections import Counter

@@ -1,4 +1,4 @@
-"""`toolscript tools`: asks a running service for tools, or for its skill stage alone."""
+"""`toolscript tools`: search a running service, and look through the catalog."""
 
 import json
 import sys

@@ -1,0 +1,1 @@
+"""Clients of a service that runs elsewhere: search over HTTP, and bulk upload of documents."""

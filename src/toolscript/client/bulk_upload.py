@@ -1,4 +1,4 @@
-"""Asks a service that runs elsewhere for documents, and sends it some. Kept light, as all that asks over HTTP."""
+"""Documents in a running service: search, show, remove, and a bulk upload that can be resumed."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A service in another process, asked as any program would ask it."""
+"""Tool search in a running service, over HTTP."""
 
 import json
 from collections.abc import Callable, Mapping

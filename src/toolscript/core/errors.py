@@ -1,4 +1,4 @@
-"""The error tree. Every surface maps every class of it (surfaces/error_table.py).
+"""The error tree, and the table of status, code and exit code for every class of it.
 
 ToolscriptError
 ├── InvalidRequest          what the caller sent cannot be understood

@@ -1,4 +1,4 @@
-"""Text from outside, made safe to store, to send, and to be read by people and models."""
+"""Text from outside, made safe to store, to send, and to be read by people and models; and a part of it."""
 
 import re
 from collections.abc import Mapping

@@ -1,0 +1,1 @@
+"""Documents of many tenants: upload, search, export and erasure."""

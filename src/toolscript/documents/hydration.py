@@ -1,4 +1,4 @@
-"""What is shown of the documents that are returned, and of no others."""
+"""Hydration: headers and snippets of the documents that are returned, and of no others."""
 
 import asyncio
 import re

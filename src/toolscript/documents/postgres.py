@@ -1,4 +1,4 @@
-"""Versions of the index of documents, and the changes that one has and another lacks, in schema `documents`.
+"""Documents in schema `documents`: index versions and their changes, the query log, tenants and their lock.
 
 A writer marks a document before it writes and again afterwards: a change is known whenever the writer is killed.
 Where there is one version only, there is nothing to record: the statement finds no other version.

@@ -1,4 +1,4 @@
-"""Searches on their way into a log: a queue that nobody waits for, emptied in batches."""
+"""The query log: a queue that no search waits for, emptied in batches into a file or a table."""
 
 import asyncio
 import json

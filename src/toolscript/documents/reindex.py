@@ -1,4 +1,4 @@
-"""Builds a version of the documents' index beside the live one, and makes it the live one.
+"""Builds a version of the documents' index beside the live one, catches up, and makes it the live one.
 
     begin -> fill, tenant by tenant -> catch up -> reconcile -> verify -> switch -> end of open writes
 

@@ -1,4 +1,4 @@
-"""The best once more, by somebody who reads query and passage together."""
+"""Reranking of the best documents, by a cross-encoder or a language model."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A query as the arms are asked it, and what they find."""
+"""Dense and sparse retrieval of documents, with a cache of IDF for each tenant."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Puts, removes and hands back documents of one tenant."""
+"""Puts, removes and returns one tenant's documents: cut into chunks, embedded, written."""
 
 import asyncio
 import random

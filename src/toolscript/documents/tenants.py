@@ -1,4 +1,4 @@
-"""Removes a tenant: what it has put, what was noted of it, and at last its name."""
+"""Erases a tenant, and exports what it has."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A judged set: a catalog, queries, and which items answer which; and what a judge says of an engine."""
+"""Datasets: a catalog, queries and judgements, as values and in files; drafts of them."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A collection of documents that is there for a measurement alone, and is filled in the fastest way."""
+"""`eval documents`: a dataset of documents, put into a collection of its own and searched over HTTP."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Drafts a judged set from a catalog: what people type when they mean a tool, and what no tool is meant by.
+"""Drafts a dataset from a catalog: queries by rules, and paraphrases by a language model.
 
 The same items and the same seed make the same draft, unless a text model has a part in it. All of it is for a
 person to correct: rules know neither which tools can stand in for each other nor what a catalog is unable to do.

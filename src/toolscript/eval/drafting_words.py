@@ -1,4 +1,4 @@
-"""What drafts are worded with: verbs, forms of a wish, neighbours on a keyboard, requests that nothing fits."""
+"""The words of drafts: verbs, forms of a request, typing errors, requests that nothing fits."""
 
 import re
 from random import Random

@@ -1,4 +1,4 @@
-"""eval: a gateway's search over a judged set, asked as a gateway is asked."""
+"""`eval` of the gateway: its search over a dataset, drafts, fitted weights and the quality page."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Asks an engine every query of a judged set, and says how good its answers are."""
+"""Asks an engine every query of a dataset of tools or documents, and measures its answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What one answer is worth, and how far confidences can be believed. Pure functions of keys and numbers."""
+"""Metrics of answers: ranking, confidence, calibration and cost, with bootstrap intervals."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How good the search is, as a page for people: tables made of the reports of several sets and both engines."""
+"""The quality page: tables made of the reports of several datasets and both engines."""
 
 import math
 import re

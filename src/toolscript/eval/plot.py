@@ -1,4 +1,4 @@
-"""How good the search is, as a picture: nDCG@10 of engines and baselines on every set, on one scale."""
+"""The plot of the quality page: nDCG@10 of engines and baselines on every dataset, as SVG."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

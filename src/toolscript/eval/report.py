@@ -1,4 +1,4 @@
-"""A report as plain data and back, and what changed from one to the next."""
+"""Reports: as JSON and back, as text, and what changed from one to the next."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,4 @@
-"""eval: the service's search over a judged set."""
+"""`eval` of the service: its search over a dataset, in collections of its own."""
 
 import asyncio
 import uuid

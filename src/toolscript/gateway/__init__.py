@@ -1,0 +1,1 @@
+"""The gateway: finds and calls the tools of one person's MCP servers."""

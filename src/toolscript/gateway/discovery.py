@@ -1,4 +1,4 @@
-"""Which gateway is running for a set of config files, so that a command can find and stop it."""
+"""Which gateway is running for a set of config files, and how a command reaches it."""
 
 import hashlib
 import json

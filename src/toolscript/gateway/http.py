@@ -1,4 +1,4 @@
-"""Assembles a gateway's HTTP: its routes, its MCP endpoint, and the one shape of its errors."""
+"""The gateway's HTTP API: routes, authentication, and the one shape of its errors."""
 
 import hmac
 import json

@@ -1,4 +1,4 @@
-"""What a person's own gateway is asked, and what it answers."""
+"""What the gateway is asked and what it answers, and the port of a gateway."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Opens a gateway in this process, for one command or for as long as it serves."""
+"""A gateway in this process: opened for one command or for as long as it serves."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A gateway that stays: over HTTP with MCP at /mcp, or over stdio for one client."""
+"""Runs a gateway: over HTTP with MCP at /mcp, or over stdio for one client."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What a project's config file would start, shown before anything of it is."""
+"""Trust in a project's config file: what it would start, shown before anything of it runs."""
 
 import shlex
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What is shown of hits: their text, and where it stands. One read of each kind of thing, for all hits at once."""
+"""Hydration: text and position of hits, with a cache of their sources. One read for all hits of a kind."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

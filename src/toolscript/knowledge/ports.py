@@ -1,4 +1,4 @@
-"""A library: what was read, cut and extracted. Whoever serves can only read it."""
+"""Ports of the library: to read, to write and to ask it, and the files it is made from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

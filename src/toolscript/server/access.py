@@ -1,4 +1,4 @@
-"""Who may do what, from where and by which name, as the settings say."""
+"""Access as the settings say it: plans, tenants, tokens, and names that the server answers to."""
 
 import json
 import re

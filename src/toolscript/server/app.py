@@ -1,4 +1,4 @@
-"""Assembles the HTTP API."""
+"""The HTTP API: its routes, its OpenAPI description and its metadata as a protected resource."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""serve --demo: the service on the doubles in memory, with something to find, on this machine alone."""
+"""`serve --demo`: the service in memory, with something to find, on this machine alone."""
 
 import json
 import shlex

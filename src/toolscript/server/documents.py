@@ -1,4 +1,4 @@
-"""Documents: what is wired to what."""
+"""Wiring of documents: index versions, rerankers and routes."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Which parts of the service answer. What went wrong goes to the log; a caller hears only which part it is."""
+"""Health of the parts of the service, and what their indexes hold."""
 
 import asyncio
 import logging

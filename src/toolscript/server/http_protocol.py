@@ -171,7 +171,7 @@ class GuardedProtocol(HttpToolsProtocol):
             super()._start_asgi_task(cycle, app)
             return
         gate = self._guarded.admission.gates[kind]
-        # One whose body still arrives takes its place later, see surfaces/admission/middleware.py.
+        # One whose body still arrives takes its place later, see core/web/admission.py.
         ticket = None if cycle.more_body else gate.enter()
         is_refused = gate.is_full if cycle.more_body else ticket is None
         if is_refused and not self.flow.write_paused:

@@ -1,4 +1,4 @@
-"""migrate, worker, reindex, doctor."""
+"""migrate, worker, reindex, doctor and the list of indexes."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""ingest: files into the library, once or for as long as they change; its indexes for another model."""
+"""ingest: files into the library, once or for as long as they change; extraction by a language model."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Knowledge: what is wired to what."""
+"""Wiring of the library: its indexes, its reader and its search."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""library: which files it has, and how they are taken out again. It is written by whoever ingests alone."""
+"""library: which sources it has, how they are removed, and its indexes for another model."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

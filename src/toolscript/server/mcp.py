@@ -1,4 +1,4 @@
-"""Lets a request through to the tools once it is known who asks, from where, and that it may ask once more.
+"""MCP of the service: the tools of each capability, and the guard that authenticates every request.
 
 Refusals are said twice: as HTTP says them, with status and headers, and as an error of the protocol in the body.
 Of the SDKs' clients some read the one and some the other. The code of the error is the status: codes of one's own

@@ -1,7 +1,7 @@
-"""What `serve` counts and times, for Prometheus.
+"""Metrics of `serve` for Prometheus, and their labels.
 
 However many tenants, paths and ids there are, there are as many series as this program has words for: every label
-is one of a few (labels.py).
+is one of a few.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What is seen of the service: traces, figures, the log of queries. Each only where a setting asks for it."""
+"""Observability of the service: traces, metrics and the query log. Each only where a setting asks for it."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""A server in several processes that take connections from one socket."""
+"""A server in several processes on one socket; its event loop, and the file of a Unix socket."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Skills: what people and the HTTP API manage them with, what ships, and the exact recount of their vectors."""
+"""Wiring of skills: management, classifiers, the skills that ship, and the copy in memory."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Opens what a command needs, and closes it whatever happens."""
+"""Opens the engines and models that a command needs, and closes them whatever happens."""
 
 import asyncio
 import logging

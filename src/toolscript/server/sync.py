@@ -1,4 +1,4 @@
-"""sync: what comes into the catalog, from a file or from MCP servers."""
+"""sync: items into the catalog from files and MCP servers; its sources, items and changes."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""`GET /metrics` of a worker, on a port of its own."""
+"""Metrics of a worker, at `GET /metrics` on a port of its own."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence

@@ -1,0 +1,1 @@
+"""Tool search over a registry: catalog, skills and hierarchical search."""

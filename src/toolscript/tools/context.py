@@ -1,4 +1,4 @@
-"""One search on its way through the stages."""
+"""One search on its way through the stages, and the log lines of its stages."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What the core asks of the world, in our own words. Every port has a contract suite in tests/contracts."""
+"""Ports of tool search: catalog, skills, sources and what its routes ask. Each has a contract suite."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager

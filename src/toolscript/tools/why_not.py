@@ -1,4 +1,4 @@
-"""Says of an item that was not returned why it was not, and what would bring it back."""
+"""Why an item was not returned, and what would bring it back; the explanation of a hit."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

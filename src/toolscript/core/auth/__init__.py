@@ -1,0 +1,1 @@
+"""Principals, plans, tokens and the keys that sign them."""

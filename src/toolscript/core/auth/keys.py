@@ -1,4 +1,4 @@
-"""The keys in use: read when they are due, by one request for all, and kept while their issuer is away."""
+"""Keys that verify tokens: where they come from, which are accepted, and the ring of those in use."""
 
 import asyncio
 import ipaddress

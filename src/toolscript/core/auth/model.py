@@ -1,4 +1,4 @@
-"""Who asks: a tenant, on a plan. Nothing of documents is read or written but for a caller."""
+"""Tenants, plans, scopes and callers, and the ports that authenticate and count them."""
 
 import re
 from dataclasses import dataclass

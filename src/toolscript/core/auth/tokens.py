@@ -1,4 +1,4 @@
-"""Who shows this token? The port `Callers`, for JSON Web Tokens that somebody else has signed."""
+"""Authentication by JSON Web Tokens: signature, claims, and a cache of tokens that were verified."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""An embedder that remembers the queries it has seen, to the letter."""
+"""Caches of vectors: queries in memory, and texts in a file that processes share."""
 
 import asyncio
 import hashlib

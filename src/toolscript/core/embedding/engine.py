@@ -1,4 +1,4 @@
-"""What a loaded model is, whichever way it was loaded, and on which device it may run."""
+"""A loaded model, whichever way it was loaded: its device, its prefixes and how it counts tokens."""
 
 import hashlib
 import logging

@@ -1,0 +1,1 @@
+"""Language models that answer by a JSON schema."""

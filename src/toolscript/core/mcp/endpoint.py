@@ -1,6 +1,4 @@
-"""Speaks MCP in every version that clients use, for the gateway's three tools: over HTTP without sessions, and
-over stdio. The service's tools (surfaces/mcp_service) are spoken for in the same way.
-"""
+"""MCP in every version that clients use: over HTTP without sessions, and over stdio."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What the tools ask of the service. What an installation does not have is None, and has no tools."""
+"""A tool of the service: its definition, its scope and what it calls."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

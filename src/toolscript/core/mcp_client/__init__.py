@@ -1,0 +1,1 @@
+"""Connections to MCP servers: transports, listing, supervision and failures."""

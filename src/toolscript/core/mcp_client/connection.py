@@ -1,4 +1,4 @@
-"""One connection to one server, from its transport to its calls. All that needs the SDK is below this module."""
+"""One connection to one server: protocol negotiation, calls, and notifications of changes."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What goes wrong between us and a server, in words, once: the one place that reads the libraries' errors."""
+"""What goes wrong between us and a server, in words: the one place that reads the libraries' errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Reads all that a server offers, page by page, within bounds."""
+"""All that a server offers, read page by page within bounds, as items."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""MCP servers: what a person wrote down about one, how it is doing, and what a call of its tools gave."""
+"""MCP servers: their specs, their state, the results of calls, and the port that reaches them."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""All MCP servers of a gateway, each under its own supervisor."""
+"""All MCP servers of a gateway, and the supervisor that keeps each of them connected."""
 
 import asyncio
 import logging

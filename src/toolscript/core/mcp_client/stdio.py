@@ -1,4 +1,4 @@
-"""The stdio transport: one JSON-RPC message a line, between a child's pipes and the SDK's streams."""
+"""The stdio transport: a child process, and JSON-RPC messages a line each through its pipes."""
 
 import asyncio
 import json

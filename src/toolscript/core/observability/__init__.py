@@ -1,0 +1,1 @@
+"""Tracing, and the route of the metrics."""

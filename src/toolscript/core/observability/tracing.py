@@ -1,4 +1,4 @@
-"""Spans in OpenTelemetry, sent in batches by a thread that no request waits for."""
+"""Tracing with OpenTelemetry: spans in batches, and the trace context of requests."""
 
 import asyncio
 import logging

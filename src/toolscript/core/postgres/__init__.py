@@ -1,0 +1,1 @@
+"""PostgreSQL: the connection pool and the migrations of the schema."""

@@ -1,4 +1,4 @@
-"""Runs the migrations. Loaded by the one command that needs it: its tools take a second to load."""
+"""Migrations of the schema: which revisions there are, which are applied, up and down."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

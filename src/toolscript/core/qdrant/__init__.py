@@ -1,0 +1,1 @@
+"""Qdrant: connections, collections, and the index that retrieval asks."""

@@ -1,4 +1,4 @@
-"""The channels to Qdrant's nodes, and the one place where its errors become ours.
+"""The channels to Qdrant's nodes, their credentials, and the one place where its errors become ours.
 
 The generated stubs are called directly: the vendor client turns every hit into models that nobody reads,
 which costs more than the search.

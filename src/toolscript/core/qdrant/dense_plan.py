@@ -1,4 +1,4 @@
-"""Which conditions the dense arm sends along, in how many questions, and which it checks on what comes back.
+"""Which conditions dense retrieval sends along, in how many queries, and which it checks on the results.
 
 A filter that nearly all points pass makes a graph search worse: it cuts links and gains nothing. So broad
 conditions are checked afterwards, on a few more candidates. How broad they really are is learned on the way.

@@ -1,4 +1,4 @@
-"""One collection of points."""
+"""One collection of points: dense and sparse search, with the statistics that sparse search needs."""
 
 import asyncio
 import logging

@@ -1,0 +1,1 @@
+"""Retrieval: ports, queries, fusion, reranking, deadlines and fallbacks. It knows no engine."""

@@ -1,4 +1,4 @@
-"""Deadlines, and which failure leads to which answer."""
+"""Deadlines, which failure leads to which fallback, and work that is given up when time is over."""
 
 import asyncio
 import logging

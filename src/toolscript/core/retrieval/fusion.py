@@ -1,4 +1,4 @@
-"""A document as a tenant puts it, and what is kept of it."""
+"""Fusion of dense and sparse results into one ranked list of documents."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,0 +1,1 @@
+"""What every HTTP API shares: authentication, admission, errors, logs and paging."""

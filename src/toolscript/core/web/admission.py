@@ -1,4 +1,4 @@
-"""The gates of one process, and what is told of refusals."""
+"""Admission: how many requests are worked on at once, which wait, and which are refused."""
 
 import asyncio
 import json
@@ -265,7 +265,7 @@ def refusal(path: str, *headers: tuple[bytes, bytes]) -> tuple[Message, Message]
 
 @cache
 def _body(*, is_mcp: bool) -> bytes:
-    """Clients of MCP also read an error of the protocol, see mcp_service/guard.py."""
+    """Clients of MCP also read an error of the protocol, see server/mcp.py."""
     error = overloaded()
     said = envelope_of(error)
     if is_mcp:

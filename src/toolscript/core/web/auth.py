@@ -1,4 +1,4 @@
-"""Who asks, told by headers alone, and whether its plan lets it ask once more.
+"""Authentication and authorization of requests: tenants, the public and administrators.
 
 The tenant of a request comes from here and from nowhere else: nothing in a path, a query or a body names one.
 """

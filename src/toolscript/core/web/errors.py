@@ -1,7 +1,4 @@
-"""Who asks, told by headers alone, and whether its plan lets it ask once more.
-
-The tenant of a request comes from here and from nowhere else: nothing in a path, a query or a body names one.
-"""
+"""Errors over HTTP: the one shape of an error, its status and headers, and its OpenAPI description."""
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -82,7 +79,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def _told_headers(request: Request) -> dict[str, str]:
-    """What the caller is told of its budget, see callers.py, and of the connection, see document_receiving.py."""
+    """What the caller is told of its budget (core.web.auth), and of the connection (documents.http.upload)."""
     return {**getattr(request.state, "rate_headers", {}), **getattr(request.state, "hang_up_headers", {})}
 
 

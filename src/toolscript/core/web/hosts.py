@@ -1,4 +1,4 @@
-"""Names and addresses by which only this machine is meant."""
+"""Names and addresses of this machine, and the names that a server answers to."""
 
 import ipaddress
 import re

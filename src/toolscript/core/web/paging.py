@@ -1,4 +1,4 @@
-"""How lists come in pages over HTTP, and how one entry is named."""
+"""Content negotiation and routes with templated paths."""
 
 from collections.abc import Sequence
 from typing import Annotated

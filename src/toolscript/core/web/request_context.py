@@ -1,4 +1,4 @@
-"""Gives every request an id, one log line, and an answer even when we are at fault."""
+"""Middleware: an id and a log line for every request, limits of its body, and security headers."""
 
 import json
 import logging

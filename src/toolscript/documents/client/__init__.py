@@ -1,0 +1,1 @@
+"""Documents in files, as a client reads and writes them."""

@@ -1,4 +1,4 @@
-"""Documents in files: a text each, or JSON lines of them; one by one, however many there are."""
+"""Documents in files: read for upload, a text each or JSON lines; written by an export."""
 
 import json
 import os

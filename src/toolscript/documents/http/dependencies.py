@@ -1,8 +1,4 @@
-"""A search whose hits come one by one: lines of JSON, or server-sent events.
-
-The headers are sent before the search begins, so that a caller knows it was heard. What goes wrong after them is
-the last line or event, in the one shape of errors.
-"""
+"""What the routes of documents depend on, and the forms that an answer can have."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Documents that arrive in a request, written batch after batch.
+"""PUT of many documents: the body is cut into lines, and these are written in batches.
 
 The next batch is read when the one before is written: a slow engine slows the sender, and memory stays as it is.
 """

@@ -1,4 +1,8 @@
-"""/search and /documents: what a tenant has, for its callers alone."""
+"""/search and /documents: the routes, and answers as JSON, as lines or as server-sent events.
+
+The headers of a stream are sent before the search begins, so that a caller knows it was heard. What goes wrong
+after them is the last line or event, in the one shape of errors.
+"""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""PUT, GET and DELETE /documents."""
+"""PUT, GET and DELETE /documents: bodies that are read piece by piece, one document, or many."""
 
 import asyncio
 import json

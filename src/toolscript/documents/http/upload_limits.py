@@ -1,4 +1,4 @@
-"""How long a body may take, and how much it may be. What others wait for meanwhile goes on."""
+"""Limits of uploads: how slow a sender may be, and how many uploads run at once."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,0 +1,1 @@
+"""Values of document search: documents, filters, queries, answers and points."""

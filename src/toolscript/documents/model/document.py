@@ -1,4 +1,4 @@
-"""A document as a tenant puts it, and what is kept of it."""
+"""Documents as a tenant puts them and as they are kept, and their JSON."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Filters over metadata: what they may say, and what of a document they see.
+"""Filters over metadata: what they may say, and whether a document passes them.
 
 `filterable` is what of a document's metadata can be filtered by. The evaluator and every engine work on it, so
 that a filter means the same everywhere:

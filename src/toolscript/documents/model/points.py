@@ -1,4 +1,4 @@
-"""What goes into an index of documents and what comes out of it, in no engine's words."""
+"""Points of an index of documents, its model and its versions, in no engine's words."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A search for documents, as a value that cannot exist when it is invalid."""
+"""A search for documents, as a value that cannot exist when it is invalid, and its entry in the query log."""
 
 import hashlib
 from dataclasses import dataclass, replace

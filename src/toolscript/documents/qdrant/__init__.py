@@ -1,0 +1,1 @@
+"""Documents in Qdrant: collections, tenants, filters and shards."""

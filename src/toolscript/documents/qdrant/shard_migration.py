@@ -1,4 +1,4 @@
-"""Moves a tenant from a shared shard of a cluster to one of its own, while its clients search and write.
+"""Moves a tenant to a shard of its own while clients search and write; deletes a tenant page by page.
 
 The engine copies: whatever is written meanwhile goes to the shared shard, which hands it on. When everything is
 there, first all nodes read from the own shard, then they write to it alone. What is left in the shared one is

@@ -1,4 +1,4 @@
-"""Which shard of a cluster a tenant's documents are in.
+"""Which shard a tenant's documents are in, and how far a shard is in the cluster.
 
 Everybody starts in one of a few shards that are shared; the tenant's name says in which. A tenant that is moved
 has a shard of its own. Requests name both: the engine goes to the own shard as soon as that is ready, and to the

@@ -1,4 +1,4 @@
-"""What one tenant has, as the core asks for it."""
+"""One tenant's documents: search, reads, writes, and the detection of conflicting writes."""
 
 import asyncio
 import json

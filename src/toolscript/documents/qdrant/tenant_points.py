@@ -1,4 +1,4 @@
-"""One tenant's points, and nobody else's: the only code that asks the engine about documents.
+"""One tenant's points: ids, payloads, and the only code that asks the engine about documents.
 
 Every request gets its tenant here, in its filter, and in a cluster its shard. Requests by id get the filter as
 well: an id of another tenant finds nothing. What is written carries the tenant; a passage that comes back with one

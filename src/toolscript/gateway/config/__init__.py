@@ -1,0 +1,1 @@
+"""Config files: reading, checking, writing, and what is trusted of them."""

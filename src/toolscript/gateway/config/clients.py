@@ -1,4 +1,4 @@
-"""Where other clients keep their servers. Their files are only read here."""
+"""Config files of other MCP clients: where they are, and which servers they name. They are only read."""
 
 import re
 import tomllib

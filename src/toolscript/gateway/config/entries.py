@@ -1,4 +1,4 @@
-"""One entry of `mcpServers`, checked: a server's spec, or what is wrong with it."""
+"""One entry of `mcpServers`, checked: a server spec with the variables it inherits, or what is wrong."""
 
 import json
 import math

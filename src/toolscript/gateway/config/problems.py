@@ -1,4 +1,4 @@
-"""What is wrong in a config file, in words that never hold a value: values may be secrets."""
+"""Problems of a config file and names that servers may have. Messages never hold a value: it may be secret."""
 
 import re
 from dataclasses import dataclass

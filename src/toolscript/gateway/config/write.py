@@ -1,4 +1,4 @@
-"""Writing a config file: as a whole or not at all, with the old one kept beside it."""
+"""Changes of a config file: edits that keep its comments, written as a whole, with a backup."""
 
 import json
 import os

@@ -1,0 +1,1 @@
+"""The gateway's own MCP server: its three tools and what they answer."""

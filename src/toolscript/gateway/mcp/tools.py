@@ -1,4 +1,4 @@
-"""The three tools themselves: a call is a question to the gateway, and every answer can be read by a model."""
+"""The three tools of the gateway: their arguments, what they ask of it, and what they answer."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The embeddings of one set of servers in a JSON file, so that no tool is embedded twice.
+"""Files of embeddings and of analysed texts, so that no tool is embedded or analysed twice.
 
 `embeddings-<sha256 of the sorted names of the servers>.json`:
 {"format": 1, "model": "<fingerprint>", "card": {...}, "tools": {"server__tool": {"hash", "vector"}}}

@@ -1,4 +1,4 @@
-"""What the servers offered when they were last asked, so that a start can answer before they do."""
+"""Files of what servers offered when they were last asked, and of tools whose definition changed."""
 
 import hashlib
 import json

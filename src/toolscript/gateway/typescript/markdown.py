@@ -1,4 +1,4 @@
-"""Types as an answer to a search: a table of what was found, the module, an example."""
+"""Types as Markdown: a table of the tools that were found, the module, an example."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

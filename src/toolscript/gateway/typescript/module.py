@@ -1,4 +1,4 @@
-"""The module: an interface for what each tool takes and gives, then the tools, grouped by server."""
+"""The module: an interface for the input and output of each tool, then the tools, grouped by server."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

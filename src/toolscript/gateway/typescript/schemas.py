@@ -1,4 +1,4 @@
-"""A JSON Schema as types. What it says beyond types is a comment or nothing; what is malformed is `unknown`."""
+"""JSON Schema as types, with its references resolved; what is malformed is `unknown`."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What a schema and a server say, as comments that nothing can leave."""
+"""Comments that no text can leave, and names that TypeScript accepts."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Types as values, between a schema that is read and a module that is written."""
+"""Types as values, simplified, and printed as TypeScript."""
 
 import json
 import math

@@ -1,0 +1,1 @@
+"""Ingest: files become chunks, extractions and points of the indexes."""

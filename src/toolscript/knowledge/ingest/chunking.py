@@ -1,4 +1,4 @@
-"""What a file says, cut into chunks: small enough for one vector, and each about one thing.
+"""Chunking: the blocks of a file, packed into chunks that fit one vector and are about one thing.
 
 A chunk never has text from both sides of a heading of the first or second level. Smaller sections that belong
 together are joined while they are short.

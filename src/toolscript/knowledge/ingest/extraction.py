@@ -1,4 +1,4 @@
-"""Has a language model say what chunks hold: several a call, few calls at once, no more tokens than it was given.
+"""Extraction: a language model says what chunks hold; prompts, checked answers and a token budget.
 
 What it says is checked before anything is kept. A chunk without a usable answer is left for another run.
 """

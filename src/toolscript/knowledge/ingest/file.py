@@ -1,4 +1,4 @@
-"""One file into the library: read, cut, put as far as it is new, and what is no longer in it removed.
+"""One file into the library: read, cut, put as far as it is new; what is no longer in it is removed.
 
 Killed anywhere, the next run goes on: what is marked as indexed is not embedded again, and what a language model
 was asked about is not asked again. A file that cannot be read keeps what is there of it.

@@ -1,4 +1,4 @@
-"""Which indexes a library is written into: those that are live, made with the model in use."""
+"""The indexes of a library: which are written, their points, and marks of what is written already."""
 
 import asyncio
 import hashlib

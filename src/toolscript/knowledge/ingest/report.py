@@ -1,4 +1,4 @@
-"""Many files into the library, a few at once. What another run is at work on is tried again at the end."""
+"""What an ingest reports, and the fingerprint of the pipeline that decides what is done again."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A source that is one run's own for a while: nobody else writes it, and one that dies does not keep it long."""
+"""One source of the library: claimed by one run, written, and removed."""
 
 import asyncio
 import time

@@ -1,0 +1,1 @@
+"""The library as MCP tools."""

@@ -1,4 +1,4 @@
-"""The tools of the library: each is a question to it, and the same answer that HTTP gives."""
+"""The tools of the library: the answers that HTTP gives, and the same as text."""
 
 from collections.abc import Sequence
 

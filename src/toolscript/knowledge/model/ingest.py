@@ -1,4 +1,4 @@
-"""What ingesting a file goes by: how it was read, what is stored of it already, and what became of it."""
+"""Values of ingest: what to read, how a file was read, what is stored of it, and what became of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a library holds: sources, the chunks they were cut into, and what was extracted from those."""
+"""Values of a library: sources, chunks, types of extractions, and topics."""
 
 import hashlib
 import re

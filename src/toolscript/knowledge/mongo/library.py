@@ -1,4 +1,4 @@
-"""Reads a library: one find for each batch, of the fields that are needed. There is nothing here that writes."""
+"""The library in MongoDB: its schema, its reader and its writer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

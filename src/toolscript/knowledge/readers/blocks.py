@@ -1,4 +1,4 @@
-"""The blocks of a file while it is read, within its limits, and where in its text they stand."""
+"""The blocks of a file while it is read: kinds of files, limits, positions, tables, and why one is skipped."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The port `SourceFiles`: every file is read in another process, which can be lost without harm."""
+"""The port `SourceFiles`: lists, opens and hashes files; another process reads them."""
 
 import asyncio
 import contextlib

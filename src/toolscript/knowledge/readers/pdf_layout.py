@@ -1,4 +1,4 @@
-"""Which lines of a PDF are headings: those its outline names, else those that are set larger than the rest."""
+"""The layout of a PDF: its lines, and which of them are headings."""
 
 import math
 import re

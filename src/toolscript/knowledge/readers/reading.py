@@ -1,4 +1,4 @@
-"""One file's bytes as a Reading, whatever kind of file it is."""
+"""One file's bytes as a Reading, and the checks of what the reading process answers."""
 
 import hashlib
 import json

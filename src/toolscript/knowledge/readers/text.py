@@ -1,4 +1,4 @@
-"""Plain text as blocks: paragraphs between empty lines, and what looks like a heading to anybody."""
+"""Plain text as blocks: decoding, front matter, headings, and what a file says about itself."""
 
 import codecs
 import re

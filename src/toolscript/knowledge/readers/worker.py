@@ -1,4 +1,4 @@
-"""The process that reads files, one after the other. It is handed each of them open, and opens none itself.
+"""The process that reads files one after the other, and the frames it is sent. It opens no file itself.
 
     python -P -m toolscript.knowledge.readers.worker
 

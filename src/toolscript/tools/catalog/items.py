@@ -1,4 +1,4 @@
-"""Takes items from a source into the catalog; what did not change costs nothing."""
+"""Items into the catalog: from a source, from MCP servers, once or as they change. No change costs nothing."""
 
 import asyncio
 import logging

@@ -1,0 +1,1 @@
+"""Classifiers: which skills an item belongs to, by rules or by a language model."""

@@ -1,4 +1,4 @@
-"""A language model as a classifier: several items a call, few calls at once, no more tokens than it was given."""
+"""A language model as a classifier: prompts, checked answers and a token budget."""
 
 import asyncio
 import json

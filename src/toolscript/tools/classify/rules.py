@@ -1,4 +1,4 @@
-"""The classifier that always answers: how alike an item and a category are, and which keywords the item says."""
+"""The classifier by rules: similarity and keywords; the fallback of the language model."""
 
 import logging
 import math

@@ -1,0 +1,1 @@
+"""Tool search, skills and the catalog over HTTP."""

@@ -1,4 +1,4 @@
-"""/api/v1/tools and /api/v1/catalog/sources: what the catalog holds, and how it is taken out again."""
+"""/api/v1/tools, /api/v1/catalog/sources and /api/v1/changes: what the catalog holds, and what changed."""
 
 from typing import Annotated, Any
 

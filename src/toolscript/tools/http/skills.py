@@ -1,4 +1,4 @@
-"""/api/v1/skills: what skills there are, what is in them, and who decided what."""
+"""/api/v1/skills: skills, what is in them, suggestions, and the skills of an item."""
 
 from typing import Annotated
 

@@ -1,0 +1,1 @@
+"""How the indexes follow the catalog: points, versions, the worker and the doctor."""

@@ -1,4 +1,4 @@
-"""Makes one index follow the catalog, a batch of dirty items at a time.
+"""Makes one index follow the catalog: a batch of dirty items at a time, classified and embedded.
 
 Killed between any two steps nothing is lost: the batch stays dirty and its lease runs out. Done twice it gives
 the same: what is written is always the item's current state, and the index keeps the newest version.

@@ -1,0 +1,1 @@
+"""Tool search as MCP tools."""

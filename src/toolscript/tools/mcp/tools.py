@@ -1,4 +1,4 @@
-"""The tools of the catalog: what there is among the tools of others."""
+"""The tools of the catalog: what they ask, and their answers as text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

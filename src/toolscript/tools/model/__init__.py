@@ -1,0 +1,1 @@
+"""Values of tool search: queries, answers, the catalog, skills and centroids."""

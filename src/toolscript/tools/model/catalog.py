@@ -1,4 +1,4 @@
-"""What the catalog holds, as people look through it: its sources, and one item after the other."""
+"""Values of the catalog: sources, items, changes, the dirty set and jobs."""
 
 import json
 from collections.abc import Mapping, Sequence

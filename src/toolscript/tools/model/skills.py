@@ -1,4 +1,4 @@
-"""What people may decide about skills, and what a classifier's wish comes to once they have."""
+"""Decisions about skills and suggestions: what may be decided, and its evidence."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

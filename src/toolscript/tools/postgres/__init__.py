@@ -1,0 +1,1 @@
+"""The catalog in PostgreSQL: items, skills, assignments, the dirty set and jobs."""

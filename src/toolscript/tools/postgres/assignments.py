@@ -1,4 +1,4 @@
-"""Which items are in which skills, in schema `mcp`."""
+"""Assignments of items to skills, and the results of classifiers, in schema `mcp`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Statements that the parts of the catalog share.
+"""Statements that the stores of the catalog share.
 
 Whoever locks rows of several tables takes them in this order: suggestions, skills, items (by source and key), held
 changes (by item), dirty items (by generation and id), skill sums (by id). Two that meet then wait for each

@@ -1,0 +1,1 @@
+"""Skills: how people manage, import and export them."""

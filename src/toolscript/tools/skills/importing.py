@@ -1,4 +1,4 @@
-"""Many skills at once: from a file, from the taxonomy that ships, and all of their items to be classified anew."""
+"""Skills in bulk: from a file, from the taxonomy that ships, and all items to be classified anew."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What people do with skills, the same from every surface. A change is stored first, and then followed at once."""
+"""What people do with skills, the same over every interface. A change is stored, then indexed at once."""
 
 import asyncio
 import logging
