@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer, ServerSpec, ServerStatus, ToolServers
 from toolscript.core.retrieval.deadline import abandonable
+from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.index import Analysed, LocalIndex, analyse
-from toolscript.gateway.index_files import IndexFiles
 from toolscript.gateway.search import LocalSearch
-from toolscript.gateway.store.offers import ToolChange
+from toolscript.gateway.store.embeddings import AnalysisFile, EmbeddingFile
+from toolscript.gateway.store.offers import OfferFile, ToolChange
 
 BATCH = 64
 SHOW_EVERY = 512
@@ -27,6 +29,30 @@ NO_ANSWER = "it did not answer"
 FAILED_BEFORE_SECONDS = 3.0
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class IndexFiles:
+    """What a second start need not do again. Each is written when it differs from what was written before."""
+
+    folder: Path
+    servers: Sequence[str]
+    offers: OfferFile
+    words: AnalysisFile
+
+    @classmethod
+    def of(cls, folder: Path, specs: Sequence[ServerSpec]) -> "IndexFiles":
+        names = [spec.name for spec in specs]
+        return cls(folder, names, OfferFile(folder / "tools", specs), AnalysisFile(folder / "words", names))
+
+    def embeddings(self, embedder: Embedder) -> EmbeddingFile:
+        return EmbeddingFile(self.folder / "embeddings", self.servers, IndexCard(embedder.model))
+
+    def remember(
+        self, offers: Sequence[Offer], failed: Mapping[str, str], analysed: Mapping[str, Analysed]
+    ) -> bool:
+        self.words.remember(analysed)
+        return self.offers.remember(offers, failed)
 
 
 class Indexing:

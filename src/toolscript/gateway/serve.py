@@ -5,6 +5,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 
@@ -16,7 +17,6 @@ from toolscript.core.mcp.lazy_mount import LoadedLater
 from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.values import silent
 from toolscript.core.version import __version__
-from toolscript.core.web.plain_logs import configure_plain_logs
 from toolscript.gateway.config.read import Config, left_out
 from toolscript.gateway.config.watch import config_changes
 from toolscript.gateway.discovery import choices_of, find_running, own_token, place_of, running_file
@@ -30,6 +30,7 @@ MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
 OWN, OF_SERVER = "own", "of_server"
 LOOPBACK = "127.0.0.1"
 MODEL_FIRST_SECONDS = 2.0
+LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total")
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class McpRoutes:
 
         from toolscript.core.mcp.endpoint import mcp_asgi
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
-        from toolscript.gateway.mcp.server import create_mcp_server
+        from toolscript.gateway.mcp.tools import create_mcp_server
 
         app, living = mcp_asgi(create_mcp_server(self._gateway, __version__))
         async with living, AsyncClient(trust_env=False) as client:
@@ -69,17 +70,17 @@ class McpRoutes:
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
     """Over HTTP, until it is told to stop."""
-    configure_plain_logs(settings.gateway_log_level)
+    _configure_logs(settings.gateway_log_level)
     asyncio.run(_serve(settings, on_ready))
 
 
 def serve_stdio(*, flags: Mapping[str, object]) -> None:
     """One client on stdin and stdout: through the gateway that is running, else with one of its own."""
     from toolscript.core.mcp.endpoint import run_stdio
-    from toolscript.gateway.mcp.server import create_mcp_server
+    from toolscript.gateway.mcp.tools import create_mcp_server
 
     settings = load_gateway_settings(flags)
-    configure_plain_logs(settings.gateway_log_level)
+    _configure_logs(settings.gateway_log_level)
     running = find_running(settings)
 
     async def run() -> None:
@@ -194,3 +195,21 @@ def _listening(port: int) -> socket.socket:
         ) from error
     listener.listen(128)
     return listener
+
+
+class _PlainFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
+        facts = [f"{name}={str(vars(record)[name])!r}" for name in LOG_FACTS if name in vars(record)]
+        line = " ".join([when, record.levelname.lower(), record.name, repr(record.getMessage())[1:-1], *facts])
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _configure_logs(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PlainFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for noisy in ("uvicorn.access", "uvicorn.error", "httpx2", "mcp"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, root.level))

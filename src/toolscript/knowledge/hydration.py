@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
 from toolscript.core.retrieval.cache import ShortMemory
-from toolscript.knowledge.fusion import Placed
 from toolscript.knowledge.model.library import Chunk, Extraction, Source, is_extraction
 from toolscript.knowledge.model.query import CHUNK, EXTRACTION, KnowledgeHit
 from toolscript.knowledge.ports import LibraryReader
+from toolscript.knowledge.retrieval import Placed
 
 REMEMBERED = 20_000
 REMEMBERED_SECONDS = 60.0

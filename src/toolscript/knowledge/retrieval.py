@@ -1,4 +1,4 @@
-"""A question as two collections are asked it, and what both find: in one list for each arm, on one scale.
+"""Retrieval in the library: two collections, dense and sparse, fused into one order on one scale.
 
 Both collections have vectors of one model, so that their cosines can be compared as they are. Words weigh the same
 in both, by how rare they are among the chunks, and not what each collection by itself would have them weigh.
@@ -6,18 +6,21 @@ in both, by how rare they are among the chunks, and not what each collection by 
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from toolscript.core.chunking import MOST_OF_A_WORD, passage_query_terms
 from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable
 from toolscript.core.retrieval.deadline import Attempt, Part
-from toolscript.core.retrieval.fusion import Arm, Arms
+from toolscript.core.retrieval.fusion import Arm, Arms, ranked, standings
 from toolscript.core.retrieval.model import Ask, Candidate, Candidates, Condition, Vector, Where
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
-from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.timings import NO_SPANS
-from toolscript.knowledge.model.library import chunk_of_point, extraction_of_point
+from toolscript.knowledge.model.library import chunk_of_point, extraction_of_point, is_extraction, kin, point_of
 from toolscript.knowledge.model.query import KnowledgeQuery
 
 # Of each collection and each arm. More is asked for only where more is to be shown.
@@ -25,6 +28,10 @@ CANDIDATES = 60
 CANDIDATES_PER_RESULT = 2
 
 IdOf = Callable[[int], str]
+
+LEAST_STEP = 0.01
+# What a match of all words is worth beside a cosine of 1: where the model does not know a word, words alone speak.
+WORDS_TRUST = 0.6
 
 
 @dataclass(frozen=True)
@@ -123,3 +130,37 @@ def _ran(vector: Vector | None, terms: Mapping[int, float] | None) -> SearchType
     if vector is None:
         return SearchType.KEYWORD
     return SearchType.SEMANTIC if terms is None else SearchType.HYBRID
+
+
+class Placed(NamedTuple):
+    id: str
+    score: float
+
+
+def ordered(arms: Arms, best_words: float) -> Iterator[Placed]:
+    """Best first, of equals the lower id. Only the first of many are shown: the others are not made."""
+    if arms.dense is None or arms.words is None or not arms.dense.scores:
+        yield from (Placed(one.key, one.score) for one in ranked(arms, Fusion.BEST, best_words))
+        return
+    standing = sorted((-height, id_) for id_, height in standings(arms.dense, arms.words).items())
+    highest = -standing[0][0]
+    first, step = _first_and_step(arms.dense, arms.words, highest, best_words)
+    for depth, id_ in standing:
+        yield Placed(id_, min(1.0, max(0.0, first - step * (highest + depth))))
+
+
+def without_kin(order: Iterable[Placed]) -> Iterator[Placed]:
+    """Of a chunk and its extractions, what comes first: the chunk, or what was extracted from it."""
+    shown: dict[int, bool] = {}
+    for one in order:
+        extracted = is_extraction(one.id)
+        if shown.setdefault(kin(point_of(one.id)), extracted) == extracted:
+            yield one
+
+
+def _first_and_step(dense: Arm, words: Arm, standing: float, best_words: float) -> tuple[float, float]:
+    """A list where nothing is similar stays low, however clear its order is."""
+    cosines = np.array([dense.scores[id_] for id_ in dense.heard_keys])
+    step = max(float(cosines.std()), LEAST_STEP)
+    said = max(words.scores.values(), default=0.0) / best_words if best_words else 0.0
+    return max(float(cosines.mean()) + step * standing, WORDS_TRUST * said), step

@@ -20,7 +20,6 @@ from toolscript.core.errors import (
 from toolscript.core.retrieval.deadline import Attempt, Deadline
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.timings import NO_SPANS
-from toolscript.knowledge.fusion import ordered, without_kin
 from toolscript.knowledge.hydration import SourceMemory, first_hits
 from toolscript.knowledge.model.library import Source
 from toolscript.knowledge.model.query import (
@@ -33,7 +32,7 @@ from toolscript.knowledge.model.query import (
     require_id,
 )
 from toolscript.knowledge.ports import LibraryReader
-from toolscript.knowledge.retrieval import Retrieval
+from toolscript.knowledge.retrieval import Retrieval, ordered, without_kin
 
 T = TypeVar("T")
 

@@ -361,7 +361,7 @@ class Seeing:
     def index(self, index: DocumentIndex) -> DocumentIndex:
         if self.figures is None:
             return index
-        from toolscript.server.measured_documents import MeasuredDocumentIndex
+        from toolscript.server.measured import MeasuredDocumentIndex
 
         return MeasuredDocumentIndex(index, self.figures)
 

@@ -7,7 +7,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
-from toolscript.gateway.mcp.server import create_mcp_server
+from toolscript.gateway.mcp.tools import create_mcp_server
 from toolscript.gateway.model import Gateway
 
 MODERN = "2026-07-28"

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
 from toolscript.core.mcp.endpoint import mcp_asgi
-from toolscript.gateway.mcp.server import create_mcp_server
+from toolscript.gateway.mcp.tools import create_mcp_server
 from toolscript.gateway.model import Gateway
 
 

@@ -9,7 +9,7 @@ from tests.surfaces.mcp.gateway_double import GatewayDouble
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.endpoint import run_stdio
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.gateway.mcp.server import create_mcp_server
+from toolscript.gateway.mcp.tools import create_mcp_server
 
 
 class Noisy(GatewayDouble):

@@ -1,19 +1,34 @@
-"""The three tools of the gateway: their arguments, what they ask of it, and what they answer."""
+"""The MCP server of the gateway: its three tools, their arguments, and what they answer."""
 
 import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
 
 from toolscript.core.errors import NotFound, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.answers import MOST_WORDS, compact_json, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
-from toolscript.core.mcp.endpoint import answered
+from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, answered, server_of_tools, wire_answer
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
-from toolscript.gateway.mcp.definitions import CALL, DEFAULT_LIMIT, DESCRIBE, MOST_DESCRIBED, MOST_RESULTS, SEARCH
+from toolscript.gateway.mcp.definitions import (
+    CALL,
+    DEFAULT_LIMIT,
+    DEFINITIONS,
+    DESCRIBE,
+    INSTRUCTIONS,
+    MOST_DESCRIBED,
+    MOST_RESULTS,
+    SEARCH,
+)
 from toolscript.gateway.mcp.large_results import READ, LargeResults
 from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalHit, LocalQuery
 
@@ -256,3 +271,24 @@ class MetaTools:
             return Unknown(name)
         hits = (answer.hits or answer.near_misses)[:NEAREST]
         return Unknown(name, tuple(tool_id(hit.item.server, hit.item.name) for hit in hits))
+
+
+def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
+    tools = MetaTools(gateway)
+    listing = ListToolsResult.model_validate({"tools": DEFINITIONS})
+
+    async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return listing
+
+    async def call_tool(context: Context, params: CallToolRequestParams) -> dict[str, Any]:
+        if not tools.has(params.name):
+            message = (
+                f"Unknown tool: {params.name[:200]}. Tools that {DEFINITIONS[0]['name']} finds go through {CALL}."
+            )
+            raise MCPError(INVALID_PARAMS, message)
+        return await wire_answer(tools.call(params.name, params.arguments or {}), context.protocol_version)
+
+    described = Described(
+        version, "Finds and calls the right tool among all that your MCP servers have.", INSTRUCTIONS
+    )
+    return server_of_tools(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
