@@ -11,6 +11,8 @@ import typer
 from toolscript.cli.options import AsJson, Timeout, Url
 from toolscript.cli.output import (
     BOLD,
+    MAX_SAID,
+    NOTHING_FOUND,
     PLAIN,
     colour_wanted,
     harmless,
@@ -55,8 +57,6 @@ WITHOUT = {
 ABOUT = {"exact": "", "at_least": "at least ", "about": "about "}
 
 SOME_REFUSED = 1
-MOST_SAID = 20
-NOTHING_FOUND = 1
 PAGE_OF_ALL = 100
 
 
@@ -222,9 +222,9 @@ def _say_why(problem: ToolscriptError, seconds: float) -> None:
 
 
 def _show(report: "SendingReport", *, as_json: bool) -> None:
-    for where, reason in report.named[:MOST_SAID]:
+    for where, reason in report.named[:MAX_SAID]:
         say(f"{printable(where)}: {printable(reason)}")
-    unsaid = report.refused + report.skipped - len(report.named[:MOST_SAID])
+    unsaid = report.refused + report.skipped - len(report.named[:MAX_SAID])
     if unsaid:
         say(f"and {unsaid:,} more")
     counts = ", ".join(f"{report.outcomes[outcome]:,} {outcome}" for outcome in PutOutcome)

@@ -10,7 +10,7 @@ import typer
 
 from toolscript.cli.gateway_tables import show_servers
 from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Port, flags
-from toolscript.cli.output import colour_wanted, printable, say, show, table
+from toolscript.cli.output import NOTHING_FOUND, colour_wanted, printable, say, show, table
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.gateway.json import health_to_json
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from toolscript.gateway.trust import TrustQuestion
 
 
-NOTHING_FOUND = 1
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 Preview = Annotated[bool, typer.Option("--preview", help="Only show what would be written.")]
 

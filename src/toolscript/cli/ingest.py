@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli.options import AsJson
-from toolscript.cli.output import json_text, printable, progress, say, show
+from toolscript.cli.output import MAX_SAID, json_text, printable, progress, say, show
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import silent
 from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from toolscript.knowledge.ingest.report import IngestReport
 
 
-MOST_SAID = 20
 SOME_SKIPPED = 2
 
 
@@ -35,9 +34,9 @@ def json_line(result: IngestResult) -> str:
 
 
 def say_skipped(report: "IngestReport") -> None:
-    for one in report.skipped[:MOST_SAID]:
+    for one in report.skipped[:MAX_SAID]:
         say(f"skipped {printable(one.path)}: {printable(one.problem)}")
-    unsaid = report.outcomes[IngestOutcome.SKIPPED] - len(report.skipped[:MOST_SAID])
+    unsaid = report.outcomes[IngestOutcome.SKIPPED] - len(report.skipped[:MAX_SAID])
     if unsaid:
         say(f"and {unsaid:,} more; --json names them all")
 

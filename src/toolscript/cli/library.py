@@ -5,16 +5,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.options import AsJson, PageLimit
-from toolscript.cli.output import colour_wanted, confirm, printable, progress, say, show, table
-from toolscript.cli.sources import Yes
+from toolscript.cli.options import AsJson, PageLimit, Yes
+from toolscript.cli.output import (
+    MAX_SAID,
+    colour_wanted,
+    confirm,
+    printable,
+    progress,
+    say,
+    show,
+    show_page,
+    table,
+)
 from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult
 from toolscript.knowledge.model.json import source_json
 
 if TYPE_CHECKING:
     from toolscript.knowledge.model.library import Source
 
-MOST_SAID = 20
 SOME_LEFT = 2
 
 Paths = Annotated[
@@ -45,14 +53,14 @@ def _list(group: typer.Typer) -> None:
         from toolscript.server.library import list_library
 
         found = list_library(folder=folder, after=after, limit=limit + 1)
-        shown, more = found[:limit], len(found) > limit
-        data = {
-            "results": [{"path": one.path, **source_json(one)} for one in shown],
-            "next_cursor": shown[-1].path if more else None,
-        }
-        show(data, _table(shown), as_json=as_json)
-        if more:
-            say(f"hint: --after {printable(shown[-1].path)} shows more")
+        show_page(
+            found,
+            limit,
+            to_json=lambda source: {"path": source.path, **source_json(source)},
+            cursor_of=lambda source: source.path,
+            to_text=_table,
+            as_json=as_json,
+        )
 
 
 def _remove(group: typer.Typer) -> None:
@@ -72,7 +80,7 @@ def _remove(group: typer.Typer) -> None:
                 say(f"the library has nothing of {printable(place.name)}")
         if there:
             count = sum(place.sources for place in there)
-            named = ", ".join(printable(place.name) for place in there[:MOST_SAID])
+            named = ", ".join(printable(place.name) for place in there[:MAX_SAID])
             confirm(f"Remove {count:,} {'file' if count == 1 else 'files'} of {named} from the library?", yes=yes)
         with progress() as on_progress:
             names = [place.name for place in there]
@@ -83,7 +91,7 @@ def _remove(group: typer.Typer) -> None:
 def _show_removed(results: Sequence[IngestResult], *, as_json: bool) -> None:
     removed = sum(one.outcome is IngestOutcome.REMOVED for one in results)
     left = [one for one in results if one.outcome is not IngestOutcome.REMOVED]
-    for one in left[:MOST_SAID]:
+    for one in left[:MAX_SAID]:
         say(f"{printable(one.path)}: {printable(one.problem)}")
     show({"removed": removed, "left": len(left)}, f"{removed:,} removed, {len(left):,} left", as_json=as_json)
     if left:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="Config file to use instead of ~/.toolscript.json and the project's."),
@@ -30,19 +31,6 @@ Port = Annotated[
 ]
 
 WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
-
-
-def flags(
-    *, config: Path | None = None, data_dir: Path | None = None, model: str | None = None, port: int | None = None
-) -> dict[str, object]:
-    """As settings have them; what was not given is None."""
-    return {
-        "config": None if config is None else str(config),
-        "data_dir": None if data_dir is None else str(data_dir),
-        "search_model": model,
-        "gateway_port": port,
-    }
-
 
 Query = Annotated[str, typer.Argument(help="What the tool should do, in plain words.")]
 HowRouted = Annotated[
@@ -94,6 +82,18 @@ Examples = Annotated[
     typer.Option("--example", help="Name of an item that belongs here; repeatable, '' for none."),
 ]
 Domain = Annotated[str | None, typer.Option(help="Group of skills it is in, named like an id; '' for none.")]
+
+
+def flags(
+    *, config: Path | None = None, data_dir: Path | None = None, model: str | None = None, port: int | None = None
+) -> dict[str, object]:
+    """As settings have them; what was not given is None."""
+    return {
+        "config": None if config is None else str(config),
+        "data_dir": None if data_dir is None else str(data_dir),
+        "search_model": model,
+        "gateway_port": port,
+    }
 
 
 def person(by: str | None) -> str:

@@ -5,10 +5,10 @@ import logging
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -20,12 +20,18 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
+# Exit code of a search without a hit.
+NOTHING_FOUND = 1
+# Of many messages of one kind so many are said.
+MAX_SAID = 20
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 # Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
 SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
 GOOD_PART = 0.1
 NOT_WORTH_SAYING_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool) -> str:
@@ -84,6 +90,23 @@ def colour_wanted() -> bool:
 
 def show(result: Mapping[str, object], text: str, *, as_json: bool) -> None:
     sys.stdout.write((json_text(result) if as_json else harmless(text)) + "\n")
+
+
+def show_page(
+    found: Sequence[T],
+    limit: int,
+    *,
+    to_json: Callable[[T], Mapping[str, object]],
+    cursor_of: Callable[[T], str],
+    to_text: Callable[[Sequence[T]], str],
+    as_json: bool,
+) -> None:
+    """One page of a list. `found` has one more than `limit` where there is another page."""
+    shown = found[:limit]
+    cursor = cursor_of(shown[-1]) if len(found) > limit else None
+    show({"results": [to_json(one) for one in shown], "next_cursor": cursor}, to_text(shown), as_json=as_json)
+    if cursor is not None:
+        say(f"hint: --after {printable(cursor)} shows more")
 
 
 def json_text(data: object) -> str:

@@ -13,7 +13,7 @@ import typer
 from toolscript.cli.gateway import offer_trust, say_untrusted
 from toolscript.cli.gateway_tables import say_if_a_guess, show_answer, show_call, show_items, show_servers
 from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
-from toolscript.cli.output import json_text, progress, say
+from toolscript.cli.output import NOTHING_FOUND, json_text, progress, say
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import ItemKind, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import ServerStatus
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from toolscript.gateway.model import Gateway, Need
 
 T = TypeVar("T")
-NOTHING_FOUND = 1
 
 
 def queries_of(lines: Iterable[str], usual: LocalQuery) -> Iterator[LocalQuery]:

@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.options import WORKER_HINT, AsJson, By, PageLimit, person
-from toolscript.cli.output import colour_wanted, confirm, json_text, printable, progress, say, show, table
+from toolscript.cli.options import WORKER_HINT, AsJson, By, PageLimit, Yes, person
+from toolscript.cli.output import (
+    colour_wanted,
+    confirm,
+    json_text,
+    printable,
+    progress,
+    say,
+    show,
+    show_page,
+    table,
+)
 from toolscript.core.items import LARGEST_ID, tool_id
 from toolscript.tools.model.catalog import (
     ChangeState,
@@ -28,7 +38,6 @@ if TYPE_CHECKING:
 
 
 Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source, as `sources list` has it.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 WIDTH = 100
 AROUND = 3
@@ -74,14 +83,14 @@ def _list(group: typer.Typer) -> None:
         from toolscript.server.sync import list_item_sources
 
         found = list_item_sources(after=after, limit=limit + 1)
-        shown, more = found[:limit], len(found) > limit
-        data = {
-            "results": [source_to_json(one) for one in shown],
-            "next_cursor": shown[-1].name if more else None,
-        }
-        show(data, _table(shown), as_json=as_json)
-        if more:
-            say(f"hint: --after {printable(shown[-1].name)} shows more")
+        show_page(
+            found,
+            limit,
+            to_json=source_to_json,
+            cursor_of=lambda source: source.name,
+            to_text=_table,
+            as_json=as_json,
+        )
 
 
 def _remove(group: typer.Typer) -> None:

@@ -6,12 +6,11 @@ from typing import Annotated, Any, cast
 import typer
 
 from toolscript.cli.options import AsJson
-from toolscript.cli.output import colour_wanted, printable, progress, say, show, table
+from toolscript.cli.output import MAX_SAID, colour_wanted, printable, progress, say, show, table
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import InvalidRequest
 
 MOST_LISTED = 1_000
-MOST_SAID = 20
 SOME_LEFT_OUT = 2
 
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as its tokens have it.")]
@@ -156,9 +155,9 @@ def _tokens(group: typer.Typer) -> None:
 
 
 def _say_left_out(ids: Sequence[str]) -> None:
-    for one in ids[:MOST_SAID]:
+    for one in ids[:MAX_SAID]:
         say(f"{printable(one)} is being written, or whoever wrote it was killed")
-    more = f", {len(ids) - MOST_SAID:,} of them not named here" if len(ids) > MOST_SAID else ""
+    more = f", {len(ids) - MAX_SAID:,} of them not named here" if len(ids) > MAX_SAID else ""
     say(f"{len(ids):,} documents left out{more}\nhint: put them again, then export to a new file")
 
 

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli import options as option
-from toolscript.cli.options import WORKER_HINT, AsJson, PageLimit
-from toolscript.cli.output import colour_wanted, confirm, json_text, printable, say, show, table
-from toolscript.cli.sources import Yes
+from toolscript.cli.options import WORKER_HINT, AsJson, PageLimit, Yes
+from toolscript.cli.output import (
+    NOTHING_FOUND,
+    colour_wanted,
+    confirm,
+    json_text,
+    printable,
+    say,
+    show,
+    show_page,
+    table,
+)
 from toolscript.cli.tools_text import (
     degraded_lines,
     doubt_lines,
@@ -43,7 +52,6 @@ OPTIONS = {
 }
 
 MOST_NAMED = 5
-NOTHING_FOUND = 1
 NOTHING_SEARCHED = 2
 
 
@@ -97,14 +105,14 @@ def _list(group: typer.Typer) -> None:
 
         wanted = ItemFilter(source, server, kind)
         found = list_items(after=after, limit=limit + 1, wanted=wanted)
-        shown, more = found[:limit], len(found) > limit
-        data = {
-            "results": [listed_to_json(one) for one in shown],
-            "next_cursor": str(shown[-1].id) if more else None,
-        }
-        show(data, _table(shown), as_json=as_json)
-        if more:
-            say(f"hint: --after {shown[-1].id} shows more")
+        show_page(
+            found,
+            limit,
+            to_json=listed_to_json,
+            cursor_of=lambda item: str(item.id),
+            to_text=_table,
+            as_json=as_json,
+        )
 
 
 def _add_show(group: typer.Typer) -> None:

@@ -333,11 +333,20 @@ def reason_of(error: Unauthorized) -> str:
     return next((word for said, word in _WORDS if said in error.message), OTHER)
 
 
-class Figures:
+class Exposed:
+    """The page that a process exposes, and what is described on it."""
+
+    def __init__(self, exposition: Exposition) -> None:
+        self.page, self.before_page = exposition.page, exposition.before_page
+        self.described: Sequence[Described] = exposition.described
+
+
+class Figures(Exposed):
     """`folder` is what several processes of one server share: whoever of them is asked answers for all."""
 
     def __init__(self, folder: str = "") -> None:
-        shown = self._shown = Exposition(folder)
+        shown = Exposition(folder)
+        super().__init__(shown)
         self.stores = StoreFigures(shown)
         self._requests = shown.seconds("http_request", "HTTP requests by route.", "method", "route", "status")
         self._searches = shown.counter(
@@ -366,18 +375,6 @@ class Figures:
         self._reason = FewWords(REASONS, most=0)
         self._route = few_routes()
         self._tools: frozenset[str] = frozenset()
-
-    @property
-    def page(self) -> Callable[[], bytes]:
-        return self._shown.page
-
-    @property
-    def described(self) -> Sequence[Described]:
-        return self._shown.described
-
-    @property
-    def before_page(self) -> Callable[[Callable[[], None]], None]:
-        return self._shown.before_page
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """`route` is a template, never a path; empty where none fits."""

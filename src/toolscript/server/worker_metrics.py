@@ -1,14 +1,14 @@
 """Metrics of a worker, at `GET /metrics` on a port of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
-from toolscript.server.metrics import EMBEDDED, ERROR, OK, WORKED, Described, Exposition, StoreFigures
+from toolscript.server.metrics import EMBEDDED, ERROR, OK, WORKED, Exposed, Exposition, StoreFigures
 from toolscript.server.observability import StoreWatch
 from toolscript.server.stores import Stores
 from toolscript.tools.model.catalog import Claim, Generation, GenerationState, Pending
@@ -69,9 +69,10 @@ async def metrics_served(
             await serving
 
 
-class WorkerFigures:
+class WorkerFigures(Exposed):
     def __init__(self) -> None:
-        shown = self._shown = Exposition()
+        shown = Exposition()
+        super().__init__(shown)
         self.stores = StoreFigures(shown)
         self._embedding = shown.seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
         self._batches = shown.counter("worker_batches", "Batches of a worker, by what became of them.", "outcome")
@@ -81,18 +82,6 @@ class WorkerFigures:
         self._batches.begin(WORKED)
         self._indexed.begin()
         self._failed.begin()
-
-    @property
-    def page(self) -> Callable[[], bytes]:
-        return self._shown.page
-
-    @property
-    def described(self) -> Sequence[Described]:
-        return self._shown.described
-
-    @property
-    def before_page(self) -> Callable[[Callable[[], None]], None]:
-        return self._shown.before_page
 
     def embedded(self, kind: str, seconds: float, *, failed: bool) -> None:
         self._embedding(kind, ERROR if failed else OK).observe(seconds)

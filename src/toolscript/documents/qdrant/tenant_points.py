@@ -168,20 +168,20 @@ class TenantPoints:
 
     async def put(self, points: Sequence[wire.PointStruct], version: int) -> None:
         """Except where a newer version is there."""
-        for point in points:
-            point.payload[TENANT].CopyFrom(to_value(self.tenant.name))
-            point.payload[VERSION].CopyFrom(to_value(version))
-        request = wire.UpsertPoints(
-            collection_name=self._collection,
-            wait=True,
-            points=points,
-            update_filter=self._own(wire.Filter(must=[version_between(0, version)])),
-            shard_key_selector=self._shard,
-        )
-        await self._call("Upsert", request)
+        await self._upsert([(point, version) for point in points], wire.Filter(must=[version_between(0, version)]))
 
     async def restore(self, points: Sequence[tuple[wire.PointStruct, int]]) -> None:
         """Each with its own version, whatever is there of this tenant."""
+        await self._upsert(points, wire.Filter())
+
+    async def replace(self, points: Sequence[wire.PointStruct], version: int, same: wire.Condition) -> None:
+        """Where exactly this version is there, and it is the same in this."""
+        where = wire.Filter(must=[version_between(version, version), same])
+        await self._upsert([(point, version) for point in points], where, update_mode=wire.UpdateMode.UpdateOnly)
+
+    async def _upsert(
+        self, points: Sequence[tuple[wire.PointStruct, int]], where: wire.Filter, **options: Any
+    ) -> None:
         for point, version in points:
             point.payload[TENANT].CopyFrom(to_value(self.tenant.name))
             point.payload[VERSION].CopyFrom(to_value(version))
@@ -189,23 +189,9 @@ class TenantPoints:
             collection_name=self._collection,
             wait=True,
             points=[point for point, _ in points],
-            update_filter=self._own(wire.Filter()),
+            update_filter=self._own(where),
             shard_key_selector=self._shard,
-        )
-        await self._call("Upsert", request)
-
-    async def replace(self, points: Sequence[wire.PointStruct], version: int, same: wire.Condition) -> None:
-        """Where exactly this version is there, and it is the same in this."""
-        for point in points:
-            point.payload[TENANT].CopyFrom(to_value(self.tenant.name))
-            point.payload[VERSION].CopyFrom(to_value(version))
-        request = wire.UpsertPoints(
-            collection_name=self._collection,
-            wait=True,
-            points=points,
-            update_filter=self._own(wire.Filter(must=[version_between(version, version), same])),
-            update_mode=wire.UpdateMode.UpdateOnly,
-            shard_key_selector=self._shard,
+            **options,
         )
         await self._call("Upsert", request)
 
