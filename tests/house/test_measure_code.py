@@ -27,10 +27,14 @@ def test_every_figure_is_a_number(printed: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("search", "own"), [("POST /api/v1/search", "surfaces"), ("toolscript search", "gateway")]
+    ("search", "folders"),
+    [
+        ("POST /api/v1/search", {"core", "server", "testing", "tools"}),
+        ("toolscript search", {"cli", "core", "gateway"}),
+    ],
 )
-def test_a_trace_goes_through_files_of_each_part(printed: dict[str, str], search: str, own: str) -> None:
-    told = next(value for name, value in printed.items() if name.startswith(search))
-    assert {own, "search", "model", "adapters" if own == "gateway" else "testing"} <= set(
-        re.findall(r"[a-z]+", told)
-    )
+def test_a_trace_goes_through_one_capability_and_what_is_around_it(
+    printed: dict[str, str], search: str, folders: set[str]
+) -> None:
+    trace = next(value for name, value in printed.items() if name.startswith(search))
+    assert set(re.findall(r"([a-z]+) \d", trace)) == folders

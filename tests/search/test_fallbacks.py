@@ -1,4 +1,4 @@
-"""Every row of the table in search/fallbacks.py, for every way in which a part can fail."""
+"""Every row of the table in core/retrieval/deadline.py, for every way in which a part can fail."""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`bench search` under load, on a small catalog: the processes, the figures, the picture, and what it refuses."""
+"""`benchmarks search` under load, on a small catalog: processes, figures, the picture, and what it refuses."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""`eval documents` and `bench documents`: each in a collection of its own, which is gone afterwards."""
+"""`eval documents` and `benchmarks documents`: each in a collection of its own, which is gone afterwards."""
 
 import asyncio
 import json

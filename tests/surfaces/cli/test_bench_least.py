@@ -1,4 +1,4 @@
-"""`bench search --load --least`: a ratio is judged only where both curves have an end."""
+"""`python -m benchmarks search --load --least`: a ratio is judged only where both curves have an end."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Every row of the table in search/fallbacks.py over HTTP: real engines, and every way in which they can fail."""
+"""Every row of the table in core/retrieval/deadline.py over HTTP: real engines, and every way they can fail."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
