@@ -156,7 +156,7 @@ class DocumentCopy:
     async def whole(self, tenant: Tenant, headers: Sequence[DocumentHeader]) -> list[Whole]:
         found: list[Whole] = []
         export = TenantExport(self.source.of(tenant))
-        for batch in _header_batches(headers):
+        for batch in _by_size(headers, lambda header: header.passages):
             found += await export.of_headers(batch)
         self.left_out |= {(tenant, id_) for id_ in export.left_out}
         return found
@@ -221,10 +221,6 @@ def _is_same(one: DocumentHeader, other: DocumentHeader) -> bool:
 
 def _batches(documents: Sequence[Whole]) -> Iterator[list[Whole]]:
     return _by_size(documents, lambda one: one[0].passages)
-
-
-def _header_batches(headers: Sequence[DocumentHeader]) -> Iterator[list[DocumentHeader]]:
-    return _by_size(headers, lambda one: one.passages)
 
 
 def _by_size(many: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:

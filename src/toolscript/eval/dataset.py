@@ -241,16 +241,12 @@ def read_judged_set(folder: Path, *, distractors: Path | None = None) -> JudgedS
     """
     name = folder.resolve().name
     documents = not (folder / TOOLS).is_file() and (folder / DOCUMENTS).is_file()
-    own = _items(folder / DOCUMENTS, _document) if documents else _tools(folder)
+    own = _items(folder / DOCUMENTS, _document) if documents else _items(folder / TOOLS, item_from_json)
     keys = frozenset(item.key for item in own)
     queries = _queries(folder, keys)
     added = [] if distractors is None else _distractors(distractors, name, keys)
     mixed_in = "" if distractors is None else distractors.resolve().name
     return JudgedSet(name, [*own, *added], queries, mixed_in, documents)
-
-
-def _tools(folder: Path) -> list[Item]:
-    return _items(folder / TOOLS, item_from_json)
 
 
 def _distractors(folder: Path, set_name: str, keys: frozenset[str]) -> list[Item]:

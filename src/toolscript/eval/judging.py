@@ -199,12 +199,10 @@ def differences_text(report: EvalReport) -> str:
 
 async def _put(api: DocumentApi, items: Sequence[Item], on_progress: OnProgress) -> None:
     for at in range(0, len(items), AT_ONCE):
-        await api.put([_document(item) for item in items[at : at + AT_ONCE]])
+        await api.put(
+            [{"id": item.key, "title": item.name, "text": item.description} for item in items[at : at + AT_ONCE]]
+        )
         on_progress(Progress("put", min(at + AT_ONCE, len(items)), len(items)))
-
-
-def _document(item: Item) -> dict[str, object]:
-    return {"id": item.key, "title": item.name, "text": item.description}
 
 
 def _report(name: str, answered: Sequence[Answered], seed: int) -> SystemReport:

@@ -236,14 +236,11 @@ def read_request(text: str, meant: Mapping[str, str] = NOTHING_CORRECTED) -> Req
         text,
         _terms(_words(text), meant, plain_stems),
         _stems(_words(text), meant),
-        *_about(single),
+        single.subject,
+        single.action,
     )
     wishes = tuple(_wish(one, meant, plain_stems) for one in wishes_in(plain))
     return Request(text, plain, whole, wishes, plain_stems or whole.stems, meant)
-
-
-def _about(wish: Wish) -> tuple[frozenset[int], frozenset[str]]:
-    return wish.subject, wish.action
 
 
 def _wish(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> Wish:

@@ -172,7 +172,7 @@ def visitors_of(
     async def visitor_of(request: Request, response: Response) -> Visitor:
         if not public_scopes or entrance.is_told(request.headers):
             caller = await entrance.admit(request, response)
-            return Visitor(public_scopes | _granted(caller), caller)
+            return Visitor(public_scopes.union(filter(caller.may, Scope)), caller)
         await entrance.count(Stranger(address_of(request)), public_plan, request, response)
         return Visitor(public_scopes)
 
@@ -191,10 +191,6 @@ def address_of(request: Request) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ip_network((address, ONE_HOUSEHOLD), strict=False))
-
-
-def _granted(caller: Caller) -> frozenset[Scope]:
-    return frozenset(scope for scope in Scope if caller.may(scope))
 
 
 def for_callers(caller_of: CallerOf, scope: Scope) -> type[APIRoute]:

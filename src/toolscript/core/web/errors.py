@@ -61,7 +61,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        problems = [{"where": _where(one["loc"]), "problem": one["msg"]} for one in error.errors()]
+        problems = [{"where": ".".join(map(str, one["loc"])), "problem": one["msg"]} for one in error.errors()]
         first = problems[0] if problems else {"where": "request", "problem": "malformed"}
         message = f"{first['where']}: {first['problem']}"
         body = envelope("VALIDATION_ERROR", message, {"problems": problems})
@@ -88,7 +88,3 @@ def _every_method(app: FastAPI, request: Request) -> dict[str, str] | None:
     path = getattr(request.scope.get("route"), "path_format", None)
     described = app.openapi()["paths"].get(path)
     return described and {"Allow": ", ".join(method.upper() for method in described)}
-
-
-def _where(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(step) for step in location)

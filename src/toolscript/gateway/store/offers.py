@@ -222,11 +222,7 @@ def _offer(name: str, one: Mapping[str, object]) -> Offer:
     items = one["items"]
     if not isinstance(items, list):
         raise TypeError("items must be a list")
-    return Offer(name, tuple(_item(item, name) for item in items))
-
-
-def _item(data: Mapping[str, object], server: str) -> Item:
-    return item_from_json({**data, "server": server, "id": data["key"]})
+    return Offer(name, tuple(item_from_json({**item, "server": name, "id": item["key"]}) for item in items))
 
 
 def _fingerprint(spec: ServerSpec) -> str:

@@ -353,17 +353,13 @@ def _places(blocks: Sequence[Block]) -> list[_Place]:
     for block in blocks:
         if block.kind is BlockKind.HEADING:
             open_headings = [one for one in open_headings if one[0] < block.level]
-            open_headings.append((block.level, _one_line(block.text)))
+            open_headings.append((block.level, " ".join(block.text.split())))
         if open_headings:
             level, section = open_headings[-1]
             places.append(_Place(open_headings[0][1], section, level))
         else:
             places.append(_Place())
     return places
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _pieces(blocks: Sequence[Block], sections: Sequence[str], room: Room, count: TokenCount) -> list[Piece]:

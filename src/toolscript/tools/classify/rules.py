@@ -238,7 +238,7 @@ class FallbackClassifier:
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
         answers = list(await self._ask_first(items, skills))
-        unanswered = [at for at, answer in enumerate(answers) if _says_nothing(answer)]
+        unanswered = [at for at, answer in enumerate(answers) if not (answer.assignments or answer.suggestion)]
         if unanswered:
             given = await self._second.classify([items[at] for at in unanswered], skills)
             for at, answer in zip(unanswered, given, strict=True):
@@ -270,7 +270,3 @@ class FallbackClassifier:
         logger.warning(
             "rules classify for the next %d seconds: %s", self._pause, error.message, extra={"part": "classifier"}
         )
-
-
-def _says_nothing(answer: Classification) -> bool:
-    return not answer.assignments and answer.suggestion is None
