@@ -33,6 +33,7 @@ from toolscript.knowledge.model.library import chunk_of_point
 from toolscript.knowledge.mongo.connection import MongoLibrary
 from toolscript.knowledge.retrieval import CANDIDATES as CHUNK_CANDIDATES
 from toolscript.server.processes import collect_seldom, run
+from toolscript.server.serve import CACHED_QUERIES
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder, open_stores
 from toolscript.tools.indexing.versions import open_for_reading
@@ -178,7 +179,7 @@ def _body(answer: BareAnswer) -> bytes:
     return f'{{"metadata":{{"final_count":{len(answer.ids)}{times},"total_time_ms":{total:.3f}}}}}'.encode()
 
 
-async def _serve(port: int, strategy: Strategy, texts: list[str]) -> None:
+async def _serve(port: int, strategy: Strategy, cached_queries: int, texts: list[str]) -> None:
     """Until it is told to end, or until whoever started it is gone."""
     settings, loop, ended = load_settings(), asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
@@ -186,7 +187,7 @@ async def _serve(port: int, strategy: Strategy, texts: list[str]) -> None:
     cores = os.cpu_count() or 1
     async with open_stores(settings) as stores, open_embedder(settings, parallel=cores) as embedder:
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
-        cached = CachedEmbedder(embedder, settings.embedding_cache_size)
+        cached = CachedEmbedder(embedder, cached_queries)
         pipeline = BarePipeline(cached, opened.items, opened.skills, stores.catalog, strategy)
         pipeline.prepare(texts)
         collect_seldom()
@@ -323,7 +324,9 @@ class BareKnowledge:
 
 if __name__ == "__main__":
     try:
-        run(_serve(int(sys.argv[1]), Strategy(sys.argv[2]), json.loads(sys.stdin.buffer.readline())))
+        port, strategy = int(sys.argv[1]), Strategy(sys.argv[2])
+        cached_queries = CACHED_QUERIES if sys.argv[3] == "cached" else 1
+        run(_serve(port, strategy, cached_queries, json.loads(sys.stdin.buffer.readline())))
     except ToolscriptError as error:
         sys.stderr.write(f"{error.message}: {error.hint}\n")
         sys.exit(2)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from benchmarks import other_constants
 from benchmarks.measurements import (
     WARM_UP_QUERIES,
     Comparison,
@@ -43,7 +44,7 @@ END_SECONDS = 15.0
 SHOWN_OF_A_LOG = 400
 # Who measures asks more often than a client may.
 NO_BUDGET = {"TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0"}
-NO_CACHE = {"TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1"}
+NO_CACHE = {"toolscript.server.serve.CACHED_QUERIES": 1}
 REFUSED, LOST = "no connection", "connection lost"
 HEAD_ENDS = b"\r\n\r\n"
 DEGRADED = b"\r\nx-toolscript-degraded:"
@@ -91,9 +92,9 @@ def run_bench(work: Coroutine[Any, Any, T]) -> T:
 async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None) -> AsyncIterator[Child]:
     """`toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query it is asked."""
     with _kept_port() as port:
-        command = (sys.executable, "-m", "toolscript", "serve", "--host", "127.0.0.1", "--port", str(port))
-        given = {**NO_BUDGET, **(extra or {}), **({} if cached else NO_CACHE)}
-        async with _child(command, port, "toolscript serve", given) as child:
+        arguments = ("serve", "--host", "127.0.0.1", "--port", str(port))
+        command = other_constants.command({} if cached else NO_CACHE, *arguments)
+        async with _child(command, port, "toolscript serve", {**NO_BUDGET, **(extra or {})}) as child:
             yield child
 
 
@@ -101,9 +102,9 @@ async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None)
 async def bare_worker(strategy: Strategy, texts: Sequence[str], *, cached: bool) -> AsyncIterator[Child]:
     """`texts` are all that it will be asked."""
     with _kept_port() as port:
-        command = (sys.executable, "-m", "benchmarks.baseline", str(port), strategy.value)
-        extra = {} if cached else NO_CACHE
-        async with _child(command, port, "toolscript doctor --index", extra, json.dumps(texts)) as child:
+        given = (str(port), strategy.value, "cached" if cached else "uncached")
+        command = (sys.executable, "-m", "benchmarks.baseline", *given)
+        async with _child(command, port, "toolscript doctor --index", {}, json.dumps(texts)) as child:
             yield child
 
 

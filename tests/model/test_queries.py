@@ -6,7 +6,7 @@ import pytest
 
 from toolscript.core.errors import BlankQuery, InvalidRequest
 from toolscript.core.items import ItemKind
-from toolscript.core.retrieval.query import SearchType, settled
+from toolscript.core.retrieval.query import Fusion, SearchType, resolve_search_type
 from toolscript.tools.model.query import Strategy, ToolQuery
 
 
@@ -14,7 +14,7 @@ from toolscript.tools.model.query import Strategy, ToolQuery
 def test_a_query_in_plain_words_needs_nothing_else() -> None:
     query = ToolQuery("read a file")
     assert (query.limit, query.threshold, query.kind) == (5, 0.3, None)
-    assert (query.search_type, settled(query).search_type) == (None, SearchType.HYBRID)
+    assert query.search_type is SearchType.HYBRID
     assert query.strategy is Strategy.HIERARCHICAL
 
 
@@ -78,3 +78,15 @@ def test_special_characters_are_text(text: str) -> None:
 @pytest.mark.requirement("EC-005")
 def test_characters_that_cannot_be_sent_anywhere_are_made_visible() -> None:
     assert ToolQuery("read\0 \ud800 file").text == "read� � file"
+
+
+@pytest.mark.parametrize("default", SearchType)
+def test_a_search_type_that_is_named_beats_the_installations(default: SearchType) -> None:
+    assert resolve_search_type(SearchType.KEYWORD, default) is SearchType.KEYWORD
+    assert resolve_search_type(SearchType.KEYWORD, default, Fusion.RRF) is SearchType.KEYWORD
+
+
+@pytest.mark.parametrize("default", SearchType)
+def test_without_a_named_search_type_the_installations_holds_unless_a_fusion_is_named(default: SearchType) -> None:
+    assert resolve_search_type(None, default) is default
+    assert resolve_search_type(None, default, Fusion.ZSCORE) is SearchType.HYBRID

@@ -134,6 +134,7 @@ class Scene:
             opened.index,
             opened.generation.id,
             batch=batch,
+            lease_seconds=2.5,
             at_step=seen,
         )
 

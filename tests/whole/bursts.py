@@ -192,7 +192,6 @@ def watched_server(settings: dict[str, str]) -> Iterator[tuple[Child, Path]]:
         "TOOLSCRIPT_METRICS": "true",
         # Metrics are for administrators.
         "TOOLSCRIPT_ENVIRONMENT": "development",
-        "TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1",
     }
     with kept_port() as port, tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:
         told = Path(folder, "pools")

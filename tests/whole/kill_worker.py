@@ -20,15 +20,18 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.other_constants import command
 from tests.conftest import fresh_database, fresh_installation
-from tests.whole.commands import command, environment, run
+from tests.whole.commands import environment, run
 from tests.whole.kills.feeding import SOURCE, Feeding
 from tests.whole.kills.run import Kills, Seen
 from tests.whole.kills.worker import HASH, embedder_of
+from tests.whole.worker_that_dies import FRAGILE
 from toolscript.core.items import Item
 from toolscript.core.postgres.migrate import upgrade
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.settings.service import Settings
+from toolscript.server.indexing import LEASE_SECONDS
 from toolscript.server.skills import load_default_skills
 from toolscript.server.stores import Stores, open_stores
 from toolscript.tools.catalog.files import read_items
@@ -99,7 +102,10 @@ def kill_at_random(extra: Mapping[str, str], kills: int, longest: float, seed: i
     killed = 0
     for _ in range(kills):
         worker = subprocess.Popen(
-            command("worker", "--drain"), env=environment(extra), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command(FRAGILE, "worker", "--drain"),
+            env=environment(extra),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         try:
             worker.communicate(timeout=chance.uniform(0.3, longest))
@@ -154,7 +160,6 @@ def main() -> int:
     asked.add_argument("--longest", type=float, default=3.0, help="seconds until a kill at random, at the most")
     asked.add_argument("--while-loading", type=int, default=0, help="how many of them while all is first followed")
     asked.add_argument("--model", default=HASH, help="`hash` takes no time; else the name or folder of a model")
-    asked.add_argument("--batch", default="64", help="items a worker takes at once")
     asked.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = asked.parse_args()
     items = [item for item in read_items(given.catalog) if isinstance(item, Item)]
@@ -166,10 +171,9 @@ def main() -> int:
     with fresh_database(engines, "template1") as url:
         upgrade(url)
         with fresh_installation(engines, url, given.model) as fresh:
-            settings = fresh.settings.model_copy(update={"worker_batch": int(given.batch)})
-            load_default_skills(settings)
-            outcome = asyncio.run(kill_and_compare(settings, items, plan))
-    sys.stdout.write(f"seed {given.seed}, model {given.model}, lease {settings.worker_lease_seconds} s\n")
+            load_default_skills(fresh.settings)
+            outcome = asyncio.run(kill_and_compare(fresh.settings, items, plan))
+    sys.stdout.write(f"seed {given.seed}, model {given.model}, lease {LEASE_SECONDS} s\n")
     sys.stdout.write(f"{told(outcome)}\n")
     return 0 if outcome.examined.healthy and not outcome.examined.pending else 1
 

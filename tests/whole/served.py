@@ -6,11 +6,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import httpx2
 
+from benchmarks.other_constants import command
 from tests.kept_ports import kept_port
-from tests.whole.commands import WAIT_SECONDS, command, environment, until_listening
+from tests.whole.commands import WAIT_SECONDS, environment, until_listening
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,12 @@ class Served:
 
 
 @contextmanager
-def served(extra: Mapping[str, str], most_files: int | None = None) -> Iterator[Served]:
-    """`most_files` is what the process may have open at once."""
+def served(
+    extra: Mapping[str, str], most_files: int | None = None, constants: Mapping[str, float] = MappingProxyType({})
+) -> Iterator[Served]:
+    """`most_files` is what the process may have open at once; `constants` have other values, by full name."""
     with kept_port() as port, tempfile.TemporaryFile("w+") as log:
-        arguments = command("serve", "--port", str(port))
+        arguments = command(constants, "serve", "--port", str(port))
         if most_files is not None:
             arguments = ["sh", "-c", f'ulimit -n {most_files}; exec "$@"', "sh", *arguments]
         process = subprocess.Popen(arguments, env=environment(extra), stderr=log)

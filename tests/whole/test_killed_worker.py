@@ -16,30 +16,25 @@ from toolscript.tools.indexing.indexer import Step
 HEALTHY = {"missing": 0, "stale": 0, "extra": 0, "pending": 0}
 
 
-@pytest.fixture
-def fragile(installation: Installation) -> dict[str, str]:
-    """Small batches and short leases: many moments to die in, and no long wait for the survivor."""
-    return {**installation.environment, "TOOLSCRIPT_WORKER_BATCH": "8", "TOOLSCRIPT_WORKER_LEASE_SECONDS": "0.5"}
-
-
 @pytest.mark.nightly
 @pytest.mark.requirement("SK-009")
 def test_a_worker_killed_at_every_step_and_at_random_leaves_catalog_and_index_equal(
-    fragile: dict[str, str], tmp_path: Path
+    installation: Installation, tmp_path: Path
 ) -> None:
+    environment = installation.environment
     rows = catalog_files.rows(160)
-    run_here(fragile, "sync", str(catalog_files.write(tmp_path / "all.jsonl", rows)))
+    run_here(environment, "sync", str(catalog_files.write(tmp_path / "all.jsonl", rows)))
     for step in Step:
-        kill_at_step(fragile, step)
+        kill_at_step(environment, step)
     changed = [{**row, "description": f"{row['description']} Really."} for row in rows[:20]]
     run_here(
-        fragile, "sync", "--prune", str(catalog_files.write(tmp_path / "fewer.jsonl", changed + rows[20:120]))
+        environment, "sync", "--prune", str(catalog_files.write(tmp_path / "fewer.jsonl", changed + rows[20:120]))
     )
     for step in (Step.PUT, Step.REMOVED):
-        kill_at_step(fragile, step)
-    kill_at_random(fragile, kills=3, longest=2.0, seed=7)
-    run_here(fragile, "worker", "--drain")
-    assert examine(fragile).items() >= {**HEALTHY, "items": 120, "points": 120}.items()
+        kill_at_step(environment, step)
+    kill_at_random(environment, kills=3, longest=2.0, seed=7)
+    run_here(environment, "worker", "--drain")
+    assert examine(environment).items() >= {**HEALTHY, "items": 120, "points": 120}.items()
 
 
 @pytest.mark.requirement("SK-009")
@@ -49,7 +44,7 @@ async def test_what_a_killed_or_stalled_worker_held_is_soon_taken_over_and_nothi
     """At any size: tests/whole/kill_worker.py. Here with time to spare, for a machine that is busy."""
     catalog = catalog_files.write(tmp_path / "all.jsonl", catalog_files.rows(300))
     items = [item for item in read_items(catalog) if isinstance(item, Item)]
-    settings = installation.settings.model_copy(update={"embedding_model": HASH, "worker_lease_seconds": 1.0})
+    settings = installation.settings.model_copy(update={"embedding_model": HASH})
     outcome = await kill_and_compare(settings, items, Plan(kills=6, stalls=2, lanes=4, seed=7))
     assert (outcome.seen.killed, outcome.seen.stalled) == (6, 2)
     assert max(outcome.seen.all_delays()) < 30

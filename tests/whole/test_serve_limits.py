@@ -15,6 +15,7 @@ from toolscript.core.settings.service import Settings
 
 HALF_HEADERS = b"POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"
 HALF_BODY = HALF_HEADERS + b"Type: application/json\r\nContent-Length: 100\r\n\r\n" + b'{"query": '
+RECEIVE_SECONDS = "toolscript.server.serve.RECEIVE_SECONDS"
 MANY, FEWER_FILES = 500, 400
 
 
@@ -30,7 +31,7 @@ def indexed(engines: Settings, migrated_database: str, model_folder: str) -> Ite
 
 @pytest.mark.requirement("OP-006")
 def test_a_request_that_is_not_sent_to_its_end_is_given_up(indexed: dict[str, str]) -> None:
-    with served({**indexed, "TOOLSCRIPT_RECEIVE_SECONDS": "1"}) as server:
+    with served(indexed, constants={RECEIVE_SECONDS: 1.0}) as server:
         for half in (HALF_HEADERS, HALF_BODY):
             with server.send(half) as sender:
                 told = received(sender)
@@ -46,7 +47,7 @@ def test_a_request_that_is_not_sent_to_its_end_is_given_up(indexed: dict[str, st
 def test_more_half_sent_requests_than_it_may_open_files_keep_nobody_else_out(
     indexed: dict[str, str], half: bytes
 ) -> None:
-    with served({**indexed, "TOOLSCRIPT_RECEIVE_SECONDS": "600"}, most_files=FEWER_FILES) as server:
+    with served(indexed, FEWER_FILES, {RECEIVE_SECONDS: 600.0}) as server:
         senders = [server.send(half) for _ in range(MANY)]
         try:
             for _ in range(5):
@@ -58,8 +59,8 @@ def test_more_half_sent_requests_than_it_may_open_files_keep_nobody_else_out(
 
 @pytest.mark.requirement("OP-006")
 def test_a_client_with_half_a_body_does_not_hold_the_end_of_the_process(indexed: dict[str, str]) -> None:
-    slow = {"TOOLSCRIPT_RECEIVE_SECONDS": "600", "TOOLSCRIPT_SHUTDOWN_SECONDS": "1"}
-    with served({**indexed, **slow}) as server, server.send(HALF_BODY) as sender:
+    soon = {**indexed, "TOOLSCRIPT_SHUTDOWN_SECONDS": "1"}
+    with served(soon, constants={RECEIVE_SECONDS: 600.0}) as server, server.send(HALF_BODY) as sender:
         assert server.get("/livez").status_code == 200
         server.process.terminate()
         assert server.ended() == 0

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from psycopg_pool import AsyncConnectionPool
 
-from toolscript.server.serve import serve
+from toolscript.server import serve as serving
 
 _pools: list[AsyncConnectionPool[Any]] = []
 _init = AsyncConnectionPool.__init__
@@ -28,7 +28,9 @@ def main(port: int, told: Path) -> None:
         told.write_text("\n".join(lines) + "\n")
 
     signal.signal(signal.SIGUSR1, tell)
-    serve(host="127.0.0.1", port=port)
+    # Every query is embedded anew, as if nobody had asked it before.
+    patch.object(serving, "CACHED_QUERIES", 1).start()
+    serving.serve(host="127.0.0.1", port=port)
 
 
 NAMES = ("pool_size", "pool_available", "requests_waiting")

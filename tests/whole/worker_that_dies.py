@@ -5,10 +5,14 @@ import os
 import signal
 import sys
 
+from benchmarks.other_constants import change
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent
 from toolscript.server.indexing import open_writer
 from toolscript.tools.indexing.indexer import Step
+
+# Small batches and short leases: many moments to die in, and no long wait for the survivor.
+FRAGILE = {"toolscript.server.indexing.BATCH": 8, "toolscript.server.indexing.LEASE_SECONDS": 0.5}
 
 
 async def main(step: Step, times: int) -> None:
@@ -25,4 +29,6 @@ async def main(step: Step, times: int) -> None:
 
 
 if __name__ == "__main__":
+    for name, value in FRAGILE.items():
+        change(name, value)
     asyncio.run(main(Step(sys.argv[1]), int(sys.argv[2])))

@@ -20,7 +20,7 @@ from toolscript.core.mcp.schemas import (
 )
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import ask
 from toolscript.documents.model.filters import MOST_CONDITIONS, MOST_FIELD, NO_FILTERS, Filters, Op
@@ -109,11 +109,12 @@ def document_tools(documents: DocumentRoutes) -> list[ServiceTool]:
 
 def _query(given: JsonObject, usual: SearchType) -> DocumentQuery:
     require_known(SEARCH_DOCUMENTS, given, ("query", "limit", "search_type", "filters"))
-    named = given.get("search_type") is not None
+    is_named = given.get("search_type") is not None
+    named = SearchType(one_of(given, "search_type", [*SearchType])) if is_named else None
     return DocumentQuery(
         text=text(given, "query"),
         top_k=whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
-        search_type=SearchType(one_of(given, "search_type", [*SearchType])) if named else usual,
+        search_type=resolve_search_type(named, usual),
         filters=_filters(given.get("filters")),
         snippet_max_chars=SNIPPET_CHARS,
     )

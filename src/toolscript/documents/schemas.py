@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
 
-from toolscript.core.retrieval.query import Fusion, SearchType
+from toolscript.core.retrieval.query import Fusion, SearchType, resolve_search_type
 from toolscript.core.retrieval.results import Exactness
 from toolscript.core.web.fields import Count
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
@@ -27,7 +27,6 @@ from toolscript.documents.model.query import (
     MOST_RANKED,
     DocumentQuery,
     Rerank,
-    arms_of,
 )
 
 MOST_REMOVED = 1_000
@@ -134,7 +133,7 @@ class DocumentSearchRequest(BaseModel):
             text=self.query or "",
             top_k=self.top_k,
             offset=self.offset,
-            search_type=arms_of(self.search_type, self.fusion, usual),
+            search_type=resolve_search_type(self.search_type, usual, self.fusion),
             fusion=self.fusion,
             filters=NO_FILTERS if self.filters is None else self.filters.as_filters(),
             include_snippets=self.include_snippets,

@@ -16,6 +16,7 @@ from typing import IO, TypeVar
 from urllib.parse import urlsplit
 
 from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.own_files import is_own, open_regular
 from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.config.read import ConfigPlace
@@ -135,9 +136,8 @@ def _private(path: str, flags: int) -> int:
 
 def _read_ours(path: Path) -> str:
     """Not what another user wrote: it says where requests and their token are sent."""
-    with path.open("r", encoding="utf-8") as file:
-        user = getattr(os, "getuid", None)
-        if user is not None and os.fstat(file.fileno()).st_uid not in {user(), 0}:
+    with os.fdopen(open_regular(path, follow_links=True), "r", encoding="utf-8") as file:
+        if not is_own(os.fstat(file.fileno())):
             raise PermissionError(f"{path} belongs to another user")
         return file.read()
 

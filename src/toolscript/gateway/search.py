@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.model import Candidates, Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, read_request
 from toolscript.core.retrieval.rerank import (
     CANDIDATES_PER_ARM,
@@ -68,7 +68,7 @@ class LocalSearch:
         self._search_type = search_type
 
     def type_of(self, query: LocalQuery) -> SearchType:
-        return query.search_type or self._search_type
+        return resolve_search_type(query.search_type, self._search_type)
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         by = self.type_of(query)

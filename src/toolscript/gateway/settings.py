@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from toolscript.core.errors import SetupError
-from toolscript.core.retrieval.query import MAX_LIMIT
+from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
 from toolscript.core.settings.unknown import warn_of_unknown
 from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 
 FLAG, ENVIRONMENT = "flag", "environment"
 DEVICES = ("auto", "cpu", "gpu")
-SEARCH_TYPES = ("hybrid", "semantic", "keyword")
+SEARCH_TYPES = tuple(one.value for one in SearchType)
 LEVELS = ("debug", "info", "warning", "error")
 # Settings of the gateway alone. Others may be the service's, whose names are not loaded here.
 _PREFIXES = ("TOOLSCRIPT_GATEWAY_", "TOOLSCRIPT_SEARCH_")
@@ -86,7 +86,7 @@ class GatewaySettings:
         0.7, _between(0, 1), "number from 0 to 1", "Weight of meaning; the rest is the weight of words."
     )
     search_type: str = _setting(
-        "hybrid",
+        SearchType.HYBRID.value,
         _one_of(*SEARCH_TYPES),
         ", ".join(f"`{one}`" for one in SEARCH_TYPES),
         "How a search that does not say it is made; `semantic` is literal mode.",

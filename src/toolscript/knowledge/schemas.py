@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from toolscript.core.retrieval.query import MAX_QUERY, SearchType
+from toolscript.core.retrieval.query import MAX_QUERY, SearchType, resolve_search_type
 from toolscript.core.web.fields import QUERY_TEXT, Count
 from toolscript.knowledge.model.library import ID_PATTERN
 from toolscript.knowledge.model.query import (
@@ -137,7 +137,7 @@ class PassageShown(BaseModel):
 
 
 def _query(asked: KnowledgeRequest | KnowledgeParameters, usual: SearchType) -> KnowledgeQuery:
-    search_type = asked.search_type or usual
+    search_type = resolve_search_type(asked.search_type, usual)
     return KnowledgeQuery(
         asked.query or "",
         asked.limit,

@@ -194,7 +194,6 @@ def token_rules(settings: Settings) -> TokenRules:
         settings.jwt_audience,
         settings.jwt_tenant_claim,
         settings.jwt_plan_claim,
-        settings.jwt_leeway_seconds,
     )
 
 

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from toolscript.core.auth.model import Scope
 from toolscript.core.health import CheckHealth, health_routes
+from toolscript.core.retrieval.query import SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.admission import Admission, Admitted
 from toolscript.core.web.auth import AdminAccess, VisitorOf, admins_only, for_visitors, readers_only, writers_only
@@ -96,13 +97,30 @@ def create_app(
     searchers: VisitorOf | None = None,
     telemetry: TelemetryConfig | None = None,
     admission: Admission | None = None,
+    search_type: SearchType = SearchType.HYBRID,
 ) -> FastAPI:
     """Routes that write, and those that tell who decided what, are for administrators; those of documents know
     their callers by themselves.
 
     `catalog_readers`: who they are, where the catalog is not for everybody; where it is, `searchers` are counted.
+    `search_type` is for searches of tools that name none.
     """
-    app = DescribedApi(
+    app = _described_api(access, telemetry)
+    reading = [Depends(readers_only(catalog_readers, access.admin))] if catalog_readers else []
+    searching = tool_search_routes(search, _counted(searchers, access.admin), search_type)
+    app.include_router(searching, dependencies=reading)
+    _include_managing(app, (skills, changes, sync), access.admin, reading)
+    _include_open(app, health_routes(check_health), search_health_routes(documents))
+    _include_open(app, document_routes(documents), knowledge_routes(knowledge))
+    if access.docs:
+        app.include_router(reference_routes(app.openapi))
+    install_error_handlers(app)
+    _surround(app, access.hosts, admission)
+    return app
+
+
+def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> DescribedApi:
+    return DescribedApi(
         title="Toolscript",
         version=__version__,
         summary="Finds the right tool for a request in plain words.",
@@ -112,16 +130,6 @@ def create_app(
         redoc_url=None,
         telemetry=telemetry,
     )
-    reading = [Depends(readers_only(catalog_readers, access.admin))] if catalog_readers else []
-    app.include_router(tool_search_routes(search, _counted(searchers, access.admin)), dependencies=reading)
-    _include_managing(app, (skills, changes, sync), access.admin, reading)
-    _include_open(app, health_routes(check_health), search_health_routes(documents))
-    _include_open(app, document_routes(documents), knowledge_routes(knowledge))
-    if access.docs:
-        app.include_router(reference_routes(app.openapi))
-    install_error_handlers(app)
-    _surround(app, access.hosts, admission)
-    return app
 
 
 def _include_managing(

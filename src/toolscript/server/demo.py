@@ -209,8 +209,8 @@ async def open_demo(
         admission_of(settings, UNSEEN).adapting() as admission,
     ):
         stores = memory_stores()
-        opened = await filled_catalog(settings, stores, embedder, contents.items)
-        library = await filled_library(settings, embedder, contents.library)
+        opened = await filled_catalog(stores, embedder, contents.items)
+        library = await filled_library(embedder, contents.library)
         behind = Behind(
             stores,
             embedder,

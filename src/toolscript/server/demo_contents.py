@@ -11,9 +11,8 @@ from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.settings.service import Settings
 from toolscript.documents.model.document import Document, document_from_json
-from toolscript.knowledge.ingest.file import FileIngest, FileLook, FoundFile
+from toolscript.knowledge.ingest.file import LEASE_SECONDS, FileIngest, FileLook, FoundFile
 from toolscript.knowledge.ingest.indexes import LibraryIndexes
 from toolscript.knowledge.ingest.report import Telling
 from toolscript.knowledge.ingest.run import IngestRun
@@ -91,25 +90,23 @@ def _members(vectors: MemorySkillVectors, skill_id: str) -> int:
     return vectors.sums.get(FIRST_GENERATION, {}).get(skill_id, SkillSum.nothing()).members
 
 
-async def filled_catalog(
-    settings: Settings, stores: CatalogStores, embedder: Embedder, items: Sequence[Item]
-) -> Readable:
+async def filled_catalog(stores: CatalogStores, embedder: Embedder, items: Sequence[Item]) -> Readable:
     """As `migrate`, `sync` and `worker` fill the engines."""
     await load_defaults(stores.taxonomy, default_skills())
     await import_items(stores.catalog, SOURCE, items)
     opened = await open_for_writing(stores.indexes, stores.dirty, IndexCard(embedder.model))
-    await worker_of(settings, stores, embedder, RulesClassifier(embedder), opened).drain()
+    await worker_of(stores, embedder, RulesClassifier(embedder), opened).drain()
     return Readable(opened.index, opened.skills)
 
 
-async def filled_library(settings: Settings, embedder: Embedder, files: Mapping[str, bytes]) -> LibraryParts:
+async def filled_library(embedder: Embedder, files: Mapping[str, bytes]) -> LibraryParts:
     """As `ingest` fills it."""
     library = MemoryLibrary()
     indexes = LibraryIndexes(MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False))
     parts = LibraryParts(library, library, embedder, indexes)
     look = FileLook(FilesInMemory(files), parts.card.fingerprint, tokens=parts.tokens)
     ingest = FileIngest(await prepared_shelves(parts), look)
-    run = IngestRun(ingest, parts.writer, Telling(), lease_seconds=settings.lease_seconds)
+    run = IngestRun(ingest, parts.writer, Telling(), lease_seconds=LEASE_SECONDS)
     await run.run([FoundFile(path, path) for path in files])
     return parts
 

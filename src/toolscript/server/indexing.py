@@ -139,7 +139,6 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
 class Writer:
     """A model and the generation it writes."""
 
-    settings: Settings
     stores: Stores
     embedder: Embedder
     classifying: Classifying
@@ -150,11 +149,16 @@ class Writer:
 
     def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
         classifier = self.classifying.classifier
-        return worker_of(self.settings, self.stores, self.embedder, classifier, self.opened, on_progress, at_step)
+        return worker_of(self.stores, self.embedder, classifier, self.opened, on_progress, at_step)
+
+
+# So many items are embedded and written in one call; a batch that fails is done again as a whole.
+BATCH = 64
+# A killed worker's batch is taken over after this; a worker that lives renews it from a thread of its own.
+LEASE_SECONDS = 2.5
 
 
 def worker_of(
-    settings: Settings,
     stores: CatalogStores,
     embedder: Embedder,
     classifier: Classifier,
@@ -171,8 +175,8 @@ def worker_of(
         embedder,
         opened.index,
         generation,
-        batch=settings.worker_batch,
-        lease_seconds=settings.worker_lease_seconds,
+        batch=BATCH,
+        lease_seconds=LEASE_SECONDS,
         at_step=at_step,
     )
     skill_points = SkillPoints(stores.skill_vectors, embedder, opened.skills, generation)
@@ -213,7 +217,7 @@ async def _live_card(settings: Settings, stores: Stores) -> IndexCard:
 @asynccontextmanager
 async def _writer(settings: Settings, stores: Stores, embedder: Embedder, opened: Opened) -> AsyncIterator[Writer]:
     async with open_classifier(settings, embedder) as classifying:
-        yield Writer(settings, stores, embedder, classifying, opened)
+        yield Writer(stores, embedder, classifying, opened)
 
 
 async def _not_all_indexed(stores: Stores, generation: Generation, report: WorkReport) -> SetupError:

@@ -21,7 +21,7 @@ from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress, silent
 from toolscript.knowledge.ingest.chunking import TokenCount, estimated_tokens
 from toolscript.knowledge.ingest.extraction import Extractor
-from toolscript.knowledge.ingest.file import FileIngest, FileLook, FoundFile
+from toolscript.knowledge.ingest.file import LEASE_SECONDS, FileIngest, FileLook, FoundFile
 from toolscript.knowledge.ingest.indexes import LibraryIndexes, prepare_indexes, require_live
 from toolscript.knowledge.ingest.report import Described, IngestReport, OnResult, Telling
 from toolscript.knowledge.ingest.run import IngestRun, TakesFile
@@ -406,7 +406,7 @@ async def _open(settings: Settings, order: IngestOrder) -> AsyncIterator[_Ingest
         open_source_files() as files,
     ):
         shelves = await (_look_only(parts) if order.dry else prepared_shelves(parts))
-        yield _Ingesting(names, parts, shelves, files, extracting, described, settings.lease_seconds)
+        yield _Ingesting(names, parts, shelves, files, extracting, described, LEASE_SECONDS)
 
 
 async def _look_only(parts: LibraryParts) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolscript.core.cancellation import go_on_unless_cancelled
 from toolscript.core.values import OnProgress, Progress
+from toolscript.knowledge.ingest.file import LEASE_SECONDS
 from toolscript.knowledge.ingest.reindex import LibraryReindex
 from toolscript.knowledge.ingest.sources import Remove, removing
 from toolscript.knowledge.model.ingest import IngestResult, KnownSource, LibraryPlace
@@ -46,7 +47,7 @@ def remove_from_library(names: Sequence[str], on_progress: OnProgress) -> Sequen
     async def run() -> Sequence[IngestResult]:
         settings = load_settings()
         async with open_library_parts(settings) as parts:
-            remove = removing(await parts.shelves(), settings.lease_seconds, lambda _: True)
+            remove = removing(await parts.shelves(), LEASE_SECONDS, lambda _: True)
             return await _remove(parts.writer, remove, names, on_progress)
 
     return asyncio.run(run())
@@ -107,7 +108,6 @@ def reindex_library(*, drop_previous: bool, on_progress: OnProgress) -> dict[str
             reindex = LibraryReindex(
                 await parts.shelves(),
                 parts.indexes,
-                lease_seconds=settings.lease_seconds,
                 on_progress=on_progress,
             )
             done = await reindex.run()

@@ -96,7 +96,7 @@ class ServiceTools:
     def __init__(self, parts: ServiceParts) -> None:
         known = [
             *(knowledge_tools(parts.knowledge, parts.search_type) if parts.knowledge is not None else ()),
-            *(catalog_tools(parts.catalog) if parts.catalog is not None else ()),
+            *(catalog_tools(parts.catalog, parts.search_type) if parts.catalog is not None else ()),
             *(document_tools(parts.documents) if parts.documents is not None else ()),
         ]
         self._tools = {tool.name: tool for tool in known}

@@ -23,7 +23,7 @@ from toolscript.core.observability.tracing import trace_headers, trace_ids
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.retrieval.model import Ask, Candidates, Fields, IndexCard, KeptPoint, Point, PointVersion
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
-from toolscript.core.retrieval.query import Fusion, SearchType, settled
+from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.timings import NoSpans
 from toolscript.core.settings.service import Settings, share_figures_in
 from toolscript.core.web.auth import AdminAccess
@@ -113,7 +113,7 @@ class CountedToolSearch:
         self._figures = figures
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        kind = str(settled(query).search_type)
+        kind = query.search_type.value
         try:
             answer = await self._search.search(query)
         except Exception as error:

@@ -34,6 +34,12 @@ logger = logging.getLogger(__name__)
 
 # What a process may take to close its engines, once all requests are answered.
 END_SECONDS = 10.0
+# Far more than requests can be under way at once; where `ulimit -n` is lower, so is this.
+MAX_CONNECTIONS = 1000
+# For the headers of a request, and then for its body: enough for a slow line.
+RECEIVE_SECONDS = 15.0
+# Vectors of queries that each process keeps: about 6 MB at 384 dimensions, and more queries than agents repeat.
+CACHED_QUERIES = 4096
 
 
 def serve(*, host: str | None, port: int | None, socket_file: str | None = None) -> None:
@@ -75,7 +81,7 @@ async def answer(
 ) -> None:
     """Until it is told to end."""
     async with opening as app:
-        limits = Connections(app.state.admission, settings.max_connections, settings.receive_seconds)
+        limits = Connections(app.state.admission, MAX_CONNECTIONS, RECEIVE_SECONDS)
         config = uvicorn.Config(
             app,
             host=settings.host,
@@ -105,7 +111,7 @@ async def open_app(settings: Settings, common: Common | None = None) -> AsyncIte
         open_tenancy(settings, stores.pool) as tenancy,
         admission_of(settings, seeing).adapting() as admission,
     ):
-        cached = _caching(settings, seeing)
+        cached = _caching(seeing)
         opened = await _opened(settings, stores, of_tools, seeing)
         tools = tool_search(settings, cached(of_tools), opened, stores, seeing, admission)
         async with (
@@ -122,14 +128,14 @@ def _cores(settings: Settings) -> int:
     return max(1, (os.cpu_count() or 1) // settings.processes)
 
 
-def _caching(settings: Settings, seeing: Seeing) -> Callable[[Embedder], Embedder]:
+def _caching(seeing: Seeing) -> Callable[[Embedder], Embedder]:
     """One cache for each model. Measured within it: what was remembered has not been embedded."""
 
     caches = dict[ModelCard, Embedder]()
 
     def cached(embedder: Embedder) -> Embedder:
         if embedder.model not in caches:
-            caches[embedder.model] = CachedEmbedder(seeing.embedder(embedder), settings.embedding_cache_size)
+            caches[embedder.model] = CachedEmbedder(seeing.embedder(embedder), CACHED_QUERIES)
         return caches[embedder.model]
 
     return cached

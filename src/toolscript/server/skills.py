@@ -217,7 +217,6 @@ async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterat
     model = LlmClassifier(
         text,
         rules,
-        batch=settings.classify_batch,
         concurrency=settings.classify_concurrency,
         token_budget=settings.classify_token_budget,
     )

@@ -10,7 +10,6 @@ from fastapi import FastAPI
 from toolscript.core.auth.model import Scope
 from toolscript.core.health import CheckHealth
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.query import SearchType, settled
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.admission import Admission, Limits
 from toolscript.core.web.auth import VisitorOf
@@ -28,24 +27,9 @@ from toolscript.server.skills import seen_at_once, skill_management
 from toolscript.server.stores import CatalogStores
 from toolscript.server.sync import SyncDesk
 from toolscript.tools.catalog.jobs import JobRunner
-from toolscript.tools.http.search import AsksCatalog
 from toolscript.tools.indexing.versions import Readable
 from toolscript.tools.mcp.tools import CatalogParts
-from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
-from toolscript.tools.model.query import SkillQuery, ToolQuery
 from toolscript.tools.search import ToolSearch
-
-
-class UsualToolSearch:
-    def __init__(self, search: AsksCatalog, usual: SearchType) -> None:
-        self._search = search
-        self._usual = usual
-
-    async def search(self, query: ToolQuery) -> ToolAnswer:
-        return await self._search.search(settled(query, self._usual))
-
-    async def skills(self, query: SkillQuery) -> SkillAnswer:
-        return await self._search.skills(settled(query, self._usual))
 
 
 @dataclass(frozen=True)
@@ -77,7 +61,7 @@ async def assembled(
     settings: Settings, common: Common, behind: Behind, tenancy: Tenancy, seeing: Seeing, admission: Admission
 ) -> AsyncIterator[FastAPI]:
     stores, visitor = behind.stores, visitors(settings, tenancy, seeing)
-    search = UsualToolSearch(seeing.tool_search(behind.tools), settings.search_type)
+    search = seeing.tool_search(behind.tools)
     knowledge = seeing.knowledge_search(behind.library)
     parts = ServiceParts(
         knowledge,
@@ -101,6 +85,7 @@ async def assembled(
             **_who_reads(settings, visitor),
             telemetry=seeing.telemetry,
             admission=admission,
+            search_type=settings.search_type,
         )
         app.router.routes.extend(mcp_routes)
         seeing.install(app, admin_access(settings))
@@ -126,11 +111,18 @@ def tool_search(
     )
 
 
+# A write mostly waits for PostgreSQL, whose pool holds the others back: this only bounds what waits for it.
+MAX_CONCURRENT_WRITES = 64
+# Longer than bursts last, and shorter than an agent waits before it asks again.
+MAX_QUEUE_SECONDS = 0.5
+
+
 def admission_of(settings: Settings, seeing: Seeing) -> Admission:
-    wait = settings.max_queue_seconds
     on_refused = None if seeing.figures is None else seeing.figures.not_admitted
     return Admission(
-        Limits(settings.max_concurrent_searches, wait), Limits(settings.max_concurrent_writes, wait), on_refused
+        Limits(settings.max_concurrent_searches, MAX_QUEUE_SECONDS),
+        Limits(MAX_CONCURRENT_WRITES, MAX_QUEUE_SECONDS),
+        on_refused,
     )
 
 

@@ -6,7 +6,7 @@ from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictBool
 
 from toolscript.core.items import MOST_BY_HAND, SKILL_ID, AssignedBy, ItemKind
-from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
+from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.taxonomy import SuggestionState
 from toolscript.core.web.fields import QUERY_TEXT, Count
 from toolscript.core.web.paging import Time
@@ -70,14 +70,14 @@ class SearchRequest(BaseModel):
         description="An item, by id or as `server__name`: `absence` says why it was not returned.",
     )
 
-    def as_query(self) -> ToolQuery:
+    def as_query(self, default: SearchType) -> ToolQuery:
         usual = PRESETS[self.preset]
         return ToolQuery(
             text=self.query,
             kind=self.item_type,
             limit=self.limit,
             threshold=usual.tool if self.tool_threshold is None else self.tool_threshold,
-            search_type=self.search_type,
+            search_type=resolve_search_type(self.search_type, default),
             strategy=self.strategy,
             include_schemas=self.include_schemas,
             skill_limit=self.skill_limit,

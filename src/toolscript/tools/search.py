@@ -9,7 +9,7 @@ import numpy as np
 from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
 from toolscript.core.retrieval.model import Candidates, Vector
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
-from toolscript.core.retrieval.query import SearchType, settled
+from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Recipe
 from toolscript.tools.context import Asked, begun, tell_skills, tell_tools
@@ -56,8 +56,7 @@ class ToolSearch:
         self._is_overloaded = is_overloaded
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        query = settled(query)
-        facts = {"search_type": str(query.search_type), "strategy": query.strategy.value}
+        facts = {"search_type": query.search_type.value, "strategy": query.strategy.value}
         with self._spans.span("search.execute", product="tools", **facts):
             return await self._searched(query)
 
@@ -76,7 +75,7 @@ class ToolSearch:
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
         """The skill stage alone: of a request for several things, too, one vector is enough."""
-        by = settled(query).search_type
+        by = query.search_type
         one_vector = SearchType.SEMANTIC if by is SearchType.HYBRID else by
         asked = self._asked(ToolQuery(query.text, search_type=one_vector))
         with begun(self._skills_by_words(asked, by)) as worded:

@@ -59,7 +59,7 @@ def test_a_file_above_that_another_user_left_is_not_taken(
     outside.mkdir(parents=True)
     write(tmp_path / "shared" / NAME, {})
     own = write(outside / NAME, {})
-    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
     if (tmp_path / "shared" / NAME).stat().st_uid == 0:
         os.chown(tmp_path / "shared" / NAME, 54321, -1)
     assert config_paths(home, outside, None) == [home / NAME, own]

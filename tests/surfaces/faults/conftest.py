@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import httpx2
@@ -15,7 +16,7 @@ from tests.faults import relay
 from tests.grpc_faults import call_relay
 from tests.surfaces.faults.scenes import DEADLINE_SECONDS, DIMENSIONS, Faulty, asking, fill
 from toolscript.core.settings.service import Settings
-from toolscript.server.serve import open_app
+from toolscript.server import serve
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +29,6 @@ def installed(engines: Settings, migrated_database: str) -> Iterator[Installatio
         environment = {
             **fresh.environment,
             **asking(endpoint),
-            "TOOLSCRIPT_EMBEDDING_CACHE_SIZE": "1",
             "TOOLSCRIPT_DEADLINE_SECONDS": str(DEADLINE_SECONDS),
         }
         asyncio.run(fill(Installation(environment).settings))
@@ -51,7 +51,9 @@ async def served(installed: Installation) -> AsyncIterator[Faulty]:
             "TOOLSCRIPT_POSTGRES_URL": database.geturl().replace(f":{database.port}/", f":{to_postgres.port}/"),
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(to_qdrant.port),
         }
-        app = await stack.enter_async_context(open_app(Installation(behind).settings))
+        # A query whose vector is kept would not meet a fault of the endpoint.
+        stack.enter_context(patch.object(serve, "CACHED_QUERIES", 1))
+        app = await stack.enter_async_context(serve.open_app(Installation(behind).settings))
         client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1")
         await stack.enter_async_context(client)
         faulty = Faulty(client, to_endpoint, to_qdrant, calls, to_postgres)

@@ -17,6 +17,7 @@ from tests.whole.served import Served, served
 REFUSALS = 2_000
 MOST_CPU_SECONDS = 0.001
 BUCKET = re.compile(r'admission_refusal_seconds_bucket\{kind="read",le="([^"]+)"\} ([0-9.e+]+)')
+NOBODY_WAITS = {"toolscript.server.wiring.MAX_QUEUE_SECONDS": 0}
 BODY = {"query": "create pull request"}
 
 
@@ -28,14 +29,13 @@ async def full(installed: Installation) -> AsyncIterator[Served]:
         extra = {
             "TOOLSCRIPT_EMBEDDING_URL": f"http://127.0.0.1:{to_endpoint.port}/v1",
             "TOOLSCRIPT_MAX_CONCURRENT_SEARCHES": "1",
-            "TOOLSCRIPT_MAX_QUEUE_SECONDS": "0",
             "TOOLSCRIPT_DEADLINE_SECONDS": "300",
             "TOOLSCRIPT_SHUTDOWN_SECONDS": "1",
             "TOOLSCRIPT_METRICS": "true",
             # Metrics are for administrators.
             "TOOLSCRIPT_ENVIRONMENT": "development",
         }
-        opening = served({**installed.environment, **extra})
+        opening = served({**installed.environment, **extra}, constants=NOBODY_WAITS)
         server = await asyncio.to_thread(opening.__enter__)
         try:
             async with asyncio.timeout(120):

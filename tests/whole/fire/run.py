@@ -27,13 +27,12 @@ from toolscript.server.stores import Stores, open_stores
 from toolscript.testing import HashEmbedder
 from toolscript.tools.indexing.versions import Opened, open_for_writing
 
-LEASE = "1"
 PATIENCE_SECONDS = 300.0
 
 
 class Workers:
     def __init__(self, environment: dict[str, str], count: int) -> None:
-        self._environment = {**os.environ, **environment, "TOOLSCRIPT_WORKER_LEASE_SECONDS": LEASE}
+        self._environment = {**os.environ, **environment}
         self._count = count
         self._running: list[asyncio.subprocess.Process] = []
         self.killed = 0

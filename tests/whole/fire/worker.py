@@ -1,16 +1,21 @@
 """A worker on the real engines whose model is a double and whose classifier reads topics: `python -m` this."""
 
 import asyncio
+from unittest.mock import patch
 
 from tests.whole.fire.topics import TopicClassifier
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.values import silent
+from toolscript.server import indexing
 from toolscript.server.indexing import Writer
 from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying
 from toolscript.server.stores import open_stores
 from toolscript.testing import HashEmbedder
 from toolscript.tools.indexing.versions import open_for_writing
+
+# A killed worker is not waited for any longer than one that is busy may need.
+LEASE_SECONDS = 1.0
 
 
 async def main() -> None:
@@ -19,9 +24,10 @@ async def main() -> None:
     async with open_stores(settings) as stores:
         card = IndexCard(embedder.model)
         opened = await open_for_writing(stores.indexes, stores.dirty, card)
-        writer = Writer(settings, stores, embedder, Classifying(TopicClassifier()), opened)
+        writer = Writer(stores, embedder, Classifying(TopicClassifier()), opened)
         await writer.worker(silent).run_forever(poll_seconds=0.05)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with patch.object(indexing, "LEASE_SECONDS", LEASE_SECONDS):
+        asyncio.run(main())

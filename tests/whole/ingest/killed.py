@@ -29,7 +29,6 @@ from toolscript.knowledge.ingest.report import IngestReport
 from toolscript.knowledge.model.ingest import IngestOutcome
 
 ROOT = Path(__file__).parent.parent.parent.parent
-LEASE = "2"
 MOST_SHOWN = 20
 
 
@@ -50,7 +49,6 @@ class Killing:
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("TOOLSCRIPT_")},
             **environment,
-            "TOOLSCRIPT_LEASE_SECONDS": LEASE,
         }
         self._folder = folder
         self._chance = random.Random(seed)

@@ -21,6 +21,8 @@ from toolscript.server.ingest import Extracting
 from toolscript.testing import HashEmbedder
 
 BEGUN = "begun"
+# What a killed run held is soon another's.
+LEASE_SECONDS = 2.0
 
 
 class Echo:
@@ -56,6 +58,7 @@ def ingested(folder: str) -> IngestReport:
     with (
         patch.object(server_ingest, "open_embedder", _embedder),
         patch.object(server_ingest, "open_extracting", _extracting),
+        patch.object(server_ingest, "LEASE_SECONDS", LEASE_SECONDS),
     ):
         return server_ingest.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
 

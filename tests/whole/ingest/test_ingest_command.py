@@ -27,7 +27,7 @@ STEEL = "<html><title>Steel</title><body><h1>Bridges</h1><p>Bridges rust where w
 @pytest.fixture
 def library(engines: Settings, model_folder: str) -> Iterator[dict[str, str]]:
     with named_library(engines) as named:
-        yield {**named, "TOOLSCRIPT_EMBEDDING_MODEL": model_folder, "TOOLSCRIPT_LEASE_SECONDS": "2"}
+        yield {**named, "TOOLSCRIPT_EMBEDDING_MODEL": model_folder}
         asyncio.run(forget(named))
 
 

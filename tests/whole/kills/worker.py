@@ -72,7 +72,7 @@ async def _work(settings: Settings, tell: Connection, doom: Doom) -> None:
         told = replace(stores, dirty=ToldDirtySet(stores.pool, tell))
         async with open_classifier(settings, embedder) as classifying:
             tell.send(("started", ""))
-            await Writer(settings, told, embedder, classifying, opened).worker(silent, at_step).run_forever()
+            await Writer(told, embedder, classifying, opened).worker(silent, at_step).run_forever()
 
 
 @asynccontextmanager

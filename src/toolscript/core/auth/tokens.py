@@ -28,6 +28,10 @@ _SHAPE = "a signed JSON Web Token has three parts with dots between them"
 _KEYS = "is it signed by the issuer that is asked for, with a key that is in its key set now?"
 
 
+# How far the clocks of issuer and service may be apart: those that a time server sets are apart by less.
+LEEWAY_SECONDS = 30
+
+
 @dataclass(frozen=True)
 class TokenRules:
     """Who must have issued a token, for whom, and which claims name the tenant and its plan."""
@@ -36,7 +40,7 @@ class TokenRules:
     audience: str = "toolscript"
     tenant_claim: str = "tenant_id"
     plan_claim: str = "plan"
-    leeway_seconds: int = 30
+    leeway_seconds: int = LEEWAY_SECONDS
 
 
 class ClaimReader:

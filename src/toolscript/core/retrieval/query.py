@@ -1,15 +1,12 @@
 """What every query has in common: its text, and which retrievers answer."""
 
-from dataclasses import replace
 from enum import StrEnum
-from typing import Any, TypeVar
 
 from toolscript.core.errors import BlankQuery, InvalidRequest
 from toolscript.core.text import readable
 
 MAX_QUERY = 1_000
 MAX_LIMIT = 100
-Q = TypeVar("Q", bound=Any)
 
 
 class SearchType(StrEnum):
@@ -18,11 +15,6 @@ class SearchType(StrEnum):
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
     HYBRID = "hybrid"
-
-
-def settled(query: Q, usual: SearchType = SearchType.HYBRID) -> Q:
-    """The query with a search type: its own, or else the usual one."""
-    return query if query.search_type is not None else replace(query, search_type=usual)
 
 
 def readable_query(text: str, hint: str = "say in a few words what the tool should do") -> str:
@@ -44,3 +36,10 @@ class Fusion(StrEnum):
     RRF = "rrf"
     ZSCORE = "zscore"
     BEST = "best"
+
+
+def resolve_search_type(
+    requested: SearchType | None, default: SearchType, fusion: Fusion | None = None
+) -> SearchType:
+    """Without a search type of its own a request gets the installation's; a fusion needs both retrievers."""
+    return requested or (default if fusion is None else SearchType.HYBRID)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from toolscript.core.own_files import is_own, open_regular
 from toolscript.core.retrieval.query import SearchType
 
 
@@ -64,9 +65,6 @@ class DocumentSettings(BaseSettings):
     jwt_audience: str = Field(default="toolscript", description="For whom a token must have been issued.")
     jwt_tenant_claim: str = Field(default="tenant_id", description="Claim of a token that names the tenant.")
     jwt_plan_claim: str = Field(default="plan", description="Claim of a token that names the plan.")
-    jwt_leeway_seconds: int = Field(
-        default=30, ge=0, le=300, description="How far clocks may be apart when a token's times are checked."
-    )
     debug_bypass_auth: bool = Field(
         default=False,
         description="Whether `X-Debug-Bypass-Auth: 1` stands for a token; refused in production.",
@@ -187,33 +185,6 @@ class ServingSettings(BaseSettings):
         le=10_000,
         description="Searches and other reads that one process works on at once; more wait for their turn.",
     )
-    max_concurrent_writes: int = Field(
-        default=64,
-        ge=1,
-        le=10_000,
-        description="Writes that one process works on at once; uploads of documents have limits of their own.",
-    )
-    max_queue_seconds: float = Field(
-        default=0.5,
-        ge=0,
-        le=60,
-        description="How long a request may wait for its turn; one that would wait longer is refused at once, "
-        "with 503.",
-    )
-    max_connections: int = Field(
-        default=1000,
-        ge=1,
-        le=1_000_000,
-        description="Connections one process has open, if the system lets it open so many files; beyond that the "
-        "oldest one whose request has not arrived is closed.",
-    )
-    receive_seconds: float = Field(
-        default=15.0,
-        gt=0,
-        le=3600,
-        description="How long a client may take to send a request's headers, and then its body; "
-        "uploads of documents have limits of their own.",
-    )
     drain_seconds: float = Field(
         default=0.0,
         ge=0,
@@ -308,18 +279,14 @@ def _take_from_file(found: SecondNames, file: Path, wanted: list[str], given: Ma
 
 
 def _own_text(file: Path) -> str:
-    """Looked at as it is opened, and not before: it could be another one by then."""
+    """Strictly this user's: it lies where `serve` is started, and says where passwords are sent."""
     if not hasattr(os, "geteuid"):
         raise ValueError("here nobody can say whose it is")
-    # What would wait for a writer is opened at once, and is no file.
-    opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(opened, "rb") as stream:
-        seen = os.fstat(stream.fileno())
-        if not stat.S_ISREG(seen.st_mode):
-            raise ValueError("it is no file")
-        if seen.st_uid != os.geteuid():
+    with os.fdopen(open_regular(file, follow_links=False), "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if not is_own(status, or_root=False):
             raise ValueError("it belongs to another user")
-        if seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ValueError("others can write to it")
         content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -389,7 +356,6 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         description="Where the model of the live library is, when it is not the configured one and was moved.",
     )
     embedding_query_prefix: str = Field(default="", description="What the endpoint's model wants before a query.")
-    embedding_cache_size: int = Field(default=4096, ge=1, description="How many queries' vectors are remembered.")
     qdrant_url: str = Field(
         default="http://127.0.0.1:6333",
         description="Address of Qdrant; of a cluster, those of several nodes with commas between them: "
@@ -466,9 +432,6 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
     text_timeout_seconds: float = Field(
         default=60.0, gt=0, le=600, description="How long one answer of the language model may take."
     )
-    classify_batch: int = Field(
-        default=10, ge=1, le=20, description="Items a language model is asked about at once."
-    )
     classify_concurrency: int = Field(
         default=4, ge=1, le=64, description="Questions a worker has open with the language model at once."
     )
@@ -479,19 +442,6 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         default=0.0, ge=0, description="What a million tokens of questions cost, for the cost a worker reports."
     )
     classify_price_out: float = Field(default=0.0, ge=0, description="What a million tokens of answers cost.")
-    worker_batch: int = Field(default=64, ge=1, le=10_000, description="Items a worker takes at once.")
-    worker_lease_seconds: float = Field(
-        default=2.5,
-        ge=0.2,
-        le=3600,
-        description="How long a worker's batch stays its own after it was killed; while it lives it renews this.",
-    )
-    lease_seconds: float = Field(
-        default=60.0,
-        gt=0,
-        le=3600,
-        description="How long a source that `ingest` writes is that run's own after its last sign of life.",
-    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="What is logged.")
     log_queries: bool = Field(
         default=False, description="Whether the log has what the library is asked; else only that it is asked."

@@ -27,11 +27,6 @@ class Rerank(StrEnum):
     LLM = "llm"
 
 
-def arms_of(named: SearchType | None, fusion: Fusion | None, usual: SearchType) -> SearchType:
-    """Who names none gets what is usual here; but who says how two are joined wants both."""
-    return named or (usual if fusion is None else SearchType.HYBRID)
-
-
 @dataclass(frozen=True)
 class DocumentQuery:
     """No text: whatever the filters let through, in no order of merit."""

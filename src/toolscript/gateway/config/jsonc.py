@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import stat
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from toolscript.core.errors import ConfigInvalid
+from toolscript.core.own_files import NotRegular, is_own, open_regular
 
 MAX_BYTES = 32 * 1024 * 1024
 
@@ -35,6 +35,8 @@ def read_text(path: Path, *, only_ours: bool = False) -> str | None:
         content = _content(path, only_ours=only_ours)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except NotRegular:
+        raise ConfigInvalid(f"{path} is not a regular file", hint="write the config into a plain file") from None
     except OSError as error:
         raise ConfigInvalid(
             f"cannot read {path}: {error.strerror}", hint="check what it is and who may read it"
@@ -48,21 +50,11 @@ def read_text(path: Path, *, only_ours: bool = False) -> str | None:
 
 
 def _content(path: Path, *, only_ours: bool) -> bytes:
-    """What is checked is what was opened: a name may stand for another file a moment later."""
-    # To open a pipe without a writer would wait for one.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigInvalid(f"{path} is not a regular file", hint="write the config into a plain file")
-        if only_ours and not (is_ours(status) and is_ours(path.lstat())):
+    """People link their config files to where they keep them: then the link has to be this user's, too."""
+    with os.fdopen(open_regular(path, follow_links=True), "rb") as file:
+        if only_ours and not (is_own(os.fstat(file.fileno())) and is_own(path.lstat())):
             raise ConfigInvalid(f"{path} belongs to another user", hint="copy it, and it is yours")
         return file.read(MAX_BYTES + 1)
-
-
-def is_ours(status: os.stat_result) -> bool:
-    """Of this user, or of root. Where the system knows no owners everything is ours."""
-    user = getattr(os, "getuid", None)
-    return user is None or status.st_uid in {user(), 0}
 
 
 def is_file(path: Path) -> bool:

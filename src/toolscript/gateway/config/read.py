@@ -16,8 +16,9 @@ from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid
 from toolscript.core.mcp_client.model import ServerSpec, ServerState, ServerStatus, Transport
+from toolscript.core.own_files import is_own
 from toolscript.gateway.config.entries import PASSTHROUGH, read_entry
-from toolscript.gateway.config.jsonc import Document, is_ours, parse, read_text
+from toolscript.gateway.config.jsonc import Document, parse, read_text
 from toolscript.gateway.config.problems import Problem, Severity, nearest_name
 from toolscript.gateway.config.trust import Standing, Trust, TrustStore, how_to_trust, trusts_all
 
@@ -171,7 +172,7 @@ def _project_files(home: Path, start: Path) -> Iterator[Path]:
 
 def _is_ours(path: Path) -> bool:
     try:
-        return path.is_file() and is_ours(path.lstat()) and is_ours(path.stat())
+        return path.is_file() and is_own(path.lstat()) and is_own(path.stat())
     except OSError:
         return False
 

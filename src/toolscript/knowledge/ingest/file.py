@@ -22,6 +22,8 @@ from toolscript.knowledge.ports import SourceFiles
 
 USUAL_TYPE = "document"
 BATCH = 64
+# A source is a run's own so long after its last sign of life. A task renews it, which a busy event loop holds up:
+# hence longer than the lease of a worker, which a thread renews.
 LEASE_SECONDS = 60.0
 
 

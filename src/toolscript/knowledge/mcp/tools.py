@@ -8,7 +8,7 @@ from toolscript.core.mcp.answers import result
 from toolscript.core.mcp.arguments import one_of, require_known, text, text_or_texts, truth, whole
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.knowledge.mcp.definitions import (
     DEFAULT_LIMIT,
     DEFAULT_SOURCES,
@@ -117,7 +117,8 @@ def knowledge_tools(library: AsksLibrary, usual: SearchType = SearchType.HYBRID)
 
 def _query(given: JsonObject, usual: SearchType) -> KnowledgeQuery:
     require_known(SEARCH_KNOWLEDGE, given, ARGUMENTS)
-    search_type = SearchType(one_of(given, "search_type", tuple(dict.fromkeys((usual, *SearchType)))))
+    named = SearchType(one_of(given, "search_type", [*SearchType])) if "search_type" in given else None
+    search_type = resolve_search_type(named, usual)
     is_literal = search_type is SearchType.SEMANTIC
     return KnowledgeQuery(
         text(given, "query"),

@@ -13,8 +13,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 from toolscript.core.errors import FileSkipped, NotFound, SetupError
+from toolscript.core.own_files import NotRegular, open_regular
 from toolscript.knowledge.model.ingest import Reading
 from toolscript.knowledge.readers.blocks import (
     MEGABYTE,
@@ -34,7 +36,6 @@ MOST_FILES = 1_000_000
 MOST_DEPTH = 64
 
 # A pipe or a device is never waited for, and no terminal becomes ours.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _KINDS = (
     (stat.S_ISDIR, "it is a folder"),
@@ -137,20 +138,19 @@ def open_file(path: str) -> int:
 
 
 def _opened(name: str, folder: int) -> int:
-    _check(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    file = os.open(name, _FILE, dir_fd=folder)
-    try:
-        # It may have become something else since it was looked at.
-        _check(os.fstat(file).st_mode)
-        return file
-    except BaseException:
-        os.close(file)
-        raise
-
-
-def _check(mode: int) -> None:
+    """Of any owner: what a person names is ingested, and nothing in it is obeyed."""
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
-        skip(next((reason for is_kind, reason in _KINDS if is_kind(mode)), "it is no file"))
+        _skip_kind(mode)
+    try:
+        return open_regular(name, follow_links=False, dir_fd=folder)
+    except NotRegular as error:
+        # It has become something else since it was looked at.
+        _skip_kind(error.mode)
+
+
+def _skip_kind(mode: int) -> NoReturn:
+    skip(next((reason for is_kind, reason in _KINDS if is_kind(mode)), "it is no file"))
 
 
 def content_hash(path: str, limits: ReadingLimits) -> str:

@@ -147,6 +147,10 @@ class _Round:
     is_over: bool = False
 
 
+# Items of one question: the categories in its prompt are paid for once for all of them.
+BATCH = 10
+
+
 class LlmClassifier:
     """Items it has no usable answer for come back without assignments; refused when the endpoint is no use."""
 
@@ -155,7 +159,7 @@ class LlmClassifier:
         text: TextModel,
         rules: RulesClassifier,
         *,
-        batch: int = 10,
+        batch: int = BATCH,
         concurrency: int = 4,
         token_budget: int | None = None,
     ) -> None:

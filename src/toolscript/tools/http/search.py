@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from toolscript.core.items import ItemKind
-from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
+from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import QUERY_TEXT
 from toolscript.tools.model.answer import Absence, Explanation, MatchedSkill, SkillAnswer, ToolAnswer, ToolHit
@@ -164,13 +164,15 @@ class AsksCatalog(Protocol):
     async def skills(self, query: SkillQuery) -> SkillAnswer: ...
 
 
-def tool_search_routes(search: AsksCatalog, checked: type[APIRoute] = APIRoute) -> APIRouter:
-    """`checked` routes know who asks, and how often it may."""
+def tool_search_routes(
+    search: AsksCatalog, checked: type[APIRoute] = APIRoute, default: SearchType = SearchType.HYBRID
+) -> APIRouter:
+    """`checked` routes know who asks, and how often it may; `default` is for searches that name no type."""
     router = APIRouter(prefix="/api/v1/search", tags=["tools"], route_class=checked)
 
     @router.post("", response_model=SearchResponse, responses=ANSWERS, summary="Search tools")
     async def search_tools(request: SearchRequest) -> Response:
-        answer = await search.search(request.as_query())
+        answer = await search.search(request.as_query(default))
         return _json(search_response(answer), answer.degraded)
 
     @router.get(
@@ -187,7 +189,9 @@ def tool_search_routes(search: AsksCatalog, checked: type[APIRoute] = APIRoute) 
         ] = USUAL.skill,
         search_type: Annotated[SearchType | None, Query(description=SEARCH_TYPE)] = None,
     ) -> Response:
-        answer = await search.skills(SkillQuery(query, limit, threshold, search_type))
+        answer = await search.skills(
+            SkillQuery(query, limit, threshold, resolve_search_type(search_type, default))
+        )
         return _json(skills_found(answer.skills), answer.degraded)
 
     @router.get(
@@ -211,7 +215,7 @@ def tool_search_routes(search: AsksCatalog, checked: type[APIRoute] = APIRoute) 
                 item_type,
                 limit,
                 threshold,
-                search_type,
+                resolve_search_type(search_type, default),
                 Strategy.DIRECT,
                 include_schemas=False,
                 skill_ids=skills,

@@ -89,8 +89,8 @@ class Indexer:
         index: Index,
         generation: int,
         *,
-        batch: int = 256,
-        lease_seconds: float = 2.5,
+        batch: int,
+        lease_seconds: float,
         at_step: OnStep = unobserved,
     ) -> None:
         self._catalog = catalog

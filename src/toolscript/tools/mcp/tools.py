@@ -9,6 +9,7 @@ from toolscript.core.mcp.answers import MOST_WORDS, compact_json, failed_with, o
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, text_or_texts, whole, wrong
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.retrieval.query import SearchType
 from toolscript.core.taxonomy import SkillEntry
 from toolscript.tools.mcp.definitions import (
     DEFAULT_LIMIT,
@@ -127,9 +128,11 @@ class CatalogParts:
     skills: ListsSkills
 
 
-def catalog_tools(catalog: CatalogParts) -> list[ServiceTool]:
+def catalog_tools(catalog: CatalogParts, search_type: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
+    """`search_type` is the installation's: the tool takes none."""
+
     async def search(_: Visitor, given: JsonObject) -> CallResult:
-        query = _query(given)
+        query = _query(given, search_type)
         return found(await catalog.search.search(query), with_schemas=query.include_schemas)
 
     async def describe(_: Visitor, given: JsonObject) -> CallResult:
@@ -148,13 +151,14 @@ def catalog_tools(catalog: CatalogParts) -> list[ServiceTool]:
     return [ServiceTool(DEFINITIONS[name], Scope.TOOLS_READ, call) for name, call in calls.items()]
 
 
-def _query(given: JsonObject) -> ToolQuery:
+def _query(given: JsonObject, search_type: SearchType) -> ToolQuery:
     require_known(SEARCH_TOOLS, given, ("query", "limit", "threshold", "type", "skill_ids", "detail"))
     return ToolQuery(
         text(given, "query"),
         ItemKind(one_of(given, "type", [*ItemKind])) if "type" in given else None,
         whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
         share(given, "threshold", USUAL.tool),
+        search_type,
         include_schemas=one_of(given, "detail", ("compact", "schema")) == "schema",
         skill_ids=text_or_texts(given, "skill_ids"),
     )

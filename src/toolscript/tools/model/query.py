@@ -47,7 +47,7 @@ class SkillQuery:
     text: str
     limit: int = 5
     threshold: float = USUAL.skill
-    search_type: SearchType | None = None
+    search_type: SearchType = SearchType.HYBRID
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", readable_query(self.text))
@@ -67,7 +67,7 @@ class ToolQuery:
     kind: ItemKind | None = None
     limit: int = 5
     threshold: float = USUAL.tool
-    search_type: SearchType | None = None
+    search_type: SearchType = SearchType.HYBRID
     strategy: Strategy = Strategy.HIERARCHICAL
     include_schemas: bool = True
     skill_ids: tuple[str, ...] = ()
