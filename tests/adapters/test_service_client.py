@@ -22,10 +22,10 @@ from toolscript.core.errors import (
     Unavailable,
     envelope,
 )
-from toolscript.tools.http.search import search_response
 from toolscript.tools.model.answer import SkillAnswer, Timings, ToolAnswer
+from toolscript.tools.schemas.search import SearchResponse
 
-EMPTY = json.loads(search_response(ToolAnswer("x", (), 0, "hybrid", Timings())).model_dump_json())
+EMPTY = json.loads(SearchResponse.of(ToolAnswer("x", (), 0, "hybrid", Timings())).model_dump_json())
 BROKEN_LISTS: list[object] = [None, {}, [3], [{}]]
 
 

@@ -16,8 +16,8 @@ from tests.gateway.serving import open_app, serving
 from tests.house.sources import ROOT
 from tests.surfaces.mcp.gateway_double import GatewayDouble
 from toolscript.core.items import ItemKind
-from toolscript.tools.http.search import search_response
 from toolscript.tools.model.answer import Timings, ToolAnswer, ToolHit
+from toolscript.tools.schemas.search import SearchResponse
 
 SLOW_TO_IMPORT = {
     *("fastapi", "fastembed", "grpc", "numpy", "onnxruntime", "openai", "psycopg", "qdrant_client", "sqlalchemy"),
@@ -65,7 +65,7 @@ async def test_a_command_that_asks_a_running_gateway_imports_nothing_heavy(tmp_p
 
 async def test_a_command_that_asks_a_running_service_imports_nothing_heavy() -> None:
     hit = ToolHit(1, ItemKind.TOOL, "files", "read_file", "Read a file", 0.5)
-    body = search_response(ToolAnswer("x", (hit,), 1, "hybrid", Timings())).model_dump_json()
+    body = SearchResponse.of(ToolAnswer("x", (hit,), 1, "hybrid", Timings())).model_dump_json()
 
     async def answer(_: Request) -> Response:
         return Response(body)

@@ -13,8 +13,8 @@ from toolscript.documents.model.document import (
     document_to_json,
     entry_read,
     line_read,
-    stored_to_json,
 )
+from toolscript.documents.schemas import DocumentShown
 
 pytestmark = pytest.mark.requirement("DOC-006")
 
@@ -61,7 +61,7 @@ def test_what_is_none_is_refused_with_a_reason_that_can_be_shown(line: bytes, id
 
 def test_what_is_stored_is_shown_with_the_places_of_its_passages() -> None:
     stored = StoredDocument("a", "text", {"n": 1}, (Passage(0, 0, 4, "text"),))
-    assert stored_to_json(stored) == {
+    assert DocumentShown.of(stored).model_dump() == {
         "doc_id": "a",
         "text": "text",
         "metadata": {"n": 1},

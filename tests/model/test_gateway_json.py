@@ -3,6 +3,7 @@
 import json
 from typing import Any, TypeVar
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,9 @@ from toolscript.core.items import Item, ItemKind
 from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
 from toolscript.core.text import readable
 from toolscript.gateway.json import (
+    ANSWER,
+    HIT,
+    ITEM,
     answer_from_json,
     answer_to_json,
     call_from_json,
@@ -111,6 +115,22 @@ def sent(data: T) -> T:
 @given(Answers)
 def test_an_answer_comes_back_whole_when_it_is_explained(answer: LocalAnswer) -> None:
     assert answer_from_json(sent(answer_to_json(answer, explain=True))) == answer
+
+
+@settings(deadline=None)
+@given(Answers, st.booleans())
+def test_an_answer_has_the_fields_of_its_schema_and_no_others(answer: LocalAnswer, schemas: bool) -> None:
+    hit = {**HIT, "additionalProperties": False}
+    lists = {name: {"type": "array", "items": hit} for name in ("results", "near_misses")}
+    fields: Any = ANSWER["properties"]
+    closed = {**ANSWER, "properties": {**fields, **lists}, "additionalProperties": False}
+    jsonschema.validate(sent(answer_to_json(answer, explain=True, schemas=schemas)), closed)
+
+
+@settings(deadline=None)
+@given(Items, st.booleans())
+def test_an_item_has_the_fields_of_its_schema_and_no_others(item: Item, schemas: bool) -> None:
+    jsonschema.validate(sent(item_to_json(item, schemas=schemas)), {**ITEM, "additionalProperties": False})
 
 
 @settings(deadline=None)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from toolscript.core.items import ItemKind, Schemas
-from toolscript.tools.http.search import search_response, skills_found
 from toolscript.tools.model.answer import (
     Absence,
     AbsenceReason,
@@ -19,6 +18,7 @@ from toolscript.tools.model.answer import (
 )
 from toolscript.tools.model.json import answer_from_json, skills_from_json
 from toolscript.tools.model.query import Strategy
+from toolscript.tools.schemas.search import SearchResponse, SkillsFound
 
 EXPLAINED = Explanation(3, {"words": 0.5, "meaning": -0.25}, 0.5, None, ("files",))
 NEAR = ToolHit(8, ItemKind.TOOL, "disk", "write", "Write\x1b[2J", 0.125, confidence=0.5)
@@ -64,8 +64,8 @@ EMPTY = ToolAnswer("x", (), 0, "none", Timings(), good_match=None)
     ],
 )
 def test_an_answer_survives_its_way(answer: ToolAnswer) -> None:
-    assert answer_from_json(json.loads(search_response(answer).model_dump_json())) == answer
+    assert answer_from_json(json.loads(SearchResponse.of(answer).model_dump_json())) == answer
 
 
 def test_matched_skills_survive_their_way() -> None:
-    assert skills_from_json(json.loads(skills_found(SKILLS).model_dump_json())) == SKILLS
+    assert skills_from_json(json.loads(SkillsFound.of(SKILLS).model_dump_json())) == SKILLS

@@ -18,7 +18,6 @@ from toolscript.cli.output import (
     table,
 )
 from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult
-from toolscript.knowledge.model.json import source_json
 
 if TYPE_CHECKING:
     from toolscript.knowledge.model.library import Source
@@ -50,17 +49,16 @@ def _list(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List the files of the library in order of path."""
+        from toolscript.knowledge.schemas import SourceShown
         from toolscript.server.library import list_library
 
         found = list_library(folder=folder, after=after, limit=limit + 1)
-        show_page(
-            found,
-            limit,
-            to_json=lambda source: {"path": source.path, **source_json(source)},
-            cursor_of=lambda source: source.path,
-            to_text=_table,
-            as_json=as_json,
-        )
+        shown = found[:limit]
+        page = {
+            "results": [{"path": one.path, **SourceShown.of(one).model_dump(mode="json")} for one in shown],
+            "next_cursor": shown[-1].path if len(found) > limit else None,
+        }
+        show_page(page, _table(shown), page["next_cursor"], as_json=as_json)
 
 
 def _remove(group: typer.Typer) -> None:

@@ -5,7 +5,7 @@ import logging
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +16,7 @@ from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import OnProgress, Progress
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
@@ -88,25 +89,20 @@ def colour_wanted() -> bool:
     return _Colour.allowed and sys.stdout.isatty()
 
 
-def show(result: Mapping[str, object], text: str, *, as_json: bool) -> None:
-    sys.stdout.write((json_text(result) if as_json else harmless(text)) + "\n")
+def show(result: "Mapping[str, object] | BaseModel", text: str, *, as_json: bool) -> None:
+    """A model is written as HTTP answers with it."""
+    if not as_json:
+        sys.stdout.write(harmless(text) + "\n")
+        return
+    data = result if isinstance(result, Mapping) else result.model_dump(mode="json", exclude_unset=True)
+    sys.stdout.write(json_text(data) + "\n")
 
 
-def show_page(
-    found: Sequence[T],
-    limit: int,
-    *,
-    to_json: Callable[[T], Mapping[str, object]],
-    cursor_of: Callable[[T], str],
-    to_text: Callable[[Sequence[T]], str],
-    as_json: bool,
-) -> None:
-    """One page of a list. `found` has one more than `limit` where there is another page."""
-    shown = found[:limit]
-    cursor = cursor_of(shown[-1]) if len(found) > limit else None
-    show({"results": [to_json(one) for one in shown], "next_cursor": cursor}, to_text(shown), as_json=as_json)
-    if cursor is not None:
-        say(f"hint: --after {printable(cursor)} shows more")
+def show_page(page: "Mapping[str, object] | BaseModel", text: str, next_cursor: object, *, as_json: bool) -> None:
+    """One page of a list, and how to see the next where there is one."""
+    show(page, text, as_json=as_json)
+    if next_cursor is not None:
+        say(f"hint: --after {printable(str(next_cursor))} shows more")
 
 
 def json_text(data: object) -> str:

@@ -30,13 +30,7 @@ from toolscript.cli.suggestions import suggestion_commands
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import LARGEST_ID
 from toolscript.core.taxonomy import Member, SkillEntry
-from toolscript.tools.model.skill_json import (
-    assigned_to_json,
-    audit_to_json,
-    entry_to_json,
-    member_to_json,
-    skill_from_json,
-)
+from toolscript.tools.model.skill_json import skill_from_json
 
 if TYPE_CHECKING:
     from toolscript.tools.skills.management import SkillManagement, Written
@@ -158,22 +152,24 @@ def _assign(group: typer.Typer) -> None:
         if none is bool(skills):
             raise InvalidRequest("which skills is it in?", hint="name them, or say --none")
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import ItemSkills
 
         with open_skills() as ask:
             given = ask(lambda managed: managed.assignments.set_by_hand(item_id, skills or [], person(by)))
-        show(assigned_to_json(item_id, given), assigned_text(item_id, given), as_json=as_json)
+        show(ItemSkills.of(item_id, given), assigned_text(item_id, given), as_json=as_json)
         say(WORKER_HINT)
 
     @group.command()
     def release(item_id: ItemId, by: By = None, as_json: AsJson = False) -> None:
         """Give an item back to the classifier; its skills stay until that has looked at it."""
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import ItemSkills
 
         with open_skills() as ask:
             ask(lambda managed: managed.assignments.release(item_id, person(by)))
             found = ask(lambda managed: managed.assignments.of(item_id))
         text = f"item {item_id} is the classifier's again"
-        show(assigned_to_json(item_id, found), text, as_json=as_json)
+        show(ItemSkills.of(item_id, found), text, as_json=as_json)
         say(WORKER_HINT)
 
 
@@ -217,7 +213,9 @@ def _again(group: typer.Typer) -> None:
 
 
 def _show(written: "Written", what: str, *, as_json: bool) -> None:
-    data = {**entry_to_json(written.entry), "routing": str(written.routing)}
+    from toolscript.tools.schemas.skills import SkillWritten
+
+    data = SkillWritten.of(written.entry, routing=str(written.routing))
     show(data, f"{written.entry.skill.id} {what}", as_json=as_json)
     say_if_pending(written.routing)
 
@@ -240,11 +238,12 @@ def _read(group: typer.Typer) -> None:
     ) -> None:
         """List the skills."""
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import SkillPage
 
         with open_skills() as ask:
             entries = ask(lambda skills: _all(skills, active_only=not all_))
-        shown = {"skills": [entry_to_json(entry) for entry in entries], "next": None}
-        show(shown, skills_table(entries) if entries else "there is no skill", as_json=as_json)
+        page = SkillPage.of(entries, len(entries))
+        show(page, skills_table(entries) if entries else "there is no skill", as_json=as_json)
         if not entries:
             say("hint: `toolscript skills import FILE` loads a taxonomy")
 
@@ -261,22 +260,24 @@ def _read(group: typer.Typer) -> None:
             return entry, list(await skills.taxonomy.members(skill_id, 0, tools)) if tools else []
 
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import MemberPage, SkillShown
 
         with open_skills() as ask:
             entry, members = ask(found)
-        data = entry_to_json(entry)
+        data = SkillShown.of(entry).model_dump(mode="json")
         if tools:
-            data["tools"] = [member_to_json(member) for member in members]
+            data["tools"] = MemberPage.of(members, tools).model_dump(mode="json")["tools"]
         show(data, skill_card(entry, members), as_json=as_json)
 
     @group.command()
     def of(item_id: ItemId, as_json: AsJson = False) -> None:
         """Show which skills an item is in."""
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import ItemSkills
 
         with open_skills() as ask:
             found = ask(lambda skills: skills.assignments.of(item_id))
-        show(assigned_to_json(item_id, found), assigned_text(item_id, found), as_json=as_json)
+        show(ItemSkills.of(item_id, found), assigned_text(item_id, found), as_json=as_json)
 
 
 def _history(group: typer.Typer) -> None:
@@ -290,15 +291,14 @@ def _history(group: typer.Typer) -> None:
     ) -> None:
         """Show what people decided, latest first."""
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import AuditPage
 
         with open_skills() as ask:
             found = ask(lambda skills: skills.taxonomy.audit(before, limit + 1))
-        more = len(found) > limit
-        entries = [audit_to_json(number, entry) for number, entry in found[:limit]]
-        text = audit_table(found[:limit]) if entries else "nobody has decided anything"
-        show({"entries": entries, "next": entries[-1]["id"] if more else None}, text, as_json=as_json)
-        if more and not as_json:
-            say(f"hint: `toolscript skills audit --before {entries[-1]['id']}` shows what is older")
+        page = AuditPage.of(found, limit)
+        show(page, audit_table(found[:limit]) if found else "nobody has decided anything", as_json=as_json)
+        if page.next and not as_json:
+            say(f"hint: `toolscript skills audit --before {page.next}` shows what is older")
 
     @group.command()
     def export(

@@ -12,26 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli.options import WORKER_HINT, AsJson, By, PageLimit, Yes, person
-from toolscript.cli.output import (
-    colour_wanted,
-    confirm,
-    json_text,
-    printable,
-    progress,
-    say,
-    show,
-    show_page,
-    table,
-)
+from toolscript.cli.output import colour_wanted, confirm, printable, progress, say, show, show_page, table
 from toolscript.core.items import LARGEST_ID, tool_id
-from toolscript.tools.model.catalog import (
-    ChangeState,
-    ItemChange,
-    ItemSource,
-    change_to_json,
-    details_to_json,
-    source_to_json,
-)
+from toolscript.tools.model.catalog import ChangeState, ItemChange, ItemSource
 
 if TYPE_CHECKING:
     from toolscript.tools.model.catalog import ChangeDetails
@@ -81,16 +64,11 @@ def _list(group: typer.Typer) -> None:
     ) -> None:
         """List sources in order of name: how many tools each has, and when it was last synced."""
         from toolscript.server.sync import list_item_sources
+        from toolscript.tools.schemas.catalog import ItemSourcePage
 
         found = list_item_sources(after=after, limit=limit + 1)
-        show_page(
-            found,
-            limit,
-            to_json=source_to_json,
-            cursor_of=lambda source: source.name,
-            to_text=_table,
-            as_json=as_json,
-        )
+        page = ItemSourcePage.of(found, limit)
+        show_page(page, _table(found[:limit]), page.next_cursor, as_json=as_json)
 
 
 def _remove(group: typer.Typer) -> None:
@@ -202,24 +180,25 @@ def _look(group: typer.Typer) -> None:
     ) -> None:
         """List changes, the latest first."""
         from toolscript.server.sync import list_changes
+        from toolscript.tools.schemas.catalog import ChangePage
 
         found = list_changes(before=before, limit=limit + 1, state=state)
-        shown, more = found[:limit], len(found) > limit
+        page = ChangePage.of(found, limit)
         if as_json:
-            data = {"changes": [change_to_json(one) for one in shown], "next": shown[-1].id if more else None}
-            sys.stdout.write(json_text(data) + "\n")
+            show(page, "", as_json=True)
             return
-        _show_table(shown)
-        if more:
-            say(f"hint: --before {shown[-1].id} shows older ones")
+        _show_table(found[:limit])
+        if page.next:
+            say(f"hint: --before {page.next} shows older ones")
 
     @group.command("show")
     def show_(change_id: ChangeId, as_json: AsJson = False) -> None:
         """Show what changed, field by field. Characters that are not seen are written out as \\u codes."""
         from toolscript.server.sync import find_change
+        from toolscript.tools.schemas.catalog import ChangeCompared
 
         details = find_change(change_id)
-        show(details_to_json(details), "\n".join(_compared(details)), as_json=as_json)
+        show(ChangeCompared.of_details(details), "\n".join(_compared(details)), as_json=as_json)
         if details.change.state is ChangeState.HELD and not as_json:
             say(f"hint: `toolscript changes approve {change_id}` or `toolscript changes reject {change_id}`")
 
@@ -241,8 +220,10 @@ def _decide(group: typer.Typer) -> None:
 
 
 def _decided(change: ItemChange, *, as_json: bool) -> None:
+    from toolscript.tools.schemas.catalog import ChangeShown
+
     text = f"change {change.id} of {_name(change)} is {change.state}"
-    show(change_to_json(change), text, as_json=as_json)
+    show(ChangeShown.of(change), text, as_json=as_json)
 
 
 def _show_table(changes: Sequence[ItemChange]) -> None:

@@ -29,7 +29,7 @@ from toolscript.cli.skills_text import evidence_card, suggestions_table
 from toolscript.core.errors import Conflict, InvalidRequest, ToolscriptError
 from toolscript.core.items import LARGEST_ID
 from toolscript.core.taxonomy import Suggestion, SuggestionState, skill_id_of
-from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME, evidence_to_json, suggestion_to_json
+from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME
 from toolscript.tools.model.skills import Evidence
 
 if TYPE_CHECKING:
@@ -211,23 +211,24 @@ def _read(group: typer.Typer) -> None:
         """List skills that classifiers missed."""
         state = None if status is Status.ALL else SuggestionState(status.value)
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import SuggestionPage
 
         with open_skills() as ask:
             found = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, state)))
-        shown, more = found[:limit], len(found) > limit
-        data = {"suggestions": [suggestion_to_json(one) for one in shown], "next": shown[-1].id if more else None}
-        show(data, suggestions_table(shown) if shown else "nothing waits for review", as_json=as_json)
-        if more and not as_json:
-            say(f"hint: `toolscript skills suggestions --after {shown[-1].id}` shows the next ones")
+        page = SuggestionPage.of(found, limit)
+        show(page, suggestions_table(found[:limit]) if found else "nothing waits for review", as_json=as_json)
+        if page.next and not as_json:
+            say(f"hint: `toolscript skills suggestions --after {page.next}` shows the next ones")
 
     @group.command()
     def suggestion(suggestion_id: SuggestionId, as_json: AsJson = False) -> None:
         """Show one suggestion with the evidence: who asks for it, and which skills are nearest."""
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import SuggestionEvidence
 
         with open_skills() as ask:
             evidence = ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_IN_DETAILS))
-        show(evidence_to_json(evidence), evidence_card(evidence), as_json=as_json)
+        show(SuggestionEvidence.of_evidence(evidence), evidence_card(evidence), as_json=as_json)
 
 
 def _approve(group: typer.Typer) -> None:
@@ -250,10 +251,11 @@ def _approve(group: typer.Typer) -> None:
         if skill_id is not None:
             changes["id"] = skill_id
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import SuggestionDecided
 
         with open_skills() as ask:
             decided = ask(lambda skills: skills.approve(suggestion_id, changes, person(by)))
-        data = {**suggestion_to_json(decided.suggestion), "routing": str(decided.routing)}
+        data = SuggestionDecided.of(decided.suggestion, routing=str(decided.routing))
         show(data, f"{decided.suggestion.skill_id} is a skill now", as_json=as_json)
         say_if_pending(decided.routing)
         say(WORKER_HINT)
@@ -264,10 +266,11 @@ def _decide(group: typer.Typer) -> None:
     def reject(suggestion_id: SuggestionId, by: By = None, as_json: AsJson = False) -> None:
         """Turn a suggestion down, now and whenever it comes again."""
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import SuggestionShown
 
         with open_skills() as ask:
             decided = ask(lambda skills: skills.suggestions.reject(suggestion_id, person(by)))
-        show(suggestion_to_json(decided), f"suggestion {decided.id} is rejected", as_json=as_json)
+        show(SuggestionShown.of(decided), f"suggestion {decided.id} is rejected", as_json=as_json)
 
     @group.command()
     def merge(
@@ -282,8 +285,9 @@ def _decide(group: typer.Typer) -> None:
             return await skills.suggestions.merge(suggestion_id, into, person(by))
 
         from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import SuggestionShown
 
         with open_skills() as ask:
             decided = ask(merged)
-        show(suggestion_to_json(decided), f"suggestion {decided.id} is merged into {into}", as_json=as_json)
+        show(SuggestionShown.of(decided), f"suggestion {decided.id} is merged into {into}", as_json=as_json)
         say(WORKER_HINT)

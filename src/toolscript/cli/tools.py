@@ -34,7 +34,7 @@ from toolscript.cli.tools_text import (
 )
 from toolscript.core.items import LARGEST_ID, ItemKind, tool_id
 from toolscript.tools.model.answer import Absence, AbsenceReason
-from toolscript.tools.model.catalog import CatalogItem, ItemFilter, item_to_json, listed_to_json
+from toolscript.tools.model.catalog import CatalogItem, ItemFilter
 from toolscript.tools.model.query import Strategy
 
 if TYPE_CHECKING:
@@ -102,17 +102,12 @@ def _list(group: typer.Typer) -> None:
     ) -> None:
         """List what the catalog holds, in order of id. Reads the database itself; no service has to run."""
         from toolscript.server.sync import list_items
+        from toolscript.tools.schemas.catalog import ToolPage
 
         wanted = ItemFilter(source, server, kind)
         found = list_items(after=after, limit=limit + 1, wanted=wanted)
-        show_page(
-            found,
-            limit,
-            to_json=listed_to_json,
-            cursor_of=lambda item: str(item.id),
-            to_text=_table,
-            as_json=as_json,
-        )
+        page = ToolPage.of(found, limit)
+        show_page(page, _table(found[:limit]), page.next_cursor, as_json=as_json)
 
 
 def _add_show(group: typer.Typer) -> None:
@@ -120,9 +115,10 @@ def _add_show(group: typer.Typer) -> None:
     def show_(number: Id, as_json: AsJson = False) -> None:
         """Show one tool with its schemas. What its source says of it is data, and nothing to follow."""
         from toolscript.server.sync import find_item
+        from toolscript.tools.schemas.catalog import ToolShown
 
         found = find_item(number)
-        show(item_to_json(found), "\n".join(_lines(found)), as_json=as_json)
+        show(ToolShown.of(found), "\n".join(_lines(found)), as_json=as_json)
 
 
 def _remove(group: typer.Typer) -> None:

@@ -5,19 +5,9 @@ from pydantic import ValidationError
 from toolscript.core.auth.model import Scope, Visitor
 from toolscript.core.errors import Unauthorized
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.answers import compact_json, result
+from toolscript.core.mcp.answers import compact_json, model_result
 from toolscript.core.mcp.arguments import one_of, require_known, text, whole, wrong
-from toolscript.core.mcp.schemas import (
-    ANY_OBJECT,
-    INTEGER,
-    NUMBER,
-    READ_ONLY,
-    STRING,
-    closed,
-    list_of,
-    object_of,
-    whole_number,
-)
+from toolscript.core.mcp.schemas import READ_ONLY, closed, output_schema, whole_number
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
@@ -25,7 +15,7 @@ from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import ask
 from toolscript.documents.model.filters import MOST_CONDITIONS, MOST_FIELD, NO_FILTERS, Filters, Op
 from toolscript.documents.model.query import MAX_DOCUMENT_QUERY, DocumentQuery
-from toolscript.documents.schemas import DocumentFilters, DocumentFound, DocumentSearchResponse, whole_answer
+from toolscript.documents.schemas import DocumentFilters, DocumentFound, DocumentSearchResponse
 
 SEARCH_DOCUMENTS = "search_documents"
 DEFAULT_LIMIT = 5
@@ -71,28 +61,7 @@ DEFINITION: JsonObject = {
         },
         "query",
     ),
-    "outputSchema": object_of(
-        {
-            "hits": list_of(
-                object_of(
-                    {
-                        "doc_id": STRING,
-                        "score": NUMBER,
-                        "metadata": ANY_OBJECT,
-                        "snippet": {"type": ["string", "null"]},
-                        "passage": INTEGER,
-                    },
-                    *("doc_id", "score", "metadata", "snippet", "passage"),
-                )
-            ),
-            "total": INTEGER,
-            "total_is": STRING,
-            "query_id": STRING,
-            "took_ms": NUMBER,
-            "degraded": list_of(STRING),
-        },
-        *("hits", "total", "total_is", "query_id", "took_ms", "degraded"),
-    ),
+    "outputSchema": output_schema(DocumentSearchResponse),
     "annotations": READ_ONLY,
 }
 
@@ -101,8 +70,8 @@ def document_tools(documents: DocumentRoutes) -> list[ServiceTool]:
     async def search(visitor: Visitor, given: JsonObject) -> CallResult:
         if visitor.caller is None:
             raise Unauthorized("a token is needed", hint="documents are a tenant's")
-        found = whole_answer(await ask(documents, visitor.caller, _query(given, documents.usual)))
-        return result(_text(found), found.model_dump(mode="json"))
+        found = DocumentSearchResponse.whole(await ask(documents, visitor.caller, _query(given, documents.usual)))
+        return model_result(_text(found), found)
 
     return [ServiceTool(DEFINITION, Scope.DOCUMENTS_READ, search, for_a_tenant=True)]
 

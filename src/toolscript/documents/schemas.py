@@ -1,15 +1,15 @@
-"""What routes of documents take and answer over HTTP."""
+"""Requests and answers about documents: one model each for HTTP, MCP and `--json`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
 
 from toolscript.core.retrieval.query import Fusion, SearchType, resolve_search_type
 from toolscript.core.retrieval.results import Exactness
-from toolscript.core.web.fields import Count
+from toolscript.core.web.fields import Count, model_of
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
-from toolscript.documents.model.document import MOST_ID, PutOutcome
+from toolscript.documents.model.document import MOST_ID, PutOutcome, PutResult, StoredDocument
 from toolscript.documents.model.filters import (
     MOST_CONDITIONS,
     MOST_FIELD,
@@ -144,6 +144,14 @@ class DocumentSearchRequest(BaseModel):
         )
 
 
+@dataclass(frozen=True)
+class Answered:
+    query_id: str
+    query: DocumentQuery
+    answer: DocumentAnswer
+    took_ms: float
+
+
 class DocumentFound(BaseModel):
     doc_id: str
     score: float = Field(description="Higher is better; what it means depends on how was searched.")
@@ -155,6 +163,20 @@ class DocumentFound(BaseModel):
         description="What matched: from where to before where, counted from the snippet's first character."
     )
     passage: int = Field(description="Number of the passage that matched best, from 0.")
+
+    @classmethod
+    def of(cls, hit: DocumentHit) -> Self:
+        snippet = hit.snippet
+        return cls.model_construct(
+            doc_id=hit.id,
+            score=hit.score,
+            metadata=dict(hit.metadata),
+            snippet=None if snippet is None else snippet.text,
+            snippet_start=None if snippet is None else snippet.start,
+            snippet_end=None if snippet is None else snippet.end,
+            highlights=[] if snippet is None else list(snippet.highlights),
+            passage=hit.passage,
+        )
 
 
 class SearchEnd(BaseModel):
@@ -172,9 +194,30 @@ class SearchEnd(BaseModel):
     degraded: list[str] = Field(description="Parts that failed, and were done without.")
     reranked_by: str | None = Field(description="Who looked at the best once more; null: nobody.")
 
+    @classmethod
+    def of(cls, answered: Answered, **more: Any) -> Self:
+        query, answer = answered.query, answered.answer
+        joined = bool(query.text) and query.search_type is SearchType.HYBRID
+        return cls.model_construct(
+            query_id=answered.query_id,
+            took_ms=answered.took_ms,
+            total=answer.total.value,
+            total_is=answer.total.exactness,
+            next_cursor=answer.next_cursor or None,
+            search_type=query.search_type,
+            fusion=(query.fusion or Fusion.BEST) if joined else None,
+            degraded=list(answer.degraded),
+            reranked_by=answer.reranked_by or None,
+            **more,
+        )
+
 
 class DocumentSearchResponse(SearchEnd):
     hits: list[DocumentFound]
+
+    @classmethod
+    def whole(cls, answered: Answered) -> Self:
+        return cls.of(answered, hits=[DocumentFound.of(hit) for hit in answered.answer.hits])
 
 
 class SearchHealth(BaseModel):
@@ -196,6 +239,15 @@ class PutResultShown(BaseModel):
     error: str | None = Field(None, description="Why it was refused.")
     line: int | None = Field(None, description="The line it came in, from 1, where documents came in lines.")
 
+    @classmethod
+    def of(cls, result: PutResult, line: int | None) -> Self:
+        """Without `error` and `line` where there are none."""
+        more: dict[str, Any] = {"error": result.problem} if result.problem else {}
+        more |= {} if line is None else {"line": line}
+        return cls.model_construct(
+            doc_id=result.id or None, status=result.outcome, passages=result.passages, **more
+        )
+
 
 class DocumentsPut(BaseModel):
     results: list[PutResultShown]
@@ -214,6 +266,11 @@ class DocumentShown(BaseModel):
     metadata: dict[str, Any]
     passages: list[PassageShown] = Field(description="Where the text was cut into what is searched.")
 
+    @classmethod
+    def of(cls, document: StoredDocument) -> Self:
+        passages = [model_of(PassageShown, passage) for passage in document.passages]
+        return model_of(cls, document, doc_id=document.id, passages=passages)
+
 
 class DocumentsToRemove(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -224,50 +281,3 @@ class DocumentsToRemove(BaseModel):
 class DocumentsRemoved(BaseModel):
     deleted: list[str]
     missing: list[str] = Field(description="Those that were not there.")
-
-
-@dataclass(frozen=True)
-class Answered:
-    query_id: str
-    query: DocumentQuery
-    answer: DocumentAnswer
-    took_ms: float
-
-
-def whole_answer(answered: Answered) -> DocumentSearchResponse:
-    hits = [found(hit) for hit in answered.answer.hits]
-    return DocumentSearchResponse.model_construct(hits=hits, **_rest(answered))
-
-
-def end_of_answer(answered: Answered) -> SearchEnd:
-    return SearchEnd.model_construct(**_rest(answered))
-
-
-def found(hit: DocumentHit) -> DocumentFound:
-    snippet = hit.snippet
-    return DocumentFound.model_construct(
-        doc_id=hit.id,
-        score=hit.score,
-        metadata=dict(hit.metadata),
-        snippet=None if snippet is None else snippet.text,
-        snippet_start=None if snippet is None else snippet.start,
-        snippet_end=None if snippet is None else snippet.end,
-        highlights=[] if snippet is None else list(snippet.highlights),
-        passage=hit.passage,
-    )
-
-
-def _rest(answered: Answered) -> dict[str, Any]:
-    query, answer = answered.query, answered.answer
-    joined = bool(query.text) and query.search_type is SearchType.HYBRID
-    return {
-        "query_id": answered.query_id,
-        "took_ms": answered.took_ms,
-        "total": answer.total.value,
-        "total_is": answer.total.exactness,
-        "next_cursor": answer.next_cursor or None,
-        "search_type": query.search_type,
-        "fusion": (query.fusion or Fusion.BEST) if joined else None,
-        "degraded": list(answer.degraded),
-        "reranked_by": answer.reranked_by or None,
-    }

@@ -6,7 +6,6 @@ import math
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
@@ -32,7 +31,7 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.web.hosts import is_loopback_host, is_loopback_origin
 from toolscript.core.web.request_context import RequestContext, SecurityHeaders
 from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
-from toolscript.gateway.model import Gateway, LocalAnswer, LocalQuery
+from toolscript.gateway.model import Gateway, LocalQuery
 
 # A browser says where a request comes from: this gateway's own page, or the person who typed the address.
 OWN_SITES = frozenset({"same-origin", "none"})
@@ -134,9 +133,8 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
             kind=_kind(request),
             search_type=_search_type(request),
         )
-        answer = await gateway.search(query)
-        data = answer_to_json(answer, explain=_flag(request, "explain"))
-        return JSONResponse(_with_schemas(data, answer) if _flag(request, "schemas") else data)
+        explain, schemas = _flag(request, "explain"), _flag(request, "schemas")
+        return JSONResponse(answer_to_json(await gateway.search(query), explain=explain, schemas=schemas))
 
     async def health(_: Request) -> Response:
         return JSONResponse(health_to_json(await gateway.health()))
@@ -171,13 +169,6 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         Route("/runtime/tools.ts", types),
         Route("/tools/{tool:anything}", call, methods=["POST"]),
     ]
-
-
-def _with_schemas(data: dict[str, Any], answer: LocalAnswer) -> dict[str, Any]:
-    shown = [*data["results"], *data.get("nearMisses", ())]
-    for one, hit in zip(shown, (*answer.hits, *answer.near_misses), strict=True):
-        one.update(item_to_json(hit.item, schemas=True))
-    return data
 
 
 def _filter(request: Request) -> tuple[str, ...]:

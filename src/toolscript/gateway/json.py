@@ -1,32 +1,60 @@
-"""A gateway's values as JSON and back: what goes over HTTP, and what `--json` prints."""
+"""A gateway's values as JSON and back: what goes over HTTP, what `--json` prints, and what MCP shows some of.
+
+Plain schemas and not Pydantic's, because a command that asks a running gateway must start at once.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from toolscript.core.item_json import item_from_json
-from toolscript.core.items import Item, ItemKind, tool_id
+from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
+from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
 from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
 
 Json = dict[str, Any]
 
 
-def answer_to_json(answer: LocalAnswer, *, explain: bool = False) -> Json:
+_OBJECT_OR_NULL: JsonObject = {"type": ["object", "null"]}
+_NAMED: dict[str, JsonObject] = {"toolId": STRING, "serverName": STRING, "toolName": STRING, "description": STRING}
+_SCHEMAS = dict.fromkeys(("inputSchema", "outputSchema", "annotations"), _OBJECT_OR_NULL)
+ITEM = object_of({**_NAMED, "kind": STRING, **_SCHEMAS}, *_NAMED, "kind")
+HIT = object_of(
+    {**_NAMED, "confidence": NUMBER, "reason": STRING, "kind": STRING, "parts": ANY_OBJECT, **_SCHEMAS},
+    *(*_NAMED, "confidence", "reason"),
+)
+ANSWER = object_of(
+    {
+        "query": STRING,
+        "results": list_of(HIT),
+        "totalResults": INTEGER,
+        "threshold": NUMBER,
+        "semantic": BOOLEAN,
+        "good_match": BOOLEAN,
+        "unmatched_words": list_of(STRING),
+        "hint": STRING,
+        "near_misses": list_of(HIT),
+    },
+    *("query", "results", "totalResults", "threshold", "semantic", "good_match"),
+)
+
+
+def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool = False) -> Json:
     data: Json = {
         "query": answer.query,
-        "results": [_hit_to_json(hit, explain=explain) for hit in answer.hits],
+        "results": [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in answer.hits],
         "totalResults": answer.total,
         "threshold": answer.threshold,
         "semantic": answer.semantic,
-        "goodMatch": answer.good_match,
+        "good_match": answer.good_match,
     }
     if answer.unmatched:
-        data["unmatchedWords"] = list(answer.unmatched)
+        data["unmatched_words"] = list(answer.unmatched)
     if answer.hint:
         data["hint"] = answer.hint
     if answer.near_misses:
-        data["nearMisses"] = [_hit_to_json(hit, explain=explain) for hit in answer.near_misses]
+        data["near_misses"] = [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in answer.near_misses]
     return data
 
 
@@ -38,9 +66,9 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         threshold=data["threshold"],
         semantic=data["semantic"],
         hint=data.get("hint", ""),
-        near_misses=tuple(map(_hit_from_json, data.get("nearMisses", ()))),
-        good_match=data.get("goodMatch", True),
-        unmatched=tuple(data.get("unmatchedWords", ())),
+        near_misses=tuple(map(_hit_from_json, data.get("near_misses", ()))),
+        good_match=data.get("good_match", True),
+        unmatched=tuple(data.get("unmatched_words", ())),
     )
 
 
@@ -109,7 +137,7 @@ def health_from_json(data: Mapping[str, Any]) -> GatewayHealth:
     return GatewayHealth(**known, servers=tuple(states_from_json(data["servers"])))
 
 
-def _hit_to_json(hit: LocalHit, *, explain: bool) -> Json:
+def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     data: Json = {
         "toolId": tool_id(hit.item.server, hit.item.name),
         "serverName": hit.item.server,
@@ -122,7 +150,7 @@ def _hit_to_json(hit: LocalHit, *, explain: bool) -> Json:
         data["kind"] = hit.item.kind.value
     if explain:
         data["parts"] = asdict(hit.parts)
-    return data
+    return data | item_to_json(hit.item, schemas=True) if schemas else data
 
 
 def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:

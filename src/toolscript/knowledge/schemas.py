@@ -1,18 +1,22 @@
-"""What routes of the library take and answer over HTTP."""
+"""What is asked of the library, and its answers: one model each for HTTP, MCP and `--json`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType, resolve_search_type
-from toolscript.core.web.fields import QUERY_TEXT, Count
-from toolscript.knowledge.model.library import ID_PATTERN
+from toolscript.core.web.fields import QUERY_TEXT, Count, model_of
+from toolscript.knowledge.model.library import ID_PATTERN, Chunk, Position, Source
 from toolscript.knowledge.model.query import (
     MOST_RESULTS,
     MOST_VALUE,
     MOST_VALUES,
     USUAL_RESULTS,
+    KnowledgeAnswer,
+    KnowledgeHit,
     KnowledgeQuery,
+    PassageAnswer,
+    SourcesAnswer,
     shows_both,
 )
 
@@ -73,6 +77,10 @@ class PositionShown(BaseModel):
     start: int = Field(description="Where it begins in the source's text.")
     end: int = Field(description="Where it ends, itself not part of it.")
 
+    @classmethod
+    def of(cls, position: Position) -> Self:
+        return model_of(cls, position)
+
 
 class Attribution(BaseModel):
     source_id: str = Field(description="For more of the source, see `get_source`.")
@@ -80,6 +88,11 @@ class Attribution(BaseModel):
     title: str = Field(description="Of the source.")
     authors: list[str] = Field(description="Of the source.")
     position: PositionShown = Field(description="Where in the source it stands.")
+
+    @classmethod
+    def of(cls, hit: KnowledgeHit) -> Self:
+        position = PositionShown.of(hit.position)
+        return model_of(cls, hit.source, source_id=hit.source.id, chunk_id=hit.chunk_id, position=position)
 
 
 class KnowledgeResult(BaseModel):
@@ -91,6 +104,20 @@ class KnowledgeResult(BaseModel):
     topics: list[str] = Field(description="What it is filed under.")
     source: Attribution = Field(description="Where it comes from.")
 
+    @classmethod
+    def of(cls, hit: KnowledgeHit) -> Self:
+        """A chunk has no `extraction_type`, not even null."""
+        extraction: dict[str, Any] = {"extraction_type": hit.type} if hit.type else {}
+        return cls.model_construct(
+            id=hit.id,
+            score=round(hit.score, 4),
+            type=hit.kind,
+            **extraction,
+            content=hit.content,
+            topics=list(hit.topics),
+            source=Attribution.of(hit),
+        )
+
 
 class KnowledgeMetadata(BaseModel):
     query: str = Field(description="What was asked.")
@@ -100,10 +127,21 @@ class KnowledgeMetadata(BaseModel):
     took_ms: float = Field(description="How long the search took.")
     degraded: list[str] = Field(description="The parts that failed, if any did.")
 
+    @classmethod
+    def of(cls, answer: KnowledgeAnswer) -> Self:
+        cited = list(dict.fromkeys(hit.source.title for hit in answer.hits))
+        took_ms = round(answer.took_ms, 2)
+        return model_of(cls, answer, sources_cited=cited, result_count=len(answer.hits), took_ms=took_ms)
+
 
 class KnowledgeResponse(BaseModel):
     results: list[KnowledgeResult] = Field(description="Best first.")
     metadata: KnowledgeMetadata = Field(description="About the search.")
+
+    @classmethod
+    def of(cls, answer: KnowledgeAnswer) -> Self:
+        hits = [KnowledgeResult.of(hit) for hit in answer.hits]
+        return cls.model_construct(results=hits, metadata=KnowledgeMetadata.of(answer))
 
 
 class SourceShown(BaseModel):
@@ -117,10 +155,20 @@ class SourceShown(BaseModel):
     chunk_count: int
     metadata: dict[str, Any]
 
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """Where it lies is left out: only those who run the library need to know."""
+        return model_of(cls, source, source_id=source.id, status=source.status.value)
+
 
 class SourcesShown(BaseModel):
     sources: list[SourceShown]
     next_after: str = Field(description="`after` of the next page; empty at the end.")
+
+    @classmethod
+    def of(cls, answer: SourcesAnswer) -> Self:
+        sources = [SourceShown.of(source) for source in answer.sources]
+        return model_of(cls, answer, sources=sources)
 
 
 class ChunkShown(BaseModel):
@@ -130,10 +178,19 @@ class ChunkShown(BaseModel):
     position: PositionShown
     token_count: int
 
+    @classmethod
+    def of(cls, chunk: Chunk) -> Self:
+        return model_of(cls, chunk, chunk_id=chunk.id, position=PositionShown.of(chunk.position))
+
 
 class PassageShown(BaseModel):
     source: SourceShown
     chunks: list[ChunkShown] = Field(description="In reading order.")
+
+    @classmethod
+    def of(cls, answer: PassageAnswer) -> Self:
+        chunks = [ChunkShown.of(chunk) for chunk in answer.chunks]
+        return cls.model_construct(source=SourceShown.of(answer.source), chunks=chunks)
 
 
 def _query(asked: KnowledgeRequest | KnowledgeParameters, usual: SearchType) -> KnowledgeQuery:

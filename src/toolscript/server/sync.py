@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TypeVar
+from urllib.parse import quote as quote_path
 
 from toolscript.core.errors import NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem
@@ -173,7 +174,7 @@ class SyncDesk:
                 source,
                 read,
                 prune=prune,
-                empty_hint=f"DELETE /api/v1/catalog/sources/{quote(source)} removes it; or leave `prune` out",
+                empty_hint=f"DELETE /api/v1/catalog/sources/{quote_path(source)} removes it; or leave `prune` out",
                 batch_size=GENTLE_BATCH,
                 total=len(read),
                 on_progress=on_progress,

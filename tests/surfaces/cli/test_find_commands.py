@@ -96,10 +96,10 @@ def test_as_json_it_is_one_line_of_json_found_or_not(toolscript: CommandLine, op
     found = toolscript("search", "read a file", *option)
     assert json.loads(found.out)["results"][0]["toolId"] == "files__read_file"
     assert "parts" not in json.loads(found.out)["results"][0]
-    assert json.loads(found.out)["goodMatch"] is True
+    assert json.loads(found.out)["good_match"] is True
     missing = toolscript("search", "zzz", *option)
     assert (missing.code, json.loads(missing.out)["results"], missing.err) == (1, [], "")
-    assert (json.loads(missing.out)["goodMatch"], json.loads(missing.out)["unmatchedWords"]) == (False, ["zzz"])
+    assert (json.loads(missing.out)["good_match"], json.loads(missing.out)["unmatched_words"]) == (False, ["zzz"])
 
 
 @pytest.mark.requirement("TS-003")

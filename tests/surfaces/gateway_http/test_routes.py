@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("TS-008")
 async def test_a_search_answers_in_the_documented_shape(app: Starlette) -> None:
     reply = await ask(app, "/search?q=read%20a%20file&limit=1&threshold=0.2")
     assert reply.status == 200
-    assert sorted(reply.json) == ["goodMatch", "query", "results", "semantic", "threshold", "totalResults"]
+    assert sorted(reply.json) == ["good_match", "query", "results", "semantic", "threshold", "totalResults"]
     assert (reply.json["query"], reply.json["threshold"], reply.json["semantic"]) == ("read a file", 0.2, True)
     (hit,) = reply.json["results"]
     assert sorted(hit) == ["confidence", "description", "reason", "serverName", "toolId", "toolName"]
@@ -31,15 +31,15 @@ async def test_an_empty_answer_is_no_error_and_says_what_to_change(app: Starlett
     reply = await ask(app, "/search?q=a%20file&threshold=1")
     assert (reply.status, reply.json["results"], reply.json["totalResults"]) == (200, [], 0)
     assert "threshold" in reply.json["hint"]
-    assert reply.json["nearMisses"]
+    assert reply.json["near_misses"]
 
 
 async def test_the_verdict_does_not_depend_on_the_threshold(app: Starlette) -> None:
     for threshold in (0, 1):
         fits = (await ask(app, f"/search?q=read_file%20zzz&threshold={threshold}")).json
-        assert fits["goodMatch"]
+        assert fits["good_match"]
         nothing_fits = (await ask(app, f"/search?q=zzz%20qqq&threshold={threshold}")).json
-        assert (nothing_fits["goodMatch"], nothing_fits["unmatchedWords"]) == (False, ["zzz", "qqq"])
+        assert (nothing_fits["good_match"], nothing_fits["unmatched_words"]) == (False, ["zzz", "qqq"])
 
 
 async def test_parts_and_schemas_come_when_they_are_asked_for(app: Starlette) -> None:

@@ -1,7 +1,9 @@
 """What a model is told about the three tools, and what it reads when it searches and asks for details."""
 
 import json
+from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
@@ -37,6 +39,32 @@ async def test_what_a_client_sees_does_not_depend_on_the_catalog() -> None:
             assert (listed.ttl_ms, listed.cache_scope) == (HOUR_MS, "public")
             seen.append(listed.model_dump_json())
     assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked"),
+    [
+        *(("search_tools", {"query": "read file", "detail": detail}) for detail in ("compact", "types", "schema")),
+        ("search_tools", {"query": "oven bread file", "detail": "schema"}),
+        *(("describe_tool", {"tool": "files__read_file", "format": shape}) for shape in ("schema", "types")),
+        ("describe_tool", {"tools": ["files__read_file", "files__read_fil"]}),
+    ],
+)
+async def test_what_is_answered_is_what_the_output_schema_says(tool: str, asked: dict[str, object]) -> None:
+    async with connected(GatewayDouble()) as client:
+        schemas = {one.name: one.output_schema for one in (await client.list_tools()).tools}
+    answer = await call(GatewayDouble(), tool, asked)
+    jsonschema.validate(answer.structured_content, closed(schemas[tool]))
+
+
+def closed(schema: Any) -> Any:
+    """Nothing is answered that the schema does not tell of."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: closed(value) for key, value in schema.items()}
+    return {**inner, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else inner
 
 
 @pytest.mark.requirement("TS-003")

@@ -5,11 +5,12 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from pydantic import BaseModel
 
 from tests.surfaces.mcp_service.scenes import ACCEPT, ME, OLD, Plain, World, result_of, token
 from toolscript.core.errors import IndexUnavailable, LibraryUnavailable
-from toolscript.knowledge.model.json import knowledge_json, passage_json, source_json, sources_json
 from toolscript.knowledge.model.query import KnowledgeQuery, PassageQuery, SourcesQuery
+from toolscript.knowledge.schemas import KnowledgeResponse, PassageShown, SourceShown, SourcesShown
 
 pytestmark = pytest.mark.requirement("KN-005")
 
@@ -20,6 +21,10 @@ def text_of(answer: dict[str, Any]) -> str:
     (block,) = answer["content"]
     assert block["type"] == "text"
     return str(block["text"])
+
+
+def json_of(answer: BaseModel) -> dict[str, Any]:
+    return answer.model_dump(mode="json", exclude_unset=True)
 
 
 def without_time(answer: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +50,7 @@ async def test_search_knowledge_answers_what_the_library_answers(
     async with world.client() as client:
         answer = await client.answer("search_knowledge", arguments)
         over_http = await client.http.post("/search_knowledge", json={"limit": 5, **arguments})
-    expected = without_time(knowledge_json(await world.shelf.search.search(query)))
+    expected = without_time(json_of(KnowledgeResponse.of(await world.shelf.search.search(query))))
     assert expected["results"]
     assert without_time(answer["structuredContent"]) == expected
     assert without_time(over_http.json()) == expected
@@ -64,11 +69,11 @@ async def test_a_hit_reads_with_its_title_its_place_and_what_leads_on_from_it(wo
         around = await client.answer("get_passage", {"chunk_id": chunk_id})
         source = await client.answer("get_source", {"source_id": hit["source"]["source_id"]})
     library = world.shelf.search
-    assert around["structuredContent"] == passage_json(await library.passage(PassageQuery(chunk_id)))
+    assert around["structuredContent"] == json_of(PassageShown.of(await library.passage(PassageQuery(chunk_id))))
     assert [one for one in text_of(around).split("\n\n") if "Feed sugar" in one] == [
         f"[One > Part 1, page 2, chunk_id {chunk_id}]\nFeed sugar in autumn"
     ]
-    assert source["structuredContent"] == source_json(await library.source(hit["source"]["source_id"]))
+    assert source["structuredContent"] == json_of(SourceShown.of(await library.source(hit["source"]["source_id"])))
     assert re.match(r"Keeping bees by Ann \(book, \d passages; bees\), source_id [0-9a-f]{24}", text_of(source))
 
 
@@ -84,7 +89,9 @@ async def test_sources_are_listed_a_page_at_a_time(world: World) -> None:
         after = first["structuredContent"]["next_after"]
         second = await client.answer("list_sources", {"limit": 1, "after": after})
         none = await client.answer("list_sources", {"topics": ["nothing"]})
-    assert first["structuredContent"] == sources_json(await world.shelf.search.sources(SourcesQuery(1)))
+    assert first["structuredContent"] == json_of(
+        SourcesShown.of(await world.shelf.search.sources(SourcesQuery(1)))
+    )
     assert text_of(first).endswith(f"There are more: after {after}.")
     titles = {one["structuredContent"]["sources"][0]["title"] for one in (first, second)}
     assert titles == {"Keeping bees", "On steel bridges"}
@@ -239,17 +246,17 @@ async def test_what_is_answered_is_what_the_output_schema_says(world: World) -> 
             arguments = calls[tool["name"]]
             jsonschema.validate(arguments, tool["inputSchema"])
             data = (await client.answer(tool["name"], arguments))["structuredContent"]
-            jsonschema.validate(data, _closed(tool["outputSchema"], tool["name"]))
+            jsonschema.validate(data, _closed(tool["outputSchema"]))
     assert {tool["name"] for tool in listed} == calls.keys()
 
 
-def _closed(schema: Any, name: str) -> Any:
-    """Nothing is answered that the schema does not tell of; what the documents' answer has besides is HTTP's."""
-    if name == "search_documents" or not isinstance(schema, dict):
+def _closed(schema: Any) -> Any:
+    """Nothing is answered that the schema does not tell of."""
+    if isinstance(schema, list):
+        return [_closed(one) for one in schema]
+    if not isinstance(schema, dict):
         return schema
-    closed = {key: _closed(value, name) for key, value in schema.items()}
-    if schema.get("type") == "array":
-        return closed
+    closed = {key: _closed(value) for key, value in schema.items()}
     return {**closed, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else closed
 
 

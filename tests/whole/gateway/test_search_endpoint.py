@@ -12,9 +12,9 @@ pytestmark = pytest.mark.requirement("TS-008")
 @scenario("Search endpoint invocation")
 def test_a_search_answers_with_these_fields_and_no_others(gateway: Gateway) -> None:
     answer = gateway.ask("/search?q=find+files&limit=5").json()
-    always = {"query", "results", "totalResults", "threshold", "semantic", "goodMatch"}
-    assert always <= {*answer} <= {*always, "hint", "unmatchedWords"}
-    assert answer["goodMatch"] is True
+    always = {"query", "results", "totalResults", "threshold", "semantic", "good_match"}
+    assert always <= {*answer} <= {*always, "hint", "unmatched_words"}
+    assert answer["good_match"] is True
     assert (answer["query"], answer["threshold"], answer["semantic"]) == ("find files", 0.35, True)
     assert 1 <= len(answer["results"]) <= 5
     assert answer["totalResults"] >= len(answer["results"])
@@ -71,9 +71,9 @@ def test_a_search_can_ask_for_prompts_resources_or_all_kinds(gateway: Gateway) -
 
 def test_what_no_tool_can_do_is_no_good_match_and_the_words_are_named(gateway: Gateway) -> None:
     answer = gateway.search("xylophone lessons for marsupials")
-    assert (answer["goodMatch"], answer["results"]) == (False, [])
-    assert answer["unmatchedWords"] == ["xylophone", "lessons", "marsupials"]
-    assert answer["nearMisses"]
+    assert (answer["good_match"], answer["results"]) == (False, [])
+    assert answer["unmatched_words"] == ["xylophone", "lessons", "marsupials"]
+    assert answer["near_misses"]
 
 
 def test_the_parts_of_a_confidence_are_told_when_asked(gateway: Gateway) -> None:

@@ -1,11 +1,15 @@
 """How answers read: short lines for a model, and the same facts as data for a program."""
 
 import json
+from typing import TYPE_CHECKING
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import visible, visible_json
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 LONGEST_DESCRIPTION = 160
 MOST_WORDS = 8
@@ -34,3 +38,8 @@ def one_line(text: str) -> str:
 def result(text: str, data: JsonObject) -> CallResult:
     """Names and texts of servers stand in it, and what was asked for: whoever reads it sees all there is."""
     return CallResult(({"type": "text", "text": visible(text)},), visible_json(data))
+
+
+def model_result(text: str, answer: "BaseModel") -> CallResult:
+    """The facts are those that HTTP answers with, from the same model."""
+    return result(text, answer.model_dump(mode="json", exclude_unset=True))

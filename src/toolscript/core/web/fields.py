@@ -1,13 +1,18 @@
 """What searches take and answer over HTTP."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import GenericAlias
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field, create_model
+from starlette.responses import Response
 
 from toolscript.core.retrieval.query import MAX_QUERY
 
 # Said here and checked by the query itself, whose refusals are those of every surface.
 QUERY_TEXT = {"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
+M = TypeVar("M", bound=BaseModel)
 
 
 def _number(value: object) -> object:
@@ -17,4 +22,50 @@ def _number(value: object) -> object:
     return value
 
 
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Count = Annotated[int, BeforeValidator(_number)]
+
+
+def json_response(body: BaseModel, headers: Mapping[str, str] | None = None) -> Response:
+    """Serialised once, here: the framework would validate what we have just built. What is not set is left out."""
+    return Response(body.model_dump_json(exclude_unset=True), media_type="application/json", headers=headers)
+
+
+def model_of(model: type[M], value: object, **different: Any) -> M:
+    """A model filled from the attributes of a value that have the names of its fields, and from `different`.
+
+    Nothing is validated: the value is our own.
+    """
+    same: dict[str, Any] = {
+        name: _plain(getattr(value, name)) for name in model.model_fields if name not in different
+    }
+    return model.model_construct(**same, **different)
+
+
+def _plain(value: object) -> object:
+    """As the fields of a model have it."""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def subset(
+    name: str, model: type[BaseModel], fields: Sequence[str], optional: Sequence[str] = (), **more: Any
+) -> type[BaseModel]:
+    """A model with these fields of another, described as there, and `more` as `create_model` takes them.
+
+    `optional` fields are the other's too, and may be left out.
+    """
+    known = model.model_fields
+    taken: dict[str, Any] = {field: (known[field].annotation, known[field]) for field in fields}
+    for field in optional:
+        taken[field] = (known[field].annotation, Field(None, description=known[field].description))
+    made: type[BaseModel] = create_model(name, **more, **taken)
+    return made
+
+
+def list_of_model(model: type[BaseModel]) -> Any:
+    """A required field for `subset` that lists models made by it."""
+    return GenericAlias(list, (model,)), ...

@@ -9,7 +9,6 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
 from toolscript.documents.model.document import Document, PutOutcome, PutResult, line_read, refusal
@@ -207,11 +206,7 @@ class Writing:
 
     def _note(self, result: PutResult, line: int | None) -> None:
         self._counts[result.outcome] += 1
-        facts: dict[str, Any] = {"doc_id": result.id or None, "status": result.outcome}
-        facts["passages"] = result.passages
-        facts |= {"error": result.problem} if result.problem else {}
-        facts |= {} if line is None else {"line": line}
-        text = PutResultShown.model_construct(**facts).model_dump_json(exclude_unset=True)
+        text = PutResultShown.of(result, line).model_dump_json(exclude_unset=True)
         self._results.append(text)
         self._result_bytes += len(text)
 

@@ -27,12 +27,11 @@ from toolscript.documents.http.upload import DOCUMENTS_PATH, MOST_REMOVAL_BYTES,
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.schemas import (
     Answered,
+    DocumentFound,
     DocumentSearchRequest,
     DocumentSearchResponse,
+    SearchEnd,
     SearchHealth,
-    end_of_answer,
-    found,
-    whole_answer,
 )
 
 Render = Callable[[str, str], str]
@@ -83,8 +82,8 @@ async def _pieces(render: Render, ask: Callable[[], Awaitable[Answered]]) -> Asy
     try:
         answered = await ask()
         for hit in answered.answer.hits:
-            yield render("hit", _json(found(hit)))
-        yield render("end", _json(end_of_answer(answered)))
+            yield render("hit", _json(DocumentFound.of(hit)))
+        yield render("end", _json(SearchEnd.of(answered)))
     except ToolscriptError as error:
         yield render("error", json.dumps(envelope_of(error), default=str))
     except Exception:
@@ -111,7 +110,7 @@ def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
         if kind != JSON:
             return streamed(kind, asking)
         return Response(
-            whole_answer(await asking()).model_dump_json(),
+            DocumentSearchResponse.whole(await asking()).model_dump_json(),
             media_type="application/json",
             headers={"Vary": "Accept"},
         )

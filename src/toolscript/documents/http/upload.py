@@ -27,7 +27,7 @@ from toolscript.documents.http.put import (
     write_lines,
 )
 from toolscript.documents.http.upload_limits import PacedBody
-from toolscript.documents.model.document import MOST_ID, entry_read, stored_to_json
+from toolscript.documents.model.document import MOST_ID, entry_read
 from toolscript.documents.schemas import DocumentShown, DocumentsPut, DocumentsRemoved, DocumentsToRemove
 
 MOST_JSON_BYTES = 1024 * 1024
@@ -208,20 +208,18 @@ def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
 
     @router.delete(
         DOCUMENTS_PATH,
-        response_model=DocumentsRemoved,
         responses=documented(401, 403, 422, 429, 500, 503),
         summary="Remove documents",
     )
-    async def remove_documents(asked: DocumentsToRemove, caller: CallerHere) -> Json:
+    async def remove_documents(asked: DocumentsToRemove, caller: CallerHere) -> DocumentsRemoved:
         return await _remove(documents, caller, asked.ids)
 
     @router.delete(
         ONE_PATH,
-        response_model=DocumentsRemoved,
         responses=_ANSWERS_OF_REMOVAL,
         summary="Remove one document",
     )
-    async def remove_document(document_id: IdInPath, caller: CallerHere) -> Json:
+    async def remove_document(document_id: IdInPath, caller: CallerHere) -> DocumentsRemoved:
         """One that is not there is `missing`, and no error."""
         return await _remove(documents, caller, [document_id])
 
@@ -229,21 +227,19 @@ def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
 def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.get(
         ONE_PATH,
-        response_model=DocumentShown,
         responses=_ANSWERS_OF_ONE,
         summary="One document",
     )
-    async def get_document(document_id: IdInPath, caller: CallerHere) -> Json:
+    async def get_document(document_id: IdInPath, caller: CallerHere) -> DocumentShown:
         """As it was put. Of its metadata only the fields are shown that the tenant's plan allows."""
-        return stored_to_json(await documents.desk.document(caller, document_id))
+        return DocumentShown.of(await documents.desk.document(caller, document_id))
 
 
-async def _remove(documents: DocumentRoutes, caller: Caller, ids: Sequence[str]) -> Json:
+async def _remove(documents: DocumentRoutes, caller: Caller, ids: Sequence[str]) -> DocumentsRemoved:
     wanted = list(dict.fromkeys(ids))
     removed: set[str] = set()
     for at in range(0, len(wanted), MOST_REMOVED_AT_ONCE):
         removed |= set(await documents.desk.remove(caller, wanted[at : at + MOST_REMOVED_AT_ONCE]))
-    return {
-        "deleted": [one for one in wanted if one in removed],
-        "missing": [one for one in wanted if one not in removed],
-    }
+    return DocumentsRemoved.model_construct(
+        deleted=[one for one in wanted if one in removed], missing=[one for one in wanted if one not in removed]
+    )

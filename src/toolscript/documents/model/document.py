@@ -190,11 +190,6 @@ def document_to_json(document: Document) -> Json:
     return {"id": document.id, "text": document.text, "metadata": document.metadata}
 
 
-def stored_to_json(document: StoredDocument) -> Json:
-    places = [{"number": one.number, "start": one.start, "end": one.end} for one in document.passages]
-    return {"doc_id": document.id, "text": document.text, "metadata": document.metadata, "passages": places}
-
-
 def _text(data: Mapping[str, object], field: str) -> str:
     value = data.get(field)
     if not isinstance(value, str):

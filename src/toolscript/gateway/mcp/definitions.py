@@ -1,19 +1,12 @@
 """What a client is told about the three tools. Never depends on the catalog, so that a prompt cache stays warm."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.schemas import (
-    ANY_OBJECT,
-    BOOLEAN,
-    INTEGER,
-    NUMBER,
-    READ_ONLY,
-    STRING,
-    closed,
-    list_of,
-    object_of,
-    whole_number,
-)
+from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, object_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.gateway.json import ANSWER, HIT, ITEM
 from toolscript.gateway.model import DEFAULT_THRESHOLD
 
 SEARCH = "search_tools"
@@ -31,16 +24,45 @@ INSTRUCTIONS = (
 
 _TOOL = {"type": "string", "description": "A name that search_tools returned: server__tool."}
 
-_FOUND = object_of(
-    {
-        "tool": STRING,
-        "confidence": NUMBER,
-        "description": STRING,
-        "reason": STRING,
-        "input_schema": ANY_OBJECT,
-    },
-    *("tool", "confidence", "description", "reason"),
-)
+# What an agent is shown of an answer that HTTP gives in full: its names for it, and those over HTTP.
+SHOWN_HIT = {
+    "tool": "toolId",
+    "confidence": "confidence",
+    "description": "description",
+    "reason": "reason",
+    "input_schema": "inputSchema",
+}
+SHOWN_ANSWER = {
+    "good_match": "good_match",
+    "results": "results",
+    "near_misses": "near_misses",
+    "unmatched_words": "unmatched_words",
+    "total": "totalResults",
+    "semantic": "semantic",
+    "hint": "hint",
+}
+SHOWN_ITEM = {
+    "tool": "toolId",
+    "description": "description",
+    "input_schema": "inputSchema",
+    "output_schema": "outputSchema",
+    "annotations": "annotations",
+}
+
+
+def _shown(
+    schema: Mapping[str, Any], names: Mapping[str, str], always: Sequence[str] = (), **more: JsonObject
+) -> dict[str, object]:
+    """The schema of these fields, and of `more`, which replace fields of the same name or may be left out.
+
+    `always`: not left out here even when they are empty.
+    """
+    properties = {name: schema["properties"][full] for name, full in names.items()}
+    required = [name for name, full in names.items() if full in schema["required"] or name in always]
+    return object_of({**properties, **more}, *required)
+
+
+_FOUND = list_of(_shown(HIT, SHOWN_HIT))
 _SEARCH_TOOLS: JsonObject = {
     "name": SEARCH,
     "title": "Search tools",
@@ -71,31 +93,9 @@ _SEARCH_TOOLS: JsonObject = {
         },
         "query",
     ),
-    "outputSchema": object_of(
-        {
-            "good_match": BOOLEAN,
-            "results": list_of(_FOUND),
-            "near_misses": list_of(_FOUND),
-            "unmatched_words": list_of(STRING),
-            "total": INTEGER,
-            "semantic": BOOLEAN,
-            "hint": STRING,
-            "types": STRING,
-        },
-        *("good_match", "results", "total", "semantic", "hint"),
-    ),
+    "outputSchema": _shown(ANSWER, SHOWN_ANSWER, ["hint"], results=_FOUND, near_misses=_FOUND, types=STRING),
     "annotations": READ_ONLY,
 }
-_DESCRIBED = object_of(
-    {
-        "tool": STRING,
-        "description": STRING,
-        "input_schema": ANY_OBJECT,
-        "output_schema": ANY_OBJECT,
-        "annotations": ANY_OBJECT,
-    },
-    *("tool", "description"),
-)
 _DESCRIBE_TOOL: JsonObject = {
     "name": DESCRIBE,
     "title": "Describe tools",
@@ -113,7 +113,7 @@ _DESCRIBE_TOOL: JsonObject = {
     ),
     "outputSchema": object_of(
         {
-            "tools": list_of(_DESCRIBED),
+            "tools": list_of(_shown(ITEM, SHOWN_ITEM)),
             "types": STRING,
             "unknown": list_of(object_of({"tool": STRING, "nearest": list_of(STRING)}, "tool", "nearest")),
         },

@@ -19,6 +19,7 @@ from toolscript.core.mcp.arguments import one_of, require_known, share, text, te
 from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, answered, server_of_tools, wire_answer
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
+from toolscript.gateway.json import answer_to_json, item_to_json
 from toolscript.gateway.mcp.definitions import (
     CALL,
     DEFAULT_LIMIT,
@@ -28,9 +29,12 @@ from toolscript.gateway.mcp.definitions import (
     MOST_DESCRIBED,
     MOST_RESULTS,
     SEARCH,
+    SHOWN_ANSWER,
+    SHOWN_HIT,
+    SHOWN_ITEM,
 )
 from toolscript.gateway.mcp.large_results import READ, LargeResults
-from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalHit, LocalQuery
+from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery
 
 NEAREST = 3
 
@@ -106,17 +110,11 @@ class Unknown:
 
 
 def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
-    hits = [_hit(hit, with_schemas) for hit in answer.hits]
-    misses = [_hit(hit, with_schemas) for hit in answer.near_misses]
-    data: dict[str, object] = {
-        "good_match": answer.good_match,
-        "results": hits,
-        "total": answer.total,
-        "semantic": answer.semantic,
-        "hint": answer.hint,
-    }
-    if answer.unmatched and not answer.good_match:
-        data["unmatched_words"] = list(answer.unmatched)
+    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(answer, schemas=with_schemas)})
+    hits, misses = (list(map(_hit, data.get(name, ()))) for name in ("results", "near_misses"))
+    data["results"] = hits
+    if answer.good_match:
+        data.pop("unmatched_words", None)
     lines = [*_verdict(answer), *map(_line, hits)]
     if misses:
         data["near_misses"] = misses
@@ -141,9 +139,13 @@ def _verdict(answer: LocalAnswer) -> list[str]:
     return [f"{verdict} Matched nothing: {words}{more}." if words else verdict]
 
 
+SAID_BY_TYPES = ("input_schema", "output_schema")
+
+
 def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = "") -> CallResult:
     """With `types` the schemas are left out: the TypeScript says the same in fewer words."""
-    tools = [_described(item, with_schemas=not types) for item in items]
+    names = {name: SHOWN_ITEM[name] for name in SHOWN_ITEM if not types or name not in SAID_BY_TYPES}
+    tools = [_renamed(names, item_to_json(item, schemas=True)) for item in items]
     data: dict[str, object] = {"tools": tools}
     lines = [types] if types else [compact_json(tool) for tool in tools]
     if types:
@@ -161,31 +163,20 @@ def no_such_tool(unknown: Unknown) -> str:
     return f"There is no tool {unknown.tool[:200]!r}. {advice}"
 
 
-def _hit(hit: LocalHit, with_schema: bool) -> dict[str, object]:
-    item = hit.item
-    entry: dict[str, object] = {
-        "tool": tool_id(item.server, item.name),
-        "confidence": round(hit.confidence, 2),
-        "description": one_line(item.description),
-        "reason": hit.reason,
-    }
-    if with_schema and item.input_schema is not None:
-        entry["input_schema"] = item.input_schema
-    return entry
+def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
+    shown = _renamed(SHOWN_HIT, hit)
+    return {**shown, "confidence": round(hit["confidence"], 2), "description": one_line(hit["description"])}
+
+
+def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is of these fields."""
+    return {name: data[full] for name, full in names.items() if data.get(full) is not None}
 
 
 def _line(hit: JsonObject) -> str:
     reason = f" ({hit['reason']})" if hit["reason"] else ""
     line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']}{reason}"
     return f"{line}\n  {compact_json(hit['input_schema'])}" if "input_schema" in hit else line
-
-
-def _described(item: Item, *, with_schemas: bool) -> dict[str, object]:
-    parts: dict[str, object] = {"annotations": item.annotations}
-    if with_schemas:
-        parts = {"input_schema": item.input_schema, "output_schema": item.output_schema, **parts}
-    known = {name: part for name, part in parts.items() if part is not None}
-    return {"tool": tool_id(item.server, item.name), "description": item.description, **known}
 
 
 class MetaTools:

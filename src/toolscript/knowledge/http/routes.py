@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Path, Query, Response
 from fastapi.routing import APIRoute
 
 from toolscript.core.auth.model import Scope
@@ -12,7 +11,7 @@ from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.web.auth import VisitorOf, for_visitors
 from toolscript.core.web.errors import documented
-from toolscript.knowledge.model.json import knowledge_json, passage_json, source_json, sources_json
+from toolscript.core.web.fields import json_response
 from toolscript.knowledge.model.library import ID_PATTERN
 from toolscript.knowledge.model.query import (
     MOST_NEIGHBOURS,
@@ -64,13 +63,13 @@ def _add_search(router: APIRouter, knowledge: AsksLibrary | None, usual: SearchT
     )
     async def search_knowledge(
         given: Annotated[KnowledgeParameters, Query()], asked: KnowledgeRequest | None = None
-    ) -> JSONResponse:
+    ) -> Response:
         """Finds chunks of sources, and what was extracted from them, by meaning and by words, and where each is.
 
         What is asked is the body in JSON, or without a body the same names in the query string.
         """
         answer = await _there(knowledge).search(_query(given, asked, usual))
-        return JSONResponse(knowledge_json(answer))
+        return json_response(KnowledgeResponse.of(answer))
 
 
 def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
@@ -86,9 +85,9 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
         after: Annotated[str, Query(description="`next_after` of the page before.", max_length=24)] = "",
         type: Annotated[list[str] | None, Query(description="Only of any of these types.")] = None,  # noqa: A002
         topics: Annotated[list[str] | None, Query(description="Only with any of these topics.")] = None,
-    ) -> JSONResponse:
+    ) -> Response:
         query = SourcesQuery(limit, after, tuple(type or ()), tuple(topics or ()))
-        return JSONResponse(sources_json(await _there(knowledge).sources(query)))
+        return json_response(SourcesShown.of(await _there(knowledge).sources(query)))
 
     @router.get(
         "/sources/{source_id}",
@@ -97,8 +96,8 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
         operation_id="get_source",
         summary="One source",
     )
-    async def get_source(source_id: SourceId) -> JSONResponse:
-        return JSONResponse(source_json(await _there(knowledge).source(source_id)))
+    async def get_source(source_id: SourceId) -> Response:
+        return json_response(SourceShown.of(await _there(knowledge).source(source_id)))
 
     @router.get(
         "/passages/{chunk_id}",
@@ -111,9 +110,9 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
         chunk_id: SourceId,
         before: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS, description="Chunks before it.")] = 1,
         after: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS, description="Chunks after it.")] = 1,
-    ) -> JSONResponse:
+    ) -> Response:
         answer = await _there(knowledge).passage(PassageQuery(chunk_id, before, after))
-        return JSONResponse(passage_json(answer))
+        return json_response(PassageShown.of(answer))
 
 
 def _there(knowledge: AsksLibrary | None) -> AsksLibrary:

@@ -1,22 +1,11 @@
 """What a client is told about the tools of the library."""
 
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.schemas import (
-    ANY_OBJECT,
-    BOOLEAN,
-    INTEGER,
-    INTEGER_OR_NULL,
-    NUMBER,
-    READ_ONLY,
-    STRING,
-    closed,
-    list_of,
-    object_of,
-    whole_number,
-)
+from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, closed, list_of, output_schema, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.knowledge.model.library import ID_PATTERN, ExtractionType
 from toolscript.knowledge.model.query import MOST_NEIGHBOURS, MOST_RESULTS, MOST_SOURCES, MOST_VALUE, MOST_VALUES
+from toolscript.knowledge.schemas import KnowledgeResponse, PassageShown, SourceShown, SourcesShown
 
 SEARCH_KNOWLEDGE = "search_knowledge"
 GET_PASSAGE = "get_passage"
@@ -37,38 +26,6 @@ _VALUE: JsonObject = {"type": "string", "minLength": 1, "maxLength": MOST_VALUE}
 _ID: JsonObject = {"type": "string", "pattern": ID_PATTERN}
 _TOPICS = _one_or_more(_VALUE, "Only what has any of these topics.")
 
-_POSITION = object_of(
-    {
-        "chapter": STRING,
-        "section": STRING,
-        "page": INTEGER_OR_NULL,
-        "line": INTEGER_OR_NULL,
-        "start": INTEGER,
-        "end": INTEGER,
-    },
-    *("chapter", "section", "page", "line", "start", "end"),
-)
-_HIT = object_of(
-    {
-        "id": STRING,
-        "score": NUMBER,
-        "type": {"type": "string", "enum": ["chunk", "extraction"]},
-        "extraction_type": STRING,
-        "content": STRING,
-        "topics": list_of(STRING),
-        "source": object_of(
-            {
-                "source_id": STRING,
-                "chunk_id": STRING,
-                "title": STRING,
-                "authors": list_of(STRING),
-                "position": _POSITION,
-            },
-            *("source_id", "chunk_id", "title", "authors", "position"),
-        ),
-    },
-    *("id", "score", "type", "content", "topics", "source"),
-)
 _SEARCH: JsonObject = {
     "name": SEARCH_KNOWLEDGE,
     "title": "Search the library",
@@ -105,39 +62,9 @@ _SEARCH: JsonObject = {
         },
         "query",
     ),
-    "outputSchema": object_of(
-        {
-            "results": list_of(_HIT),
-            "metadata": object_of(
-                {
-                    "query": STRING,
-                    "sources_cited": list_of(STRING),
-                    "result_count": INTEGER,
-                    "search_type": STRING,
-                    "took_ms": NUMBER,
-                    "degraded": list_of(STRING),
-                },
-                *("query", "sources_cited", "result_count", "search_type", "took_ms", "degraded"),
-            ),
-        },
-        *("results", "metadata"),
-    ),
+    "outputSchema": output_schema(KnowledgeResponse),
     "annotations": READ_ONLY,
 }
-_SOURCE = object_of(
-    {
-        "source_id": STRING,
-        "type": STRING,
-        "title": STRING,
-        "authors": list_of(STRING),
-        "topics": list_of(STRING),
-        "ingested_at": STRING,
-        "status": STRING,
-        "chunk_count": INTEGER,
-        "metadata": ANY_OBJECT,
-    },
-    *("source_id", "type", "title", "authors", "topics", "ingested_at", "status", "chunk_count", "metadata"),
-)
 _PASSAGE: JsonObject = {
     "name": GET_PASSAGE,
     "title": "Read around a hit",
@@ -153,24 +80,7 @@ _PASSAGE: JsonObject = {
         },
         "chunk_id",
     ),
-    "outputSchema": object_of(
-        {
-            "source": _SOURCE,
-            "chunks": list_of(
-                object_of(
-                    {
-                        "chunk_id": STRING,
-                        "number": INTEGER,
-                        "content": STRING,
-                        "position": _POSITION,
-                        "token_count": INTEGER,
-                    },
-                    *("chunk_id", "number", "content", "position", "token_count"),
-                )
-            ),
-        },
-        *("source", "chunks"),
-    ),
+    "outputSchema": output_schema(PassageShown),
     "annotations": READ_ONLY,
 }
 _ONE_SOURCE: JsonObject = {
@@ -181,7 +91,7 @@ _ONE_SOURCE: JsonObject = {
         f"{SEARCH_KNOWLEDGE} to cite a source properly; it does not hold the text."
     ),
     "inputSchema": closed({"source_id": {**_ID, "description": "As results name it."}}, "source_id"),
-    "outputSchema": _SOURCE,
+    "outputSchema": output_schema(SourceShown),
     "annotations": READ_ONLY,
 }
 _SOURCES: JsonObject = {
@@ -199,7 +109,7 @@ _SOURCES: JsonObject = {
             "topics": _TOPICS,
         }
     ),
-    "outputSchema": object_of({"sources": list_of(_SOURCE), "next_after": STRING}, "sources", "next_after"),
+    "outputSchema": output_schema(SourcesShown),
     "annotations": READ_ONLY,
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from toolscript.core.auth.model import Scope, Visitor
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.answers import result
+from toolscript.core.mcp.answers import model_result
 from toolscript.core.mcp.arguments import one_of, require_known, text, text_or_texts, truth, whole
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
@@ -18,7 +18,6 @@ from toolscript.knowledge.mcp.definitions import (
     LIST_SOURCES,
     SEARCH_KNOWLEDGE,
 )
-from toolscript.knowledge.model.json import knowledge_json, passage_json, source_json, sources_json
 from toolscript.knowledge.model.library import Position, Source
 from toolscript.knowledge.model.query import (
     MOST_NEIGHBOURS,
@@ -35,6 +34,7 @@ from toolscript.knowledge.model.query import (
     shows_both,
 )
 from toolscript.knowledge.ports import AsksLibrary
+from toolscript.knowledge.schemas import KnowledgeResponse, PassageShown, SourceShown, SourcesShown
 
 NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources lists what it has."
 ARGUMENTS = ("query", "limit", "type", "topics", "source_id", "search_type", "include_both")
@@ -96,20 +96,20 @@ def knowledge_tools(library: AsksLibrary, usual: SearchType = SearchType.HYBRID)
 
     async def search(_: Visitor, given: JsonObject) -> CallResult:
         answer = await library.search(_query(given, usual))
-        return result(knowledge_text(answer), knowledge_json(answer))
+        return model_result(knowledge_text(answer), KnowledgeResponse.of(answer))
 
     async def passage(_: Visitor, given: JsonObject) -> CallResult:
         answer = await library.passage(_passage(given))
-        return result(passage_text(answer), passage_json(answer))
+        return model_result(passage_text(answer), PassageShown.of(answer))
 
     async def source(_: Visitor, given: JsonObject) -> CallResult:
         require_known(GET_SOURCE, given, ("source_id",))
         found = await library.source(text(given, "source_id"))
-        return result(source_text(found), source_json(found))
+        return model_result(source_text(found), SourceShown.of(found))
 
     async def sources(_: Visitor, given: JsonObject) -> CallResult:
         answer = await library.sources(_sources(given))
-        return result(sources_text(answer), sources_json(answer))
+        return model_result(sources_text(answer), SourcesShown.of(answer))
 
     calls = {SEARCH_KNOWLEDGE: search, GET_PASSAGE: passage, GET_SOURCE: source, LIST_SOURCES: sources}
     return [ServiceTool(DEFINITIONS[name], Scope.KNOWLEDGE_READ, call) for name, call in calls.items()]

@@ -14,16 +14,15 @@ from toolscript.core.item_json import catalog_item_from_json
 from toolscript.core.items import LARGEST_ID, Item, RefusedItem
 from toolscript.core.text import readable
 from toolscript.core.web.errors import documented
-from toolscript.core.web.paging import USUAL, Limit, NumberInPath, Time
-from toolscript.tools.model.catalog import JobState, SyncJob
+from toolscript.core.web.paging import USUAL, Limit, NumberInPath
+from toolscript.tools.model.catalog import SyncJob
 from toolscript.tools.ports import CatalogContents
+from toolscript.tools.schemas.catalog import JobAccepted, JobPage, JobShown
 
 SYNC_PATH = "/api/v1/sync"
 MOST_ITEMS = 10_000
 MOST_SYNC_BYTES = 16 * 1024 * 1024
 MAX_SOURCE = 200
-
-Json = dict[str, object]
 
 _WHERE_IT_IS = {"description": "The job.", "required": True, "schema": {"type": "string"}}
 
@@ -64,33 +63,6 @@ class ServersRequest(BaseModel):
     )
 
 
-class JobAccepted(BaseModel):
-    job_id: int
-    status_url: str
-
-
-class JobProgressShown(BaseModel):
-    done: int
-    total: int | None
-
-
-class JobShown(BaseModel):
-    id: int
-    state: JobState = Field(description="`interrupted`: its process ended or fell silent. Post it again.")
-    source: str
-    progress: JobProgressShown
-    report: dict[str, Any] | None
-    error: str | None
-    created_at: Time
-    started_at: Time | None
-    finished_at: Time | None
-
-
-class JobPage(BaseModel):
-    jobs: list[JobShown]
-    next: int | None = Field(description="`before` of the next page; null on the last one.")
-
-
 _SCHEMAS = [ItemsRequest.model_json_schema(), ServersRequest.model_json_schema()]
 _BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}}}}}
 
@@ -101,37 +73,32 @@ def sync_routes(sync: SyncRequests) -> APIRouter:
     @router.post(
         "",
         status_code=202,
-        response_model=JobAccepted,
         responses={202: {"headers": {"Location": _WHERE_IT_IS}}, **documented(401, 403, 404, 422, 503)},
         openapi_extra=_BODY,
         summary="Take the items of a catalog, or ask MCP servers for theirs",
     )
-    async def start_sync(request: Request, response: Response) -> Json:
+    async def start_sync(request: Request, response: Response) -> JobAccepted:
         # The body is read here and not by the framework: not before it is known that the caller may write.
         sync.require_room()
         job = await _submit(sync, await request.body())
         url = response.headers["Location"] = f"{SYNC_PATH}/{job.id}"
-        return {"job_id": job.id, "status_url": url}
+        return JobAccepted(job_id=job.id, status_url=url)
 
     @router.get(
         "/{job_id}",
-        response_model=JobShown,
         responses=documented(401, 403, 404, 422, 503),
         summary="How far a sync is",
     )
-    async def get_job(job_id: NumberInPath) -> Json:
-        return _shown(await sync.find(job_id))
+    async def get_job(job_id: NumberInPath) -> JobShown:
+        return JobShown.of(await sync.find(job_id))
 
-    @router.get(
-        "", response_model=JobPage, responses=documented(401, 403, 422, 503), summary="Syncs, the latest first"
-    )
+    @router.get("", responses=documented(401, 403, 422, 503), summary="Syncs, the latest first")
     async def list_jobs(
         before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="`next` of the page before.")] = None,
         limit: Limit = USUAL,
-    ) -> Json:
+    ) -> JobPage:
         found = await sync.page(before, limit + 1)
-        shown = [_shown(one) for one in found[:limit]]
-        return {"jobs": shown, "next": shown[-1]["id"] if len(found) > limit else None}
+        return JobPage.of(found, limit)
 
     return router
 
@@ -174,16 +141,3 @@ def _entry(number: int, data: object) -> Item | RefusedItem:
     # Worked out here, on a thread.
     _ = item.fingerprint
     return item
-
-
-def _shown(job: SyncJob) -> Json:
-    times = {name: getattr(job, name) for name in ("created_at", "started_at", "finished_at")}
-    return {
-        "id": job.id,
-        "state": job.state,
-        "source": job.source,
-        "progress": {"done": job.done, "total": job.total},
-        "report": None if job.report is None else dict(job.report),
-        "error": job.error,
-        **{name: None if at is None else at.isoformat() for name, at in times.items()},
-    }

@@ -1,19 +1,19 @@
-"""What a client is told about the tools of the catalog, which find tools of others and call none."""
+"""What a client is told about the tools of the catalog, which find tools of others and call none.
+
+An agent pays for every word it reads: the answers are subsets of those that HTTP gives, named here.
+"""
+
+from typing import Any
+
+from pydantic import create_model
 
 from toolscript.core.items import LARGEST_ID, ItemKind, JsonObject
-from toolscript.core.mcp.schemas import (
-    ANY_OBJECT,
-    INTEGER,
-    NUMBER,
-    READ_ONLY,
-    STRING,
-    closed,
-    list_of,
-    object_of,
-    whole_number,
-)
+from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, output_schema, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.core.web.fields import list_of_model, subset
 from toolscript.tools.model.query import MAX_SKILLS, USUAL
+from toolscript.tools.schemas.search import EnrichedTool, Metadata
+from toolscript.tools.schemas.skills import SkillPage, SkillShown
 
 SEARCH_TOOLS = "search_tools"
 DESCRIBE_TOOL = "describe_tool"
@@ -26,20 +26,35 @@ DEFAULT_SKILLS = 50
 MOST_SKILLS_LISTED = 100
 
 _ID: JsonObject = {"type": "integer", "minimum": 1, "maximum": LARGEST_ID}
-_STRING_OR_NULL: JsonObject = {"type": ["string", "null"]}
-_FOUND = object_of(
-    {
-        "id": INTEGER,
-        "tool": STRING,
-        "type": STRING,
-        "description": STRING,
-        "score": NUMBER,
-        "confidence": {"type": ["number", "null"]},
-        "skill_ids": list_of(STRING),
-        "input_schema": ANY_OBJECT,
-    },
-    *("id", "tool", "type", "description", "score", "confidence", "skill_ids"),
+# `id` is what describe_tool takes, and `tool` the name that a client calls: server__tool.
+_NAMED: dict[str, Any] = {"id": (int, ...), "tool": (str, ...)}
+ToolSummary = subset(
+    "ToolSummary",
+    EnrichedTool,
+    ("type", "description", "score", "confidence", "skill_ids"),
+    optional=("input_schema",),
+    **_NAMED,
 )
+SearchSummary = subset(
+    "SearchSummary",
+    Metadata,
+    ("good_match", "unmatched_words", "degraded"),
+    results=list_of_model(ToolSummary),
+    near_misses=list_of_model(ToolSummary),
+)
+DescribedTool = subset(
+    "DescribedTool",
+    EnrichedTool,
+    ("type", "server", "name", "description", "skill_ids"),
+    optional=("input_schema", "output_schema", "annotations"),
+    **_NAMED,
+)
+DescribedTools = create_model("DescribedTools", tools=list_of_model(DescribedTool), unknown=(list[int], ...))
+SkillSummary = subset(
+    "SkillSummary", SkillShown, ("id", "name", "description", "parent_domain", "keywords", "tool_count")
+)
+SkillSummaries = subset("SkillSummaries", SkillPage, ("next",), skills=list_of_model(SkillSummary))
+
 _SEARCH: JsonObject = {
     "name": SEARCH_TOOLS,
     "title": "Search tools",
@@ -77,33 +92,9 @@ _SEARCH: JsonObject = {
         },
         "query",
     ),
-    "outputSchema": object_of(
-        {
-            "good_match": {"type": ["boolean", "null"]},
-            "results": list_of(_FOUND),
-            "near_misses": list_of(_FOUND),
-            "unmatched_words": list_of(STRING),
-            "degraded": list_of(STRING),
-        },
-        *("good_match", "results", "near_misses", "unmatched_words", "degraded"),
-    ),
+    "outputSchema": output_schema(SearchSummary),
     "annotations": READ_ONLY,
 }
-_DESCRIBED = object_of(
-    {
-        "id": INTEGER,
-        "tool": STRING,
-        "type": STRING,
-        "server": STRING,
-        "name": STRING,
-        "description": STRING,
-        "skill_ids": list_of(STRING),
-        "input_schema": ANY_OBJECT,
-        "output_schema": ANY_OBJECT,
-        "annotations": ANY_OBJECT,
-    },
-    *("id", "tool", "type", "server", "name", "description", "skill_ids"),
-)
 _DESCRIBE: JsonObject = {
     "name": DESCRIBE_TOOL,
     "title": "Describe tools",
@@ -114,20 +105,9 @@ _DESCRIBE: JsonObject = {
     "inputSchema": closed(
         {"id": _ID, "ids": {"type": "array", "items": _ID, "minItems": 1, "maxItems": MOST_DESCRIBED}}
     ),
-    "outputSchema": object_of({"tools": list_of(_DESCRIBED), "unknown": list_of(INTEGER)}, "tools", "unknown"),
+    "outputSchema": output_schema(DescribedTools),
     "annotations": READ_ONLY,
 }
-_SKILL = object_of(
-    {
-        "id": STRING,
-        "name": STRING,
-        "description": STRING,
-        "parent_domain": _STRING_OR_NULL,
-        "keywords": list_of(STRING),
-        "tool_count": INTEGER,
-    },
-    *("id", "name", "description", "parent_domain", "keywords", "tool_count"),
-)
 _SKILLS: JsonObject = {
     "name": LIST_SKILLS,
     "title": "List skills",
@@ -141,7 +121,7 @@ _SKILLS: JsonObject = {
             "after": {"type": "string", "description": "`next` of the page before."},
         }
     ),
-    "outputSchema": object_of({"skills": list_of(_SKILL), "next": _STRING_OR_NULL}, "skills", "next"),
+    "outputSchema": output_schema(SkillSummaries),
     "annotations": READ_ONLY,
 }
 

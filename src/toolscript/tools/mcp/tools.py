@@ -21,11 +21,14 @@ from toolscript.tools.mcp.definitions import (
     MOST_RESULTS,
     MOST_SKILLS_LISTED,
     SEARCH_TOOLS,
+    SkillSummary,
+    ToolSummary,
 )
 from toolscript.tools.model.answer import ToolAnswer, ToolHit
 from toolscript.tools.model.query import USUAL, ToolQuery
-from toolscript.tools.model.skill_json import entry_to_json
 from toolscript.tools.ports import ListsSkills, ReadsItems, SearchesTools
+from toolscript.tools.schemas.search import EnrichedTool
+from toolscript.tools.schemas.skills import SkillShown
 
 
 def found(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
@@ -72,18 +75,17 @@ def _verdict(answer: ToolAnswer) -> list[str]:
 
 
 def _hit(hit: ToolHit, with_schema: bool) -> dict[str, object]:
-    entry: dict[str, object] = {
+    entry = EnrichedTool.of(hit).model_dump(mode="json", include=set(ToolSummary.model_fields))
+    if not with_schema or entry["input_schema"] is None:
+        del entry["input_schema"]
+    return {
+        **entry,
         "id": hit.id,
         "tool": tool_id(hit.server, hit.name) if hit.server else hit.name,
-        "type": str(hit.kind),
         "description": one_line(hit.description),
         "score": round(hit.score, 4),
         "confidence": None if hit.confidence is None else round(hit.confidence, 2),
-        "skill_ids": list(hit.skill_ids),
     }
-    if with_schema and hit.schemas.input_schema is not None:
-        entry["input_schema"] = hit.schemas.input_schema
-    return entry
 
 
 def _line(hit: JsonObject) -> str:
@@ -117,8 +119,7 @@ def _skill_line(skill: JsonObject) -> str:
 
 
 def _skill(entry: SkillEntry) -> dict[str, object]:
-    known = entry_to_json(entry)
-    return {name: known[name] for name in ("id", "name", "description", "parent_domain", "keywords", "tool_count")}
+    return SkillShown.of(entry).model_dump(mode="json", include=set(SkillSummary.model_fields))
 
 
 @dataclass(frozen=True)

@@ -65,36 +65,6 @@ def unknown_item(item_id: int) -> NotFound:
     return NotFound(f"there is no tool {item_id} in the catalog", hint=LIST_HINT, details={"tool_id": item_id})
 
 
-def source_to_json(source: ItemSource) -> dict[str, object]:
-    return {"name": source.name, "item_count": source.items, "synced_at": source.synced_at.isoformat()}
-
-
-def listed_to_json(one: CatalogItem) -> dict[str, object]:
-    """Without schemas."""
-    item = one.item
-    return {
-        "id": one.id,
-        "source": one.source,
-        "key": item.key,
-        "item_type": str(item.kind),
-        "server": item.server,
-        "name": item.name,
-        "description": item.description,
-        "skill_ids": [given.skill_id for given in one.assignments],
-        "updated_at": one.updated_at.isoformat(),
-    }
-
-
-def item_to_json(one: CatalogItem) -> dict[str, object]:
-    item = one.item
-    schemas = {name: getattr(item, name) for name in ("input_schema", "output_schema", "annotations")}
-    return {
-        **listed_to_json(one),
-        "server_description": item.server_description,
-        **{name: None if value is None else dict(value) for name, value in schemas.items()},
-    }
-
-
 class ChangeState(StrEnum):
     """`applied` as it came; `held` until somebody decides; `withdrawn` when the source did not wait for that."""
 
@@ -183,28 +153,6 @@ def outdated_change(change: ItemChange) -> Conflict:
         hint="sync the source again, then decide about what it says now",
         details={"change_id": change.id, "state": str(change.state)},
     )
-
-
-def change_to_json(change: ItemChange) -> dict[str, object]:
-    return {
-        "id": change.id,
-        "item_id": change.item_id,
-        "source": change.source,
-        "key": change.key,
-        "server": change.server,
-        "name": change.name,
-        "state": str(change.state),
-        "changed_fields": list(change.changed_fields),
-        "old_fingerprint": change.old_fingerprint,
-        "new_fingerprint": change.new_fingerprint,
-        "seen_at": change.seen_at.isoformat(),
-        "reviewed_by": change.reviewed_by,
-        "reviewed_at": None if change.reviewed_at is None else change.reviewed_at.isoformat(),
-    }
-
-
-def details_to_json(details: ChangeDetails) -> dict[str, object]:
-    return {**change_to_json(details.change), "old": dict(details.old), "new": dict(details.new)}
 
 
 @dataclass(frozen=True)

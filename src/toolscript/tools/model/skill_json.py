@@ -1,14 +1,13 @@
-"""Reads a skill from plain JSON data, or says what is wrong with it; writes what is known of skills as JSON."""
+"""Reads a skill from plain JSON data, or says what is wrong with it, and writes it as such."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.items import SKILL_ID, Assignment, JsonObject, StoredItem
-from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry, Suggestion
+from toolscript.core.items import SKILL_ID, JsonObject
+from toolscript.core.taxonomy import Skill
 from toolscript.core.text import readable
-from toolscript.tools.model.skills import Evidence
 
 MAX_NAME = 255
 MAX_DESCRIPTION = 2_000
@@ -73,93 +72,6 @@ def skills_from_text(text: str) -> list[Skill]:
             raise InvalidRequest(f"{where}: id {skill.id} is there twice", details={"field": "id"})
         skills[skill.id] = skill
     return list(skills.values())
-
-
-def entry_to_json(entry: SkillEntry) -> dict[str, object]:
-    return {
-        **skill_to_json(entry.skill),
-        "tool_count": entry.tool_count,
-        "created_at": entry.created_at.isoformat(),
-        "updated_at": entry.updated_at.isoformat(),
-    }
-
-
-def assignment_to_json(assignment: Assignment, *, is_primary: bool) -> dict[str, object]:
-    return {
-        "skill_id": assignment.skill_id,
-        "confidence": assignment.confidence,
-        "source": str(assignment.source),
-        "reason": assignment.reason,
-        "is_primary": is_primary,
-    }
-
-
-def assigned_to_json(item_id: int, assignments: Sequence[Assignment]) -> dict[str, object]:
-    """An item's skills, the primary one first."""
-    rows = [assignment_to_json(one, is_primary=place == 0) for place, one in enumerate(assignments)]
-    return {"tool_id": item_id, "skills": rows}
-
-
-def member_to_json(member: Member) -> dict[str, object]:
-    return {
-        "id": str(member.item_id),
-        "db_id": member.item_id,
-        "type": str(member.kind),
-        "server": member.server,
-        "name": member.name,
-        "description": member.description,
-        **assignment_to_json(member.assignment, is_primary=member.is_primary),
-    }
-
-
-def suggestion_to_json(suggestion: Suggestion) -> dict[str, object]:
-    return {
-        "id": suggestion.id,
-        "name": suggestion.suggested.name,
-        "description": suggestion.suggested.description,
-        "status": str(suggestion.state),
-        "asked_by": suggestion.asked_by,
-        "created_at": suggestion.created_at.isoformat(),
-        "reviewed_by": suggestion.reviewed_by,
-        "reviewed_at": suggestion.reviewed_at and suggestion.reviewed_at.isoformat(),
-        "skill_id": suggestion.skill_id,
-    }
-
-
-def evidence_to_json(evidence: Evidence) -> dict[str, object]:
-    near = evidence.nearest
-    return {
-        **suggestion_to_json(evidence.suggestion),
-        "items": [_asking_item(stored) for stored in evidence.items],
-        "next": evidence.more_after,
-        "nearest": None
-        if near is None
-        else [{"id": one.skill.id, "name": one.skill.name, "score": one.score} for one in near],
-    }
-
-
-def audit_to_json(number: int, entry: AuditEntry) -> dict[str, object]:
-    return {
-        "id": number,
-        "at": entry.at.isoformat(),
-        "actor": entry.actor,
-        "action": entry.action,
-        "subject": entry.subject,
-        "details": entry.details,
-    }
-
-
-def _asking_item(stored: StoredItem) -> dict[str, object]:
-    """An item as evidence: enough to see what it is."""
-    item = stored.item
-    return {
-        "id": str(stored.id),
-        "db_id": stored.id,
-        "type": str(item.kind),
-        "server": item.server,
-        "name": item.name,
-        "description": item.description[:MAX_EVIDENCE],
-    }
 
 
 def _listed(text: str) -> list[tuple[str, object]]:

@@ -1,20 +1,22 @@
-"""Requests and answers of tool search and skills: one schema each for HTTP and for what a client reads."""
+"""Requests and answers of tool search: one model each for HTTP, MCP and `--json`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictBool
 
-from toolscript.core.items import MOST_BY_HAND, SKILL_ID, AssignedBy, ItemKind
+from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
-from toolscript.core.taxonomy import SuggestionState
-from toolscript.core.web.fields import QUERY_TEXT, Count
-from toolscript.core.web.paging import Time
-from toolscript.tools.model.answer import AbsenceReason, MatchedBy
+from toolscript.core.web.fields import QUERY_TEXT, Count, model_of
+from toolscript.tools.model.answer import (
+    Absence,
+    AbsenceReason,
+    Explanation,
+    MatchedBy,
+    MatchedSkill,
+    ToolAnswer,
+    ToolHit,
+)
 from toolscript.tools.model.query import MAX_NAME, MAX_SKILLS, PRESETS, Preset, Strategy, ToolQuery
-from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_WORD, MOST_WORDS
-from toolscript.tools.model.skill_json import MAX_NAME as MAX_NAME_OF_SKILL_MODELS
-from toolscript.tools.model.skills import MAX_ACTOR
 
 Similarity = Annotated[float, Field(ge=0, le=1, strict=True)]
 
@@ -99,6 +101,10 @@ class SkillMatch(BaseModel):
         description="`vector`: its items are near the query; `words`: some of its items share the query's words."
     )
 
+    @classmethod
+    def of(cls, skill: MatchedSkill) -> Self:
+        return model_of(cls, skill, score=_rounded(skill.score))
+
 
 class ExplanationModel(BaseModel):
     place: int = Field(description="Place among all candidates, from 1; 0 for an item that no arm named.")
@@ -106,6 +112,13 @@ class ExplanationModel(BaseModel):
     similarity: float | None = Field(description="Cosine to the query; null where the dense arm did not name it.")
     word_score: float | None = Field(description="What its words gave; null where the word arm did not name it.")
     matched_skills: list[str] = Field(description="Those of its skills that the search was routed by.")
+
+    @classmethod
+    def of(cls, explanation: Explanation | None) -> Self | None:
+        if explanation is None:
+            return None
+        similarity, word_score = _rounded(explanation.similarity), _rounded(explanation.word_score)
+        return model_of(cls, explanation, similarity=similarity, word_score=word_score)
 
 
 class ToolFound(BaseModel):
@@ -120,12 +133,21 @@ class ToolFound(BaseModel):
     skill_ids: list[str]
     primary_skill_id: str | None
 
+    @classmethod
+    def of(cls, hit: ToolHit) -> Self:
+        return model_of(cls, hit, **_found(hit))
+
 
 class EnrichedTool(ToolFound):
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
     annotations: dict[str, Any] | None
     explanation: ExplanationModel | None = Field(description="Null unless `explain` was asked for.")
+
+    @classmethod
+    def of(cls, hit: ToolHit) -> Self:
+        explanation = ExplanationModel.of(hit.explanation)
+        return model_of(cls, hit, **_found(hit), **vars(hit.schemas), explanation=explanation)
 
 
 class NearMiss(BaseModel):
@@ -136,6 +158,10 @@ class NearMiss(BaseModel):
     description: str
     score: float
     confidence: Confidence
+
+    @classmethod
+    def of(cls, hit: ToolHit) -> Self:
+        return model_of(cls, ToolFound.of(hit))
 
 
 class AbsenceModel(BaseModel):
@@ -148,6 +174,16 @@ class AbsenceModel(BaseModel):
     score: float | None = Field(description="Its score, where it is a candidate.")
     skill_ids: list[str]
     explanation: ExplanationModel | None
+
+    @classmethod
+    def of(cls, absence: Absence) -> Self:
+        return model_of(
+            cls,
+            absence,
+            id=None if absence.id is None else str(absence.id),
+            score=_rounded(absence.score),
+            explanation=ExplanationModel.of(absence.explanation),
+        )
 
 
 class Metadata(BaseModel):
@@ -176,6 +212,25 @@ class Metadata(BaseModel):
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
     near_misses: list[NearMiss] = Field(description="The best below the threshold, when nothing reaches it.")
 
+    @classmethod
+    def of(cls, answer: ToolAnswer) -> Self:
+        timings = answer.timings
+        return model_of(
+            cls,
+            answer,
+            stage1_skill_count=len(answer.skills),
+            stage2_candidate_count=answer.candidate_count,
+            final_count=len(answer.hits),
+            query_embedding_time_ms=round(timings.query_embedding, 3),
+            skill_search_time_ms=round(timings.skill_search, 3),
+            tool_search_time_ms=round(timings.tool_search, 3),
+            ranking_time_ms=round(timings.ranking, 3),
+            schema_load_time_ms=round(timings.schema_load, 3),
+            total_time_ms=round(timings.total, 3),
+            unmatched_words=list(answer.unmatched),
+            near_misses=[NearMiss.of(hit) for hit in answer.near_misses],
+        )
+
 
 class SearchResponse(BaseModel):
     query: str
@@ -184,189 +239,40 @@ class SearchResponse(BaseModel):
     metadata: Metadata
     absence: AbsenceModel | None = Field(description="What became of `why_not`; null when nobody asked.")
 
-
-class ToolsFound(RootModel[list[ToolFound]]): ...
-
-
-class SkillsFound(RootModel[list[SkillMatch]]): ...
-
-
-ID_PATTERN = f"^{SKILL_ID.pattern}$"
-
-StatusAsked = Literal["pending", "approved", "rejected", "merged", "all"]
-Person = Annotated[str, Field(min_length=1, max_length=MAX_ACTOR, description="Who decides; it is recorded.")]
-Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]], Field(max_length=MOST_WORDS)]
-SkillId = Annotated[str, Field(pattern=ID_PATTERN)]
-SkillIdInPath = Annotated[str, Path(pattern=ID_PATTERN, description="Id of a skill.")]
-Routing = Annotated[
-    Literal["done", "pending"],
-    Field(description="`done`: searches follow this already. `pending`: they will once a worker has run."),
-]
+    @classmethod
+    def of(cls, answer: ToolAnswer) -> Self:
+        return cls.model_construct(
+            query=answer.query,
+            tools=[EnrichedTool.of(hit) for hit in answer.hits],
+            matched_skills=[SkillMatch.of(skill) for skill in answer.skills],
+            metadata=Metadata.of(answer),
+            absence=None if answer.absence is None else AbsenceModel.of(answer.absence),
+        )
 
 
-def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
+class ToolsFound(RootModel[list[ToolFound]]):
+    @classmethod
+    def of(cls, answer: ToolAnswer) -> Self:
+        return cls.model_construct([ToolFound.of(hit) for hit in answer.hits])
 
 
-def _left_out(**limits: Any) -> Any:
-    """A field that may be left out; what it is then is no value that could be sent."""
-    return Field("", json_schema_extra=_without_default, **limits)
+class SkillsFound(RootModel[list[SkillMatch]]):
+    @classmethod
+    def of(cls, skills: tuple[MatchedSkill, ...]) -> Self:
+        return cls.model_construct([SkillMatch.of(skill) for skill in skills])
 
 
-class Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+def _found(hit: ToolHit) -> dict[str, Any]:
+    """The fields that are put differently than in the hit."""
+    confidence = None if hit.confidence is None else round(hit.confidence, 4)
+    return {
+        "id": str(hit.id),
+        "db_id": hit.id,
+        "type": hit.kind,
+        "score": round(hit.score, 6),
+        "confidence": confidence,
+    }
 
 
-class SkillFields(Body):
-    name: str = Field(min_length=1, max_length=MAX_NAME_OF_SKILL_MODELS)
-    description: str = Field("", max_length=MAX_DESCRIPTION, description="What the skill covers.")
-    parent_domain: SkillId | None = Field(None, description="A group of skills, named like an id.")
-    keywords: Words = Field([], description="Words that tell that an item belongs here.")
-    examples: Words = Field([], description="Names of items that belong here.")
-    is_active: StrictBool = Field(True, description="Whether searches are routed by it.")
-    by: Person = "api"
-
-
-class NewSkill(SkillFields):
-    id: SkillId
-
-
-class SkillChanges(Body):
-    """What is left out stays as it is."""
-
-    name: str = _left_out(min_length=1, max_length=MAX_NAME_OF_SKILL_MODELS)
-    description: str = _left_out(max_length=MAX_DESCRIPTION)
-    parent_domain: SkillId | None = None
-    keywords: Words = []
-    examples: Words = []
-    is_active: StrictBool = True
-    by: Person = "api"
-
-
-class SkillShown(BaseModel):
-    id: str
-    name: str
-    description: str
-    parent_domain: str | None
-    keywords: list[str]
-    examples: list[str]
-    is_active: bool
-    tool_count: int = Field(description="How many items the index counts in it.")
-    created_at: Time
-    updated_at: Time
-
-
-class SkillWritten(SkillShown):
-    routing: Routing
-
-
-class SkillPage(BaseModel):
-    skills: list[SkillShown]
-    next: str | None = Field(description="`after` of the next page; null at the end.")
-
-
-class Assigned(BaseModel):
-    skill_id: str
-    confidence: float
-    source: AssignedBy
-    reason: str
-    is_primary: bool
-
-
-class ItemShown(BaseModel):
-    id: str
-    db_id: int
-    type: ItemKind
-    server: str
-    name: str
-    description: str
-
-
-class MemberShown(ItemShown, Assigned): ...
-
-
-class MemberPage(BaseModel):
-    tools: list[MemberShown]
-    next: int | None
-
-
-class ItemSkills(BaseModel):
-    tool_id: int
-    skills: list[Assigned] = Field(description="The primary one first.")
-
-
-class AssignRequest(Body):
-    skill_ids: list[SkillId] = Field(
-        max_length=MOST_BY_HAND, description="The primary one first; an empty list keeps the item out of all."
-    )
-    reviewer: Person
-
-
-class ReviewRequest(Body):
-    reviewer: Person
-
-
-class ApprovedSkill(Body):
-    """What is to differ from what was suggested."""
-
-    id: SkillId = _left_out(description="Otherwise made from the name.")
-    name: str = _left_out(min_length=1, max_length=MAX_NAME_OF_SKILL_MODELS)
-    description: str = _left_out(max_length=MAX_DESCRIPTION)
-    parent_domain: SkillId | None = None
-    keywords: Words = []
-    examples: Words = []
-
-
-class ApproveRequest(ReviewRequest):
-    skill: ApprovedSkill = Field(default_factory=ApprovedSkill.model_construct)
-
-
-class MergeRequest(ReviewRequest):
-    into: SkillId = Field(description="The active skill that those who ask for it get, now and later.")
-
-
-class SuggestionShown(BaseModel):
-    id: int
-    name: str
-    description: str
-    status: SuggestionState
-    asked_by: int = Field(description="How many items ask for it.")
-    created_at: Time
-    reviewed_by: str | None
-    reviewed_at: Time | None
-    skill_id: str | None = Field(description="What those who ask for it get.")
-
-
-class SuggestionDecided(SuggestionShown):
-    routing: Routing
-
-
-class SuggestionPage(BaseModel):
-    suggestions: list[SuggestionShown]
-    next: int | None
-
-
-class NearSkill(BaseModel):
-    id: str
-    name: str
-    score: float = Field(description="Cosine of the two texts.")
-
-
-class SuggestionEvidence(SuggestionShown):
-    items: list[ItemShown] = Field(description="Items that ask for it; descriptions are cut.")
-    next: int | None = Field(description="`after` of the next items; null at the end.")
-    nearest: list[NearSkill] | None = Field(description="Active skills that mean the most alike; null: no model.")
-
-
-class AuditShown(BaseModel):
-    id: int
-    at: Time
-    actor: str
-    action: str
-    subject: str
-    details: dict[str, object]
-
-
-class AuditPage(BaseModel):
-    entries: list[AuditShown] = Field(description="Latest first.")
-    next: int | None = Field(description="`before` of the next page; null at the end.")
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,269 @@
+"""Requests and answers about skills: one model each for HTTP, MCP and `--json`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from toolscript.core.items import MOST_BY_HAND, SKILL_ID, AssignedBy, Assignment, ItemKind, StoredItem
+from toolscript.core.taxonomy import AuditEntry, Member, SkillEntry, Suggestion, SuggestionState
+from toolscript.core.web.fields import Time, model_of
+from toolscript.tools.model.skill_json import (
+    MAX_DESCRIPTION,
+    MAX_EVIDENCE,
+    MAX_NAME,
+    MAX_WORD,
+    MOST_WORDS,
+    skill_to_json,
+)
+from toolscript.tools.model.skills import MAX_ACTOR, Evidence
+from toolscript.tools.model.skills import NearSkill as Near
+
+ID_PATTERN = f"^{SKILL_ID.pattern}$"
+
+StatusAsked = Literal["pending", "approved", "rejected", "merged", "all"]
+Person = Annotated[str, Field(min_length=1, max_length=MAX_ACTOR, description="Who decides; it is recorded.")]
+Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]], Field(max_length=MOST_WORDS)]
+SkillId = Annotated[str, Field(pattern=ID_PATTERN)]
+Routing = Annotated[
+    Literal["done", "pending"],
+    Field(description="`done`: searches follow this already. `pending`: they will once a worker has run."),
+]
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def _left_out(**limits: Any) -> Any:
+    """A field that may be left out; what it is then is no value that could be sent."""
+    return Field("", json_schema_extra=_without_default, **limits)
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SkillFields(Body):
+    name: str = Field(min_length=1, max_length=MAX_NAME)
+    description: str = Field("", max_length=MAX_DESCRIPTION, description="What the skill covers.")
+    parent_domain: SkillId | None = Field(None, description="A group of skills, named like an id.")
+    keywords: Words = Field([], description="Words that tell that an item belongs here.")
+    examples: Words = Field([], description="Names of items that belong here.")
+    is_active: StrictBool = Field(True, description="Whether searches are routed by it.")
+    by: Person = "api"
+
+
+class NewSkill(SkillFields):
+    id: SkillId
+
+
+class SkillChanges(Body):
+    """What is left out stays as it is."""
+
+    name: str = _left_out(min_length=1, max_length=MAX_NAME)
+    description: str = _left_out(max_length=MAX_DESCRIPTION)
+    parent_domain: SkillId | None = None
+    keywords: Words = []
+    examples: Words = []
+    is_active: StrictBool = True
+    by: Person = "api"
+
+
+class SkillShown(BaseModel):
+    id: str
+    name: str
+    description: str
+    parent_domain: str | None
+    keywords: list[str]
+    examples: list[str]
+    is_active: bool
+    tool_count: int = Field(description="How many items the index counts in it.")
+    created_at: Time
+    updated_at: Time
+
+    @classmethod
+    def of(cls, entry: SkillEntry, **more: Any) -> Self:
+        return model_of(cls, entry, **skill_to_json(entry.skill), **more)
+
+
+class SkillWritten(SkillShown):
+    routing: Routing
+
+
+class SkillPage(BaseModel):
+    skills: list[SkillShown]
+    next: str | None = Field(description="`after` of the next page; null at the end.")
+
+    @classmethod
+    def of(cls, found: Sequence[SkillEntry], limit: int) -> Self:
+        """`found`: one more than `limit` where there is a next page; so of every page."""
+        skills = [SkillShown.of(entry) for entry in found[:limit]]
+        return cls.model_construct(skills=skills, next=skills[-1].id if len(found) > limit else None)
+
+
+class Assigned(BaseModel):
+    skill_id: str
+    confidence: float
+    source: AssignedBy
+    reason: str
+    is_primary: bool
+
+    @classmethod
+    def of(cls, assignment: Assignment, *, is_primary: bool) -> Self:
+        return model_of(cls, assignment, is_primary=is_primary)
+
+
+class ItemShown(BaseModel):
+    id: str
+    db_id: int
+    type: ItemKind
+    server: str
+    name: str
+    description: str
+
+
+class MemberShown(ItemShown, Assigned):
+    @classmethod
+    def of_member(cls, member: Member) -> Self:
+        assigned = dict(Assigned.of(member.assignment, is_primary=member.is_primary))
+        return model_of(cls, member, id=str(member.item_id), db_id=member.item_id, type=member.kind, **assigned)
+
+
+class MemberPage(BaseModel):
+    tools: list[MemberShown]
+    next: int | None
+
+    @classmethod
+    def of(cls, found: Sequence[Member], limit: int) -> Self:
+        tools = [MemberShown.of_member(member) for member in found[:limit]]
+        return cls.model_construct(tools=tools, next=tools[-1].db_id if len(found) > limit else None)
+
+
+class ItemSkills(BaseModel):
+    tool_id: int
+    skills: list[Assigned] = Field(description="The primary one first.")
+
+    @classmethod
+    def of(cls, item_id: int, assignments: Sequence[Assignment]) -> Self:
+        given = [Assigned.of(one, is_primary=place == 0) for place, one in enumerate(assignments)]
+        return cls.model_construct(tool_id=item_id, skills=given)
+
+
+class AssignRequest(Body):
+    skill_ids: list[SkillId] = Field(
+        max_length=MOST_BY_HAND, description="The primary one first; an empty list keeps the item out of all."
+    )
+    reviewer: Person
+
+
+class ReviewRequest(Body):
+    reviewer: Person
+
+
+class ApprovedSkill(Body):
+    """What is to differ from what was suggested."""
+
+    id: SkillId = _left_out(description="Otherwise made from the name.")
+    name: str = _left_out(min_length=1, max_length=MAX_NAME)
+    description: str = _left_out(max_length=MAX_DESCRIPTION)
+    parent_domain: SkillId | None = None
+    keywords: Words = []
+    examples: Words = []
+
+
+class ApproveRequest(ReviewRequest):
+    skill: ApprovedSkill = Field(default_factory=ApprovedSkill.model_construct)
+
+
+class MergeRequest(ReviewRequest):
+    into: SkillId = Field(description="The active skill that those who ask for it get, now and later.")
+
+
+class SuggestionShown(BaseModel):
+    id: int
+    name: str
+    description: str
+    status: SuggestionState
+    asked_by: int = Field(description="How many items ask for it.")
+    created_at: Time
+    reviewed_by: str | None
+    reviewed_at: Time | None
+    skill_id: str | None = Field(description="What those who ask for it get.")
+
+    @classmethod
+    def of(cls, suggestion: Suggestion, **more: Any) -> Self:
+        asked = suggestion.suggested
+        return model_of(
+            cls, suggestion, name=asked.name, description=asked.description, status=suggestion.state, **more
+        )
+
+
+class SuggestionDecided(SuggestionShown):
+    routing: Routing
+
+
+class SuggestionPage(BaseModel):
+    suggestions: list[SuggestionShown]
+    next: int | None
+
+    @classmethod
+    def of(cls, found: Sequence[Suggestion], limit: int) -> Self:
+        shown = [SuggestionShown.of(suggestion) for suggestion in found[:limit]]
+        return cls.model_construct(suggestions=shown, next=shown[-1].id if len(found) > limit else None)
+
+
+class NearSkill(BaseModel):
+    id: str
+    name: str
+    score: float = Field(description="Cosine of the two texts.")
+
+    @classmethod
+    def of(cls, near: Near) -> Self:
+        return cls.model_construct(id=near.skill.id, name=near.skill.name, score=near.score)
+
+
+class SuggestionEvidence(SuggestionShown):
+    items: list[ItemShown] = Field(description="Items that ask for it; descriptions are cut.")
+    next: int | None = Field(description="`after` of the next items; null at the end.")
+    nearest: list[NearSkill] | None = Field(description="Active skills that mean the most alike; null: no model.")
+
+    @classmethod
+    def of_evidence(cls, evidence: Evidence) -> Self:
+        near = evidence.nearest
+        return cls.of(
+            evidence.suggestion,
+            items=[_asking_item(stored) for stored in evidence.items],
+            next=evidence.more_after,
+            nearest=None if near is None else [NearSkill.of(one) for one in near],
+        )
+
+
+class AuditShown(BaseModel):
+    id: int
+    at: Time
+    actor: str
+    action: str
+    subject: str
+    details: dict[str, object]
+
+    @classmethod
+    def of(cls, number: int, entry: AuditEntry) -> Self:
+        return model_of(cls, entry, id=number)
+
+
+class AuditPage(BaseModel):
+    entries: list[AuditShown] = Field(description="Latest first.")
+    next: int | None = Field(description="`before` of the next page; null at the end.")
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[int, AuditEntry]], limit: int) -> Self:
+        entries = [AuditShown.of(number, entry) for number, entry in found[:limit]]
+        return cls.model_construct(entries=entries, next=entries[-1].id if len(found) > limit else None)
+
+
+def _asking_item(stored: StoredItem) -> ItemShown:
+    """An item as evidence: enough to see what it is."""
+    item = stored.item
+    description = item.description[:MAX_EVIDENCE]
+    return model_of(ItemShown, item, id=str(stored.id), db_id=stored.id, type=item.kind, description=description)
