@@ -30,7 +30,8 @@ from toolscript.knowledge.model.query import KnowledgeQuery
 from toolscript.knowledge.mongo.connection import Document, MongoLibrary, open_mongo
 from toolscript.knowledge.mongo.documents import chunk_document, extraction_document, source_document
 from toolscript.knowledge.mongo.library import MongoLibraryWriter
-from toolscript.server.knowledge import knowledge_card, knowledge_indexes, open_knowledge, writer_url
+from toolscript.server.knowledge import open_knowledge
+from toolscript.server.library_stores import knowledge_card, knowledge_indexes, writer_url
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder
 

@@ -11,8 +11,9 @@ import pytest
 
 from toolscript.core.errors import SetupError
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, StoreReport
-from toolscript.core.postgres.migrate import downgrade, require_current_schema, upgrade
+from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.postgres.pool import Pool
+from toolscript.core.postgres.schema import require_current_schema
 from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import Counted

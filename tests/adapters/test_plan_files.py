@@ -7,7 +7,7 @@ import pytest
 
 from toolscript.core.auth.model import Plan
 from toolscript.core.errors import ConfigInvalid
-from toolscript.server.access import MAX_BYTES, read_plans
+from toolscript.server.tenancy import MAX_BYTES, read_plans
 
 pytestmark = pytest.mark.requirement("DOC-007")
 

@@ -6,8 +6,9 @@ from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError, ToolscriptError
-from toolscript.core.postgres.migrate import downgrade, require_current_schema, upgrade
+from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.postgres.pool import Pool, connection, open_pool, translated
+from toolscript.core.postgres.schema import require_current_schema
 from toolscript.tools.postgres.catalog import PostgresCatalog
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"

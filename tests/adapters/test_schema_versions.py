@@ -12,16 +12,9 @@ import psycopg
 import pytest
 
 from toolscript.core.errors import InvalidRequest, SetupError
-from toolscript.core.postgres.migrate import (
-    FOLDER,
-    REVISION,
-    downgrade,
-    known_revisions,
-    require_current_schema,
-    schema_status,
-    upgrade,
-)
+from toolscript.core.postgres.migrate import FOLDER, downgrade, known_revisions, schema_status, upgrade
 from toolscript.core.postgres.pool import Pool
+from toolscript.core.postgres.schema import REVISION, require_current_schema
 
 pytestmark = pytest.mark.requirement("SK-002")
 

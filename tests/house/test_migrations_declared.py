@@ -2,7 +2,8 @@
 
 import re
 
-from toolscript.core.postgres.migrate import FOLDER, REVISION, known_revisions
+from toolscript.core.postgres.migrate import FOLDER, known_revisions
+from toolscript.core.postgres.schema import REVISION
 
 DECLARED = re.compile(r'^oldest_code = "\d{4}"$', re.MULTILINE)
 

@@ -20,7 +20,8 @@ from toolscript.knowledge.http.routes import KnowledgeRoutes
 from toolscript.knowledge.ports import LibraryReader
 from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.server.app import create_app
-from toolscript.server.mcp import ServiceParts, open_mcp
+from toolscript.server.mcp import open_mcp
+from toolscript.server.mcp_tools import ServiceParts
 from toolscript.server.metrics import Figures
 from toolscript.server.observability import Seeing, open_seeing
 from toolscript.testing import MemoryIndexes, MemoryRequestBudget, MemoryTaxonomy

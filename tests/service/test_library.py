@@ -10,7 +10,7 @@ from tests.contracts.library_scenes import MINUTE, RUN, a_source, drop_database,
 from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings
 from toolscript.knowledge.mongo.connection import Document
-from toolscript.server.knowledge import open_both, open_reader
+from toolscript.server.library_stores import open_both, open_reader
 
 pytestmark = pytest.mark.requirement("KN-004")
 

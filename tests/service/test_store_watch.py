@@ -12,7 +12,7 @@ from toolscript.core.postgres.pool import connection
 from toolscript.core.retrieval.model import IndexCard, PointVersion
 from toolscript.server.indexing import open_writer
 from toolscript.server.metrics import Figures
-from toolscript.server.observability import StoreWatch
+from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores, open_stores
 from toolscript.tools.indexing.versions import open_for_reading
 

@@ -11,7 +11,7 @@ from toolscript.core.auth.model import Caller, Plan, Tenant
 from toolscript.core.errors import ConfigInvalid, SetupError, Unavailable
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.settings.service import Settings
-from toolscript.server.access import open_tenancy
+from toolscript.server.tenancy import open_tenancy
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-007")
 

@@ -18,7 +18,8 @@ from tests.whole.commands import command, environment, run_here
 from toolscript.core.errors import CatalogUnavailable
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.postgres.pool import Pool
-from toolscript.server.worker_metrics import CountedDirtySet, WorkerFigures
+from toolscript.server.measured import CountedDirtySet
+from toolscript.server.metrics import WorkerFigures
 from toolscript.testing import MemoryDirtySet
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.postgres.catalog import PostgresCatalog

@@ -31,7 +31,7 @@ from toolscript.eval.dataset import EvalRequest, EvalResult, read_judged_set
 from toolscript.eval.judging import differences_text, evenly_spread, judge_documents
 from toolscript.eval.report import earlier_report, result_of
 from toolscript.eval.service import open_remembering, settings_for
-from toolscript.server.documents import open_index
+from toolscript.server.document_index import open_index
 from toolscript.server.health import DocumentHealth
 from toolscript.server.stores import connect_qdrant
 

@@ -27,7 +27,7 @@ from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentDesk
-from toolscript.server.access import USUAL_PLAN, Tenancy, sockets_of, token_rules
+from toolscript.server.access import sockets_of
 from toolscript.server.demo_contents import (
     DemoContents,
     filled_catalog,
@@ -44,6 +44,7 @@ from toolscript.server.reference import ONLY_OUR_STYLE, STYLE_PATH
 from toolscript.server.serve import answer
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder
+from toolscript.server.tenancy import USUAL_PLAN, Tenancy, token_rules
 from toolscript.server.wiring import Behind, Common, admission_of, assembled, tool_search
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryRequestBudget, MemoryTenants
 

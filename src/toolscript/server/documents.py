@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from toolscript.core.auth.model import Caller
-from toolscript.core.errors import CatalogUnavailable, IndexReplaced, ModelMismatch, ToolscriptError, Unavailable
+from toolscript.core.errors import CatalogUnavailable, IndexReplaced, ToolscriptError, Unavailable
 from toolscript.core.health import CheckHealth, Health, PartHealth
-from toolscript.core.qdrant.connection import Qdrant
-from toolscript.core.retrieval.model import ModelCard
 from toolscript.core.retrieval.ports import Embedder, Reranker
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.settings.service import Settings
@@ -21,23 +19,16 @@ from toolscript.core.web.auth import CallerOf, callers_of
 from toolscript.documents.http.dependencies import DocumentRoutes, KeepsDocuments, SearchesDocuments
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import Document, PutResult, StoredDocument
-from toolscript.documents.model.points import DocumentCard, VersionState
 from toolscript.documents.model.query import DocumentQuery, Rerank
-from toolscript.documents.ports import DocumentVersions
 from toolscript.documents.postgres import PostgresDocumentVersions
-from toolscript.documents.qdrant.collection import (
-    QdrantDocuments,
-    live_collection_of,
-    open_collection_version,
-    open_documents,
-)
-from toolscript.documents.qdrant.layout import DocumentLayout, declared_fields
+from toolscript.documents.qdrant.collection import live_collection_of, open_collection_version
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentDesk
-from toolscript.server.access import Tenancy
+from toolscript.server.document_index import document_layout, open_index, recorded_live, require_same_texts
 from toolscript.server.health import DocumentHealth, Remembered
 from toolscript.server.observability import Seeing
-from toolscript.server.stores import Stores, embedder_of, model_source, text_model
+from toolscript.server.stores import Stores, embedder_of, text_model
+from toolscript.server.tenancy import Tenancy
 
 LOOK_EVERY_SECONDS = 1.0
 # Requests that began with the version before are answered by it.
@@ -46,31 +37,6 @@ CLOSE_AFTER_SECONDS = 60.0
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-
-async def recorded_live(versions: DocumentVersions) -> str | None:
-    """While there are two versions, the record says which is live; the alias follows it."""
-    return next((one.name for one in await versions.all() if one.state is VersionState.LIVE), None)
-
-
-async def open_index(settings: Settings, engine: Qdrant, model: ModelCard) -> QdrantDocuments:
-    """The live version; where there is none, one for this model."""
-    alias, layout = settings.qdrant_documents_alias, document_layout(settings)
-    return await open_documents(engine, alias, DocumentCard(model), layout, model_source(settings))
-
-
-def document_layout(settings: Settings) -> DocumentLayout:
-    return DocumentLayout(
-        settings.document_shards, settings.qdrant_replicas, declared_fields(settings.document_fields)
-    )
-
-
-def require_same_texts(version: QdrantDocuments) -> None:
-    if version.card != DocumentCard(version.card.model):
-        raise ModelMismatch(
-            f"the documents in {version.name} were cut and read in another way than this program does",
-            hint="`toolscript reindex documents` builds them anew; the previous program can serve them meanwhile",
-        )
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from toolscript.core.values import IndexStatus, OnProgress, Progress, SchemaStat
 from toolscript.core.web.logs import configure_logs
 from toolscript.documents.model.points import DocumentVersion, VersionState
 from toolscript.documents.postgres import PostgresDocumentVersions
-from toolscript.server.observability import StoreWatch
 from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying, load_default_skills, open_classifier
+from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import CatalogStores, Stores, embedder_of, open_embedder, open_stores
 from toolscript.server.worker_metrics import measured, metrics_served, worker_figures
 from toolscript.tools.indexing import versions
@@ -33,7 +33,7 @@ from toolscript.tools.ports import Classifier
 from toolscript.tools.skills.importing import LoadedSkills
 
 if TYPE_CHECKING:
-    from toolscript.server.worker_metrics import WorkerFigures
+    from toolscript.server.metrics import WorkerFigures
 
 
 logger = logging.getLogger(__name__)

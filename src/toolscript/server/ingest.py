@@ -31,7 +31,7 @@ from toolscript.knowledge.model.library import clean_topics
 from toolscript.knowledge.ports import LibraryReader, LibraryWriter, SourceFiles
 from toolscript.knowledge.readers.blocks import known_endings
 from toolscript.knowledge.readers.files import list_files, open_source_files
-from toolscript.server.knowledge import knowledge_card, knowledge_indexes, open_both
+from toolscript.server.library_stores import knowledge_card, knowledge_indexes, open_both
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder, text_model
 

@@ -15,7 +15,7 @@ from toolscript.knowledge.model.ingest import IngestResult, KnownSource, Library
 from toolscript.knowledge.model.library import Source
 from toolscript.knowledge.ports import LibraryWriter
 from toolscript.server.ingest import open_library_parts
-from toolscript.server.knowledge import open_both
+from toolscript.server.library_stores import open_both
 from toolscript.server.settings import load_settings
 
 PAGE = 256

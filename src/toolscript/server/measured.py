@@ -1,16 +1,27 @@
 """Ports of searches and documents, wrapped to measure time and count outcomes."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import Protocol
 
 from toolscript.core.auth.model import Budget, Caller, Callers, Plan, RequestBudget, Stranger, Tenant
-from toolscript.core.errors import Unauthorized
-from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
-from toolscript.core.retrieval.ports import Embedder, Spans
+from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unauthorized, Unavailable
+from toolscript.core.retrieval.model import (
+    Ask,
+    Candidates,
+    Fields,
+    IndexCard,
+    KeptPoint,
+    Matrix,
+    ModelCard,
+    Point,
+    PointVersion,
+    Vector,
+)
+from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.results import DocumentKey, FoundPassages, PassageId, Total
 from toolscript.core.text import Passage
 from toolscript.documents.model.document import DocumentHeader
@@ -23,7 +34,35 @@ from toolscript.documents.model.points import (
     WordStatistics,
 )
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
-from toolscript.server.metrics import DOCUMENTS, Figures, Observe, reason_of, timed
+from toolscript.knowledge.model.library import Chunk, Extraction, Source
+from toolscript.knowledge.model.query import (
+    KnowledgeAnswer,
+    KnowledgeQuery,
+    PassageAnswer,
+    PassageQuery,
+    SourcesAnswer,
+    SourcesQuery,
+)
+from toolscript.knowledge.ports import LibraryReader
+from toolscript.server.metrics import (
+    DEGRADED,
+    DOCUMENTS,
+    EMPTY,
+    ERROR,
+    KNOWLEDGE,
+    OK,
+    REFUSED,
+    TOOLS,
+    Figures,
+    Observe,
+    WorkerFigures,
+    reason_of,
+    timed,
+)
+from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
+from toolscript.tools.model.catalog import Claim, Generation, GenerationState, Pending
+from toolscript.tools.model.query import SkillQuery, ToolQuery
+from toolscript.tools.ports import DirtySet
 
 SEARCH = "search."
 
@@ -181,3 +220,202 @@ class MeasuredDocuments:
 
     async def erase(self) -> None:
         await timed(self._took, "erase", self._documents.erase())
+
+
+OUR_FAULT = (Unavailable, Rejected, SetupError)
+
+
+def outcome_of(hits: Sized, degraded: Iterable[str]) -> str:
+    if degraded:
+        return DEGRADED
+    return OK if hits else EMPTY
+
+
+def is_refusal(error: BaseException) -> bool:
+    return isinstance(error, ToolscriptError) and not isinstance(error, OUR_FAULT)
+
+
+def outcome_of_error(error: BaseException) -> str:
+    return REFUSED if is_refusal(error) else ERROR
+
+
+class SearchesTools(Protocol):
+    async def search(self, query: ToolQuery) -> ToolAnswer: ...
+    async def skills(self, query: SkillQuery) -> SkillAnswer: ...
+
+
+class SearchesLibrary(Protocol):
+    async def search(self, query: KnowledgeQuery, /) -> KnowledgeAnswer: ...
+    async def source(self, source_id: str, /) -> Source: ...
+    async def sources(self, query: SourcesQuery, /) -> SourcesAnswer: ...
+    async def passage(self, query: PassageQuery, /) -> PassageAnswer: ...
+
+
+class CountedToolSearch:
+    def __init__(self, search: SearchesTools, figures: Figures) -> None:
+        self._search = search
+        self._figures = figures
+
+    async def search(self, query: ToolQuery) -> ToolAnswer:
+        kind = query.search_type.value
+        try:
+            answer = await self._search.search(query)
+        except Exception as error:
+            self._figures.searched(TOOLS, kind, outcome_of_error(error))
+            raise
+        self._figures.searched(TOOLS, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
+        return answer
+
+    async def skills(self, query: SkillQuery) -> SkillAnswer:
+        return await self._search.skills(query)
+
+
+class CountedKnowledgeSearch:
+    def __init__(self, search: SearchesLibrary, figures: Figures) -> None:
+        self._search = search
+        self._figures = figures
+
+    async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
+        kind = query.search_type.value
+        try:
+            answer = await self._search.search(query)
+        except Exception as error:
+            self._figures.searched(KNOWLEDGE, kind, outcome_of_error(error))
+            raise
+        self._figures.searched(KNOWLEDGE, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
+        return answer
+
+    async def source(self, source_id: str) -> Source:
+        return await self._search.source(source_id)
+
+    async def sources(self, query: SourcesQuery) -> SourcesAnswer:
+        return await self._search.sources(query)
+
+    async def passage(self, query: PassageQuery) -> PassageAnswer:
+        return await self._search.passage(query)
+
+
+class MeasuredIndex:
+    """Of an index that is searched: what is written or counted is not timed."""
+
+    def __init__(self, index: Index, took: Observe) -> None:
+        self._index = index
+        self._took = took
+
+    @property
+    def card(self) -> IndexCard:
+        return self._index.card
+
+    async def search(self, ask: Ask) -> Candidates:
+        return await timed(self._took, "search", self._index.search(ask))
+
+    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
+        return await timed(self._took, "search", self._index.search_all(asks))
+
+    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
+        return await timed(self._took, "rarities", self._index.rarities(terms))
+
+    async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
+        return await timed(self._took, "fields", self._index.fields(ids, only))
+
+    async def put(self, points: Sequence[Point]) -> None:
+        await self._index.put(points)
+
+    async def remove(self, points: Sequence[PointVersion]) -> None:
+        await self._index.remove(points)
+
+    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
+        return await self._index.scan(after, limit)
+
+    async def count(self) -> int:
+        return await self._index.count()
+
+    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
+        return await self._index.whole(most)
+
+
+class MeasuredLibrary:
+    def __init__(self, library: LibraryReader, took: Observe) -> None:
+        self._library = library
+        self._took = took
+
+    async def sources(self, ids: Sequence[str]) -> Mapping[str, Source]:
+        return await timed(self._took, "sources", self._library.sources(ids))
+
+    async def chunks(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        return await timed(self._took, "chunks", self._library.chunks(ids))
+
+    async def extractions(self, ids: Sequence[str]) -> Mapping[str, Extraction]:
+        return await timed(self._took, "extractions", self._library.extractions(ids))
+
+    async def source_page(
+        self, after: str, limit: int, types: Sequence[str] = (), topics: Sequence[str] = ()
+    ) -> Sequence[Source]:
+        return await timed(self._took, "source_page", self._library.source_page(after, limit, types, topics))
+
+    async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
+        return await timed(self._took, "passage", self._library.passage(source_id, first, last))
+
+    async def ready(self) -> None:
+        await timed(self._took, "ready", self._library.ready())
+
+
+class CountedDirtySet:
+    def __init__(self, dirty: DirtySet, figures: WorkerFigures) -> None:
+        self._dirty = dirty
+        self._figures = figures
+
+    async def claim(
+        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+    ) -> Claim:
+        try:
+            return await self._dirty.claim(generation, limit, lease_seconds, abandoned_first=abandoned_first)
+        except ToolscriptError:
+            self._figures.failed(0)
+            raise
+
+    async def clear(
+        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+    ) -> None:
+        await self._dirty.clear(generation, claim, again, after_seconds)
+        self._figures.followed(len(claim.versions))
+
+    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
+        self._figures.failed(len(claim.versions))
+        await self._dirty.postpone(generation, claim, reason)
+
+    async def generations(self) -> Sequence[Generation]:
+        return await self._dirty.generations()
+
+    async def adopt(self, fingerprint: str) -> Generation:
+        return await self._dirty.adopt(fingerprint)
+
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
+        return await self._dirty.begin(fingerprint, afresh=afresh)
+
+    async def fill(self, generation: int, limit: int) -> int:
+        return await self._dirty.fill(generation, limit)
+
+    async def set_state(self, generation: int, state: GenerationState) -> None:
+        await self._dirty.set_state(generation, state)
+
+    async def forget(self, generation: int) -> None:
+        await self._dirty.forget(generation)
+
+    def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AbstractAsyncContextManager[None]:
+        return self._dirty.kept(generation, claim, lease_seconds)
+
+    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
+        return await self._dirty.renew(generation, claim, lease_seconds)
+
+    async def mark(self, generation: int, ids: Sequence[int]) -> None:
+        await self._dirty.mark(generation, ids)
+
+    async def pending(self, generation: int) -> Pending:
+        return await self._dirty.pending(generation)
+
+    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
+        return await self._dirty.are_dirty(generation, ids)
+
+    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
+        return await self._dirty.failing(generation, limit)

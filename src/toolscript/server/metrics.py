@@ -472,3 +472,31 @@ class Figures(Exposed):
         self._dropped.begin(REASONS_TO_DROP)
         for alone in (self._stopped, self._passages, self._limited):
             alone.begin()
+
+
+class WorkerFigures(Exposed):
+    def __init__(self) -> None:
+        shown = Exposition()
+        super().__init__(shown)
+        self.stores = StoreFigures(shown)
+        self._embedding = shown.seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
+        self._batches = shown.counter("worker_batches", "Batches of a worker, by what became of them.", "outcome")
+        self._indexed = shown.counter("worker_items_indexed", "Items that a worker has brought into the index.")
+        self._failed = shown.counter("worker_items_failed", "Items that failed, to be tried again later.")
+        self._embedding.begin(EMBEDDED, WORKED)
+        self._batches.begin(WORKED)
+        self._indexed.begin()
+        self._failed.begin()
+
+    def embedded(self, kind: str, seconds: float, *, failed: bool) -> None:
+        self._embedding(kind, ERROR if failed else OK).observe(seconds)
+
+    def followed(self, items: int) -> None:
+        """A batch has been brought into the index."""
+        self._batches(OK).inc()
+        self._indexed().inc(items)
+
+    def failed(self, items: int) -> None:
+        """A batch could not be taken, or not be brought into the index."""
+        self._batches(ERROR).inc()
+        self._failed().inc(items)

@@ -1,27 +1,24 @@
 """Observability of the service: traces, metrics and the query log. Each only where a setting asks for it."""
 
-import asyncio
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from toolscript.core.auth.model import Caller, Callers, RequestBudget
-from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavailable
 from toolscript.core.mcp.tools import ObserveMcp
 from toolscript.core.observability.routes import METRICS_PATH, MeasuredRequests, metrics_routes
 from toolscript.core.observability.tracing import trace_headers, trace_ids
 from toolscript.core.postgres.pool import Pool
-from toolscript.core.retrieval.model import Ask, Candidates, Fields, IndexCard, KeptPoint, Point, PointVersion
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.timings import NoSpans
@@ -33,239 +30,21 @@ from toolscript.documents.model.document import PutResult
 from toolscript.documents.model.query import DocumentQuery, Noted
 from toolscript.documents.ports import DocumentIndex, QueryLog
 from toolscript.documents.query_log import QueuedQueryLog, noted
-from toolscript.knowledge.model.library import Chunk, Extraction, Source
-from toolscript.knowledge.model.query import (
-    KnowledgeAnswer,
-    KnowledgeQuery,
-    PassageAnswer,
-    PassageQuery,
-    SourcesAnswer,
-    SourcesQuery,
-)
 from toolscript.knowledge.ports import AsksLibrary, LibraryReader
-from toolscript.server.metrics import (
-    DEGRADED,
-    EMPTY,
-    ERROR,
-    KNOWLEDGE,
-    OK,
-    REFUSED,
-    TOOLS,
-    Figures,
-    Observe,
-    timed,
-)
+from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores
 from toolscript.tools.http.search import AsksCatalog
-from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
-from toolscript.tools.model.catalog import GenerationState
-from toolscript.tools.model.query import SkillQuery, ToolQuery
 from toolscript.tools.search import ToolSearch
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-    from toolscript.server.metrics import StoreFigures
-
-
-OUR_FAULT = (Unavailable, Rejected, SetupError)
-
-POOL_SECONDS = 5.0
-# Counting reads what it counts: 0.1 s of PostgreSQL for a million items.
-STORES_SECONDS = 30.0
-LONGEST_SECONDS = 10.0
+    from toolscript.server.metrics import Figures
 
 POSTGRES = "postgres"
 UNTRACED = frozenset({METRICS_PATH, "/livez", "/readyz", "/search/health"})
 
 logger = logging.getLogger(__name__)
-
-
-def outcome_of(hits: Sized, degraded: Iterable[str]) -> str:
-    if degraded:
-        return DEGRADED
-    return OK if hits else EMPTY
-
-
-def is_refusal(error: BaseException) -> bool:
-    return isinstance(error, ToolscriptError) and not isinstance(error, OUR_FAULT)
-
-
-def outcome_of_error(error: BaseException) -> str:
-    return REFUSED if is_refusal(error) else ERROR
-
-
-class SearchesTools(Protocol):
-    async def search(self, query: ToolQuery) -> ToolAnswer: ...
-    async def skills(self, query: SkillQuery) -> SkillAnswer: ...
-
-
-class SearchesLibrary(Protocol):
-    async def search(self, query: KnowledgeQuery, /) -> KnowledgeAnswer: ...
-    async def source(self, source_id: str, /) -> Source: ...
-    async def sources(self, query: SourcesQuery, /) -> SourcesAnswer: ...
-    async def passage(self, query: PassageQuery, /) -> PassageAnswer: ...
-
-
-class CountedToolSearch:
-    def __init__(self, search: SearchesTools, figures: Figures) -> None:
-        self._search = search
-        self._figures = figures
-
-    async def search(self, query: ToolQuery) -> ToolAnswer:
-        kind = query.search_type.value
-        try:
-            answer = await self._search.search(query)
-        except Exception as error:
-            self._figures.searched(TOOLS, kind, outcome_of_error(error))
-            raise
-        self._figures.searched(TOOLS, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
-        return answer
-
-    async def skills(self, query: SkillQuery) -> SkillAnswer:
-        return await self._search.skills(query)
-
-
-class CountedKnowledgeSearch:
-    def __init__(self, search: SearchesLibrary, figures: Figures) -> None:
-        self._search = search
-        self._figures = figures
-
-    async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
-        kind = query.search_type.value
-        try:
-            answer = await self._search.search(query)
-        except Exception as error:
-            self._figures.searched(KNOWLEDGE, kind, outcome_of_error(error))
-            raise
-        self._figures.searched(KNOWLEDGE, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
-        return answer
-
-    async def source(self, source_id: str) -> Source:
-        return await self._search.source(source_id)
-
-    async def sources(self, query: SourcesQuery) -> SourcesAnswer:
-        return await self._search.sources(query)
-
-    async def passage(self, query: PassageQuery) -> PassageAnswer:
-        return await self._search.passage(query)
-
-
-class MeasuredIndex:
-    """Of an index that is searched: what is written or counted is not timed."""
-
-    def __init__(self, index: Index, took: Observe) -> None:
-        self._index = index
-        self._took = took
-
-    @property
-    def card(self) -> IndexCard:
-        return self._index.card
-
-    async def search(self, ask: Ask) -> Candidates:
-        return await timed(self._took, "search", self._index.search(ask))
-
-    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
-        return await timed(self._took, "search", self._index.search_all(asks))
-
-    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
-        return await timed(self._took, "rarities", self._index.rarities(terms))
-
-    async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
-        return await timed(self._took, "fields", self._index.fields(ids, only))
-
-    async def put(self, points: Sequence[Point]) -> None:
-        await self._index.put(points)
-
-    async def remove(self, points: Sequence[PointVersion]) -> None:
-        await self._index.remove(points)
-
-    async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
-        return await self._index.scan(after, limit)
-
-    async def count(self) -> int:
-        return await self._index.count()
-
-    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
-        return await self._index.whole(most)
-
-
-class MeasuredLibrary:
-    def __init__(self, library: LibraryReader, took: Observe) -> None:
-        self._library = library
-        self._took = took
-
-    async def sources(self, ids: Sequence[str]) -> Mapping[str, Source]:
-        return await timed(self._took, "sources", self._library.sources(ids))
-
-    async def chunks(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        return await timed(self._took, "chunks", self._library.chunks(ids))
-
-    async def extractions(self, ids: Sequence[str]) -> Mapping[str, Extraction]:
-        return await timed(self._took, "extractions", self._library.extractions(ids))
-
-    async def source_page(
-        self, after: str, limit: int, types: Sequence[str] = (), topics: Sequence[str] = ()
-    ) -> Sequence[Source]:
-        return await timed(self._took, "source_page", self._library.source_page(after, limit, types, topics))
-
-    async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
-        return await timed(self._took, "passage", self._library.passage(source_id, first, last))
-
-    async def ready(self) -> None:
-        await timed(self._took, "ready", self._library.ready())
-
-
-@dataclass(frozen=True)
-class StoreWatch:
-    stores: Stores
-    index: Index
-    figures: "StoreFigures"
-    pool_seconds: float = POOL_SECONDS
-    stores_seconds: float = STORES_SECONDS
-
-    @asynccontextmanager
-    async def running(self, before_page: Callable[[Callable[[], None]], None]) -> AsyncIterator[None]:
-        """`before_page` is told what has to be looked at anew before each page."""
-        before_page(self.look_at_pool)
-        tasks = [
-            asyncio.create_task(self._keep_looking_at_pool()),
-            asyncio.create_task(self._keep_looking_at_stores()),
-        ]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def look_at_pool(self) -> None:
-        self.figures.pool(self.stores.pool.get_stats())
-
-    async def look_at_stores(self) -> None:
-        """What cannot be found out is not known; the log has it from whoever needed it."""
-        try:
-            async with asyncio.timeout(LONGEST_SECONDS):
-                found = await self.stores.dirty.generations()
-                live = next(one.id for one in found if one.state is GenerationState.LIVE)
-                self.figures.backlog(await self.stores.dirty.pending(live))
-                self.figures.items(await self.stores.catalog.count(), await self.index.count())
-        except (ToolscriptError, TimeoutError, StopIteration):
-            self.figures.unknown()
-
-    async def _keep_looking_at_pool(self) -> None:
-        """Also where nobody asks this process: others of the same server answer for it."""
-        while True:
-            self.look_at_pool()
-            await asyncio.sleep(self.pool_seconds)
-
-    async def _keep_looking_at_stores(self) -> None:
-        while True:
-            try:
-                await self.look_at_stores()
-            except Exception:
-                logger.exception("the stores cannot be watched")
-            await asyncio.sleep(self.stores_seconds)
 
 
 @dataclass(frozen=True)
@@ -313,12 +92,14 @@ class Seeing:
     def tool_search(self, search: ToolSearch) -> AsksCatalog:
         if self.figures is None:
             return search
+        from toolscript.server.measured import CountedToolSearch
 
         return CountedToolSearch(search, self.figures)
 
     def knowledge_search(self, search: AsksLibrary | None) -> AsksLibrary | None:
         if self.figures is None or search is None:
             return search
+        from toolscript.server.measured import CountedKnowledgeSearch
 
         return CountedKnowledgeSearch(search, self.figures)
 
@@ -326,12 +107,14 @@ class Seeing:
         """One of the indexes that a product searches."""
         if self.figures is None:
             return index
+        from toolscript.server.measured import MeasuredIndex
 
         return MeasuredIndex(index, self.figures.engine(product))
 
     def library(self, library: LibraryReader) -> LibraryReader:
         if self.figures is None:
             return library
+        from toolscript.server.measured import MeasuredLibrary
 
         return MeasuredLibrary(library, self.figures.library)
 
@@ -383,6 +166,8 @@ class Seeing:
         self, caller: Caller, query: DocumentQuery, answer: DocumentAnswer, /, *, query_id: str, took_ms: float
     ) -> None:
         if self.figures is not None:
+            from toolscript.server.measured import outcome_of
+
             self._count(query, outcome_of(answer.hits, answer.degraded), answer.degraded)
         if self.query_log is not None:
             at = datetime.now(UTC).isoformat()
@@ -392,6 +177,8 @@ class Seeing:
 
     def search_failed(self, query: DocumentQuery, error: BaseException) -> None:
         if self.figures is not None:
+            from toolscript.server.measured import outcome_of_error
+
             self._count(query, outcome_of_error(error))
 
     def _count(self, query: DocumentQuery, outcome: str, degraded: Sequence[str] = ()) -> None:
@@ -405,7 +192,11 @@ class Seeing:
             self.figures.put(results)
 
     def put_failed(self, error: BaseException) -> None:
-        if self.figures is not None and not is_refusal(error):
+        if self.figures is None:
+            return
+        from toolscript.server.measured import is_refusal
+
+        if not is_refusal(error):
             self.figures.put_stopped()
 
 

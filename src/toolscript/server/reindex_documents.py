@@ -27,7 +27,7 @@ from toolscript.documents.qdrant.collection import (
 from toolscript.documents.qdrant.shards import make_own_shards, own_shards
 from toolscript.documents.reindex import DocumentCopy, DocumentReindex, lease
 from toolscript.documents.throttle import Pace, Probe
-from toolscript.server.documents import document_layout, require_same_texts
+from toolscript.server.document_index import document_layout, require_same_texts
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, embedder_of, model_source, open_embedder, open_stores
 

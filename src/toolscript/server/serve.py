@@ -18,16 +18,16 @@ from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings, second_names
 from toolscript.core.web.logs import configure_logs
-from toolscript.server.access import believed_headers, full_path, open_tenancy, sockets_of
+from toolscript.server.access import believed_headers, full_path, sockets_of
 from toolscript.server.documents import cursor_secret, open_routes
 from toolscript.server.http_protocol import Connections, Server
 from toolscript.server.knowledge import open_knowledge
 from toolscript.server.observability import Seeing, figures_folder, ids_for_logs, open_seeing
 from toolscript.server.processes import collect_seldom, in_processes, run
 from toolscript.server.settings import load_settings
-from toolscript.server.skills import skills_searched
 from toolscript.server.stores import Stores, open_embedder, open_stores, searching_embedder
-from toolscript.server.wiring import Behind, Common, admission_of, assembled, tool_search
+from toolscript.server.tenancy import open_tenancy
+from toolscript.server.wiring import Behind, Common, admission_of, assembled, skills_searched, tool_search
 from toolscript.tools.indexing.versions import Readable, open_for_reading
 
 logger = logging.getLogger(__name__)

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -13,21 +13,13 @@ from toolscript.core.errors import SetupError
 from toolscript.core.items import AssignedBy
 from toolscript.core.llm.model import Spending, cost
 from toolscript.core.retrieval.model import IndexCard, IndexOrigin
-from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill
 from toolscript.core.values import OnProgress
-from toolscript.server.health import generation_of
+from toolscript.server.catalog_store import open_catalog_pool
 from toolscript.server.settings import load_settings
-from toolscript.server.stores import (
-    CatalogStores,
-    Stores,
-    embedder_of,
-    open_catalog_pool,
-    open_embedder,
-    open_stores,
-    text_model,
-)
+from toolscript.server.stores import CatalogStores, embedder_of, open_embedder, open_stores, text_model
 from toolscript.tools.classify.rules import RulesClassifier
 from toolscript.tools.indexing import versions
 from toolscript.tools.indexing.points import SkillPoints
@@ -37,7 +29,6 @@ from toolscript.tools.model.skill_json import skills_from_text
 from toolscript.tools.ports import Classifier
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.skills import PostgresTaxonomy
-from toolscript.tools.skill_copy import SkillCopy
 from toolscript.tools.skills import importing
 from toolscript.tools.skills.importing import LoadedSkills, SkillImport, read_skills, skills_to_text, write_skills
 from toolscript.tools.skills.management import (
@@ -229,29 +220,3 @@ async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterat
     finally:
         logger.info("language model used", extra={**asdict(text.usage), "cost": spent().cost})
         await text.close()
-
-
-def skills_searched(settings: Settings, stores: Stores, skills: Index) -> Index:
-    async def written() -> Mapping[int, int]:
-        generation = await generation_of(stores, skills)
-        if generation is None:
-            raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-        written = await stores.skill_vectors.written(generation)
-        return {id_: in_index for id_, (in_index, _) in written.items()}
-
-    return SkillCopy(skills, written) if settings.skill_copy else skills
-
-
-def seen_at_once(management: SkillManagement, skills: Index) -> SkillManagement:
-    """What is changed through this process is what its next search finds, with a copy as without."""
-    if not isinstance(skills, SkillCopy):
-        return management
-    copy, follow = skills, management.follow
-
-    async def follow_and_forget(only: Collection[str]) -> int:
-        try:
-            return await follow(only)
-        finally:
-            copy.forget()
-
-    return replace(management, follow=follow_and_forget)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from toolscript.core.errors import CatalogUnavailable, EmbedderUnavailable, ModelMismatch, SetupError
-from toolscript.core.postgres.migrate import require_current_schema
 from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.postgres.schema import require_current_schema
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import TIMEOUT_SECONDS, Qdrant, Tls, open_qdrant
 from toolscript.core.qdrant.layout import Layout
@@ -296,17 +296,3 @@ def text_model(settings: Settings, tries: int = TRIES) -> "OpenAITextModel":
         deadline_seconds=tries * settings.text_timeout_seconds,
         retries=tries - 1,
     )
-
-
-@asynccontextmanager
-async def open_catalog_pool(settings: Settings) -> AsyncIterator[Pool]:
-    url = settings.postgres_url.get_secret_value()
-    async with open_pool(url, size=settings.postgres_connections) as pool:
-        await require_current_schema(pool)
-        yield pool
-
-
-@asynccontextmanager
-async def open_catalog(settings: Settings) -> AsyncIterator[PostgresCatalog]:
-    async with open_catalog_pool(settings) as pool:
-        yield PostgresCatalog(pool, hold_changes=settings.hold_changes)

@@ -18,8 +18,8 @@ from toolscript.core.postgres.pool import Pool
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
 from toolscript.gateway.settings import environment, load_gateway_settings
+from toolscript.server.catalog_store import open_catalog, open_catalog_pool
 from toolscript.server.settings import load_settings
-from toolscript.server.stores import open_catalog, open_catalog_pool
 from toolscript.tools.catalog.files import count_lines, read_items
 from toolscript.tools.catalog.items import (
     GENTLE_BATCH,

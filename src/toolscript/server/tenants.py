@@ -21,10 +21,10 @@ from toolscript.documents.ports import DocumentIndex, TenantPlaces, Tenants
 from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, alone_with
 from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of, live_documents
 from toolscript.documents.tenants import TenantExport
-from toolscript.server.access import token_rules
-from toolscript.server.documents import document_layout
+from toolscript.server.document_index import document_layout
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, open_stores
+from toolscript.server.tenancy import token_rules
 
 # So many tenants are counted at once.
 AT_ONCE = 8

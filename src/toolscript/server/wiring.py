@@ -1,35 +1,40 @@
 """The HTTP API over what was opened: the same for the engines and for the demo in memory."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from fastapi import FastAPI
 
 from toolscript.core.auth.model import Scope
+from toolscript.core.errors import SetupError
 from toolscript.core.health import CheckHealth
-from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.admission import Admission, Limits
 from toolscript.core.web.auth import VisitorOf
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.knowledge.http.routes import KnowledgeRoutes
 from toolscript.knowledge.search import KnowledgeSearch
-from toolscript.server.access import Tenancy, admin_access, api_access
+from toolscript.server.access import admin_access, api_access
 from toolscript.server.app import create_app
-from toolscript.server.health import HealthChecks, Remembered, item_contents, skill_contents
+from toolscript.server.health import HealthChecks, Remembered, generation_of, item_contents, skill_contents
 from toolscript.server.http_protocol import Draining
 from toolscript.server.knowledge import public_scopes, visitors
-from toolscript.server.mcp import ServiceParts, open_mcp
+from toolscript.server.mcp import open_mcp
+from toolscript.server.mcp_tools import ServiceParts
 from toolscript.server.observability import Seeing
-from toolscript.server.skills import seen_at_once, skill_management
-from toolscript.server.stores import CatalogStores
+from toolscript.server.skills import skill_management
+from toolscript.server.stores import CatalogStores, Stores
 from toolscript.server.sync import SyncDesk
+from toolscript.server.tenancy import Tenancy
 from toolscript.tools.catalog.jobs import JobRunner
 from toolscript.tools.indexing.versions import Readable
 from toolscript.tools.mcp.tools import CatalogParts
 from toolscript.tools.search import ToolSearch
+from toolscript.tools.skill_copy import SkillCopy
+from toolscript.tools.skills.management import SkillManagement
 
 
 @dataclass(frozen=True)
@@ -155,3 +160,29 @@ def _given(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:
         return embedder
 
     return give
+
+
+def skills_searched(settings: Settings, stores: Stores, skills: Index) -> Index:
+    async def written() -> Mapping[int, int]:
+        generation = await generation_of(stores, skills)
+        if generation is None:
+            raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
+        written = await stores.skill_vectors.written(generation)
+        return {id_: in_index for id_, (in_index, _) in written.items()}
+
+    return SkillCopy(skills, written) if settings.skill_copy else skills
+
+
+def seen_at_once(management: SkillManagement, skills: Index) -> SkillManagement:
+    """What is changed through this process is what its next search finds, with a copy as without."""
+    if not isinstance(skills, SkillCopy):
+        return management
+    copy, follow = skills, management.follow
+
+    async def follow_and_forget(only: Collection[str]) -> int:
+        try:
+            return await follow(only)
+        finally:
+            copy.forget()
+
+    return replace(management, follow=follow_and_forget)

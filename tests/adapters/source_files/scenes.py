@@ -9,7 +9,7 @@ from fpdf import FPDF
 from toolscript.core.errors import FileSkipped
 from toolscript.knowledge.model.ingest import BlockKind, Reading
 from toolscript.knowledge.readers.blocks import ReadingLimits
-from toolscript.knowledge.readers.reading import reading_from_json
+from toolscript.knowledge.readers.wire import reading_from_json
 from toolscript.knowledge.readers.worker import answer_for
 
 LIMITS = ReadingLimits()

@@ -8,7 +8,7 @@ import pytest
 from toolscript.core.errors import FileSkipped
 from toolscript.knowledge.model.ingest import Block, BlockKind, Reading
 from toolscript.knowledge.readers.blocks import ReadingLimits
-from toolscript.knowledge.readers.reading import reading_from_json, reading_to_json
+from toolscript.knowledge.readers.wire import reading_from_json, reading_to_json
 
 pytestmark = pytest.mark.requirement("KN-005")
 

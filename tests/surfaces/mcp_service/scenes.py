@@ -28,7 +28,8 @@ from toolscript.core.web.request_context import RequestContext
 from toolscript.documents.model.document import Document
 from toolscript.documents.model.points import DocumentCard
 from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
-from toolscript.server.mcp import ServiceParts, open_mcp
+from toolscript.server.mcp import open_mcp
+from toolscript.server.mcp_tools import ServiceParts
 from toolscript.testing import HashEmbedder, MemoryIndexes, MemoryRequestBudget, MemoryTaxonomy
 from toolscript.testing.documents import MemoryDocuments
 from toolscript.tools.mcp.tools import CatalogParts

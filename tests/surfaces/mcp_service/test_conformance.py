@@ -21,7 +21,8 @@ from tests.surfaces.mcp_service.scenes import World
 from toolscript.core.mcp.endpoint import LOOPBACK_HOSTS, mcp_asgi, only_hosts
 from toolscript.core.web.auth import visitors_of
 from toolscript.core.web.request_context import MOST_BYTES, RequestContext
-from toolscript.server.mcp import Guard, ServiceTools
+from toolscript.server.mcp_endpoint import Guard
+from toolscript.server.mcp_tools import ServiceTools
 from toolscript.testing import MemoryRequestBudget
 
 pytestmark = pytest.mark.requirement("KN-005")

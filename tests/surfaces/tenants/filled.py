@@ -16,7 +16,7 @@ from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.postgres import PostgresTenants
 from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
 from toolscript.documents.service import DocumentDesk
-from toolscript.server.documents import document_layout
+from toolscript.server.document_index import document_layout
 from toolscript.server.stores import connect_qdrant
 from toolscript.testing import HashEmbedder
 

@@ -10,7 +10,7 @@ from toolscript.core.auth.keys import KeyRing, key_source
 from toolscript.core.auth.model import Caller, Plan
 from toolscript.core.auth.tokens import JwtCallers
 from toolscript.core.errors import Unauthorized
-from toolscript.server.access import token_rules
+from toolscript.server.tenancy import token_rules
 
 pytestmark = pytest.mark.requirement("DOC-004")
 

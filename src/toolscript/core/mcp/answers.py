@@ -1,6 +1,8 @@
 """How answers read: short lines for a model, and the same facts as data for a program."""
 
 import json
+import logging
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from toolscript.core.errors import ToolscriptError
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 LONGEST_DESCRIPTION = 160
 MOST_WORDS = 8
+
+logger = logging.getLogger("toolscript.mcp")
 
 
 def failed(error: ToolscriptError) -> CallResult:
@@ -43,3 +47,18 @@ def result(text: str, data: JsonObject) -> CallResult:
 def model_result(text: str, answer: "BaseModel") -> CallResult:
     """The facts are those that HTTP answers with, from the same model."""
     return result(text, answer.model_dump(mode="json", exclude_unset=True))
+
+
+async def answered(
+    answer: Callable[[], Awaitable[CallResult]], but_for: tuple[type[ToolscriptError], ...] = ()
+) -> CallResult:
+    """`but_for` are errors that whoever asks answers differently."""
+    try:
+        return await answer()
+    except but_for:
+        raise
+    except ToolscriptError as error:
+        return failed(error)
+    except Exception:
+        logger.exception("unexpected error")
+        return failed_with("Something unexpected went wrong on our side.")

@@ -1,7 +1,6 @@
 """MCP in every version that clients use: over HTTP without sessions, and over stdio."""
 
 import asyncio
-import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -22,8 +21,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
-from toolscript.core.mcp.answers import compact_json, failed, failed_with
+from toolscript.core.errors import InvalidRequest, envelope_of
+from toolscript.core.mcp.answers import compact_json, failed
 from toolscript.core.mcp_client.model import CallResult
 
 AT_ONCE = 64 * 1024
@@ -39,23 +38,6 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 Context = ServerRequestContext[Any, Any]
 ListTools = Callable[[Context, PaginatedRequestParams | None], Awaitable[ListToolsResult]]
 CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
-
-logger = logging.getLogger("toolscript.mcp")
-
-
-async def answered(
-    answer: Callable[[], Awaitable[CallResult]], but_for: tuple[type[ToolscriptError], ...] = ()
-) -> CallResult:
-    """`but_for` are errors that whoever asks answers differently."""
-    try:
-        return await answer()
-    except but_for:
-        raise
-    except ToolscriptError as error:
-        return failed(error)
-    except Exception:
-        logger.exception("unexpected error")
-        return failed_with("Something unexpected went wrong on our side.")
 
 
 class InputLines:

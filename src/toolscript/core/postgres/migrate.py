@@ -14,53 +14,13 @@ from sqlalchemy import URL, create_engine, exc, make_url
 from sqlalchemy.pool import NullPool
 
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, InvalidRequest, SetupError
-from toolscript.core.postgres.pool import (
-    DOWN_HINT,
-    MIGRATE_HINT,
-    Pool,
-    connection,
-    require_let_in,
-    require_readable,
-    translated,
-)
+from toolscript.core.postgres.pool import DOWN_HINT, require_readable, translated
+from toolscript.core.postgres.schema import FIND_OLDEST_CODE, FIND_REVISION, REVISION, is_newer, require_usable
 from toolscript.core.values import Revision, SchemaStatus
 
-# The last of the migrations.
-REVISION = "0008"
-
-FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
-FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"
-UPDATE_HINT = "update toolscript to the version that migrated the database, or a later one"
 NOTHING = "base"
 LIST_HINT = "`toolscript migrate --show` lists the revisions"
 CONNECT_SECONDS = 5
-
-
-async def require_current_schema(pool: Pool) -> None:
-    """Refuses a database that was not migrated to this version's schema, or to a later one that serves it."""
-    await require_let_in(pool)
-    async with connection(pool) as conn:
-        row = await (await conn.execute(FIND_REVISION)).fetchone()
-        found = None if row is None else str(row[0])
-        row = await (await conn.execute(FIND_OLDEST_CODE)).fetchone() if is_newer(found) else None
-    require_usable(found, None if row is None else str(row[0]))
-
-
-def is_newer(found: str | None) -> bool:
-    return found is not None and found > REVISION
-
-
-def require_usable(found: str | None, oldest_code: str | None) -> None:
-    if found is None:
-        raise SetupError("the database has no schema yet", hint=MIGRATE_HINT)
-    if found < REVISION:
-        raise SetupError(f"the database schema is at {found}, this version needs {REVISION}", hint=MIGRATE_HINT)
-    if found == REVISION or (oldest_code is not None and oldest_code <= REVISION):
-        return
-    serves = f" and serves programs from {oldest_code} on" if oldest_code else ""
-    raise SetupError(
-        f"the database schema is at {found}{serves}; this version of toolscript is of {REVISION}", hint=UPDATE_HINT
-    )
 
 
 FOLDER = Path(__file__).parent / "migrations"

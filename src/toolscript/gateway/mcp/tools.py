@@ -14,9 +14,9 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, Pa
 
 from toolscript.core.errors import NotFound, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
-from toolscript.core.mcp.answers import MOST_WORDS, compact_json, failed_with, one_line, result
+from toolscript.core.mcp.answers import MOST_WORDS, answered, compact_json, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
-from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, answered, server_of_tools, wire_answer
+from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, server_of_tools, wire_answer
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
 from toolscript.gateway.json import answer_to_json, item_to_json

@@ -29,8 +29,7 @@ from toolscript.knowledge.readers.blocks import (
     kind_of,
     skip,
 )
-from toolscript.knowledge.readers.reading import is_worth_another_try, reading_from_json
-from toolscript.knowledge.readers.worker import HEAD, READY, framed
+from toolscript.knowledge.readers.wire import HEAD, READY, framed, is_worth_another_try, reading_from_json
 
 MOST_FILES = 1_000_000
 MOST_DEPTH = 64

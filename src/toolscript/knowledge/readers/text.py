@@ -12,6 +12,7 @@ from charset_normalizer import from_bytes
 
 from toolscript.knowledge.model.ingest import BlockKind
 from toolscript.knowledge.readers.blocks import BlockList, Lines, skip
+from toolscript.knowledge.readers.wire import MOST_NAME, MOST_NAMES, MOST_TITLE
 
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _UNDERLINED = re.compile(r"^(?P<title>\S[^\n]{0,150})\n(?P<line>=+|-+|~+|\*+|\^+|#+)[ \t]*(?:\n|\Z)")
@@ -47,7 +48,6 @@ _EASTERN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 _FEWEST_TO_GUESS = 12
 _SURE_OF_A_GUESS = 0.1
 
-MOST_TITLE, MOST_NAMES, MOST_NAME = 500, 50, 200
 _SPACE = re.compile(r"\s+")
 _BETWEEN_TOPICS = re.compile(r"[,;]")
 # Between people a comma can be within a name ("Doe, Jane"), so it separates only names of several words.

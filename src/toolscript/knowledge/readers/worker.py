@@ -12,7 +12,6 @@ import logging
 import os
 import resource
 import socket
-import struct
 import sys
 import warnings
 from typing import BinaryIO
@@ -28,20 +27,13 @@ from toolscript.knowledge.readers.blocks import (
     limits_from_json,
     skip,
 )
-from toolscript.knowledge.readers.reading import read_bytes, reading_to_json, skipped_to_json
-
-HEAD = struct.Struct(">Q")
-# The first that is said: now it can be asked.
-READY = b"ready"
+from toolscript.knowledge.readers.reading import read_bytes
+from toolscript.knowledge.readers.wire import HEAD, READY, framed, reading_to_json, skipped_to_json
 
 MOST_REQUEST = MOST_NAME * 4
 # After a file that took so much, what is left of it would be missing for the next one.
 RETIRES_ABOVE = 400 * MEGABYTE
 CANNOT_BE_READ = "it is damaged, or not what its name says"
-
-
-def framed(message: bytes) -> bytes:
-    return HEAD.pack(len(message)) + message
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from toolscript.documents.qdrant.collection import (
 from toolscript.documents.reindex import DocumentCopy, DocumentReindex
 from toolscript.documents.service import DocumentDesk, Indexing, prepared
 from toolscript.documents.throttle import Pace
-from toolscript.server.documents import document_layout
+from toolscript.server.document_index import document_layout
 from toolscript.server.stores import Stores, open_stores
 from toolscript.testing import HashEmbedder
 

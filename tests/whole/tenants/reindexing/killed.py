@@ -33,7 +33,7 @@ from toolscript.core.retrieval.results import PassageId
 from toolscript.core.settings.service import Settings
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.qdrant.collection import QdrantDocuments, live_documents
-from toolscript.server.documents import document_layout
+from toolscript.server.document_index import document_layout
 from toolscript.server.stores import open_stores
 from toolscript.testing import HashEmbedder
 

@@ -25,7 +25,7 @@ from tests.whole.tenants.reindexing.world import World, differing
 from tests.whole.tenants.service import Service, clients, own_installation, served
 from toolscript.core.settings.service import Settings
 from toolscript.documents.qdrant.collection import documents_of
-from toolscript.server.documents import document_layout
+from toolscript.server.document_index import document_layout
 from toolscript.server.stores import open_stores
 
 WARM_UP_SECONDS = 10.0

@@ -12,7 +12,7 @@ from toolscript.documents.ports import DocumentIndex
 from toolscript.documents.postgres import PostgresTenants
 from toolscript.documents.service import DocumentDesk
 from toolscript.documents.tenants import TenantExport
-from toolscript.server.documents import open_index
+from toolscript.server.document_index import open_index
 from toolscript.server.stores import open_embedder, open_stores
 
 WORDS_EACH = 25

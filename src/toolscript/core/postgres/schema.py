@@ -1,0 +1,41 @@
+"""Whether this version of the program can run on the schema that is there.
+
+Revisions are numbers of four digits in the order of their migrations, so a later one is a greater text.
+"""
+
+from toolscript.core.errors import SetupError
+from toolscript.core.postgres.pool import MIGRATE_HINT, Pool, connection, require_let_in
+
+# The last of the migrations.
+REVISION = "0008"
+
+FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
+FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"
+UPDATE_HINT = "update toolscript to the version that migrated the database, or a later one"
+
+
+async def require_current_schema(pool: Pool) -> None:
+    """Refuses a database that was not migrated to this version's schema, or to a later one that serves it."""
+    await require_let_in(pool)
+    async with connection(pool) as conn:
+        row = await (await conn.execute(FIND_REVISION)).fetchone()
+        found = None if row is None else str(row[0])
+        row = await (await conn.execute(FIND_OLDEST_CODE)).fetchone() if is_newer(found) else None
+    require_usable(found, None if row is None else str(row[0]))
+
+
+def is_newer(found: str | None) -> bool:
+    return found is not None and found > REVISION
+
+
+def require_usable(found: str | None, oldest_code: str | None) -> None:
+    if found is None:
+        raise SetupError("the database has no schema yet", hint=MIGRATE_HINT)
+    if found < REVISION:
+        raise SetupError(f"the database schema is at {found}, this version needs {REVISION}", hint=MIGRATE_HINT)
+    if found == REVISION or (oldest_code is not None and oldest_code <= REVISION):
+        return
+    serves = f" and serves programs from {oldest_code} on" if oldest_code else ""
+    raise SetupError(
+        f"the database schema is at {found}{serves}; this version of toolscript is of {REVISION}", hint=UPDATE_HINT
+    )

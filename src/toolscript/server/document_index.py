@@ -1,0 +1,36 @@
+"""The index of documents that is live, opened with the model that the installation has."""
+
+from toolscript.core.errors import ModelMismatch
+from toolscript.core.qdrant.connection import Qdrant
+from toolscript.core.retrieval.model import ModelCard
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.points import DocumentCard, VersionState
+from toolscript.documents.ports import DocumentVersions
+from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
+from toolscript.documents.qdrant.layout import DocumentLayout, declared_fields
+from toolscript.server.stores import model_source
+
+
+async def recorded_live(versions: DocumentVersions) -> str | None:
+    """While there are two versions, the record says which is live; the alias follows it."""
+    return next((one.name for one in await versions.all() if one.state is VersionState.LIVE), None)
+
+
+async def open_index(settings: Settings, engine: Qdrant, model: ModelCard) -> QdrantDocuments:
+    """The live version; where there is none, one for this model."""
+    alias, layout = settings.qdrant_documents_alias, document_layout(settings)
+    return await open_documents(engine, alias, DocumentCard(model), layout, model_source(settings))
+
+
+def document_layout(settings: Settings) -> DocumentLayout:
+    return DocumentLayout(
+        settings.document_shards, settings.qdrant_replicas, declared_fields(settings.document_fields)
+    )
+
+
+def require_same_texts(version: QdrantDocuments) -> None:
+    if version.card != DocumentCard(version.card.model):
+        raise ModelMismatch(
+            f"the documents in {version.name} were cut and read in another way than this program does",
+            hint="`toolscript reindex documents` builds them anew; the previous program can serve them meanwhile",
+        )
