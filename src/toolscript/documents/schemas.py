@@ -254,7 +254,7 @@ class DocumentsPut(BaseModel):
     counts: PutCounts
 
 
-class PassageShown(BaseModel):
+class DocumentPassageShown(BaseModel):
     number: int
     start: int
     end: int
@@ -264,11 +264,11 @@ class DocumentShown(BaseModel):
     doc_id: str
     text: str
     metadata: dict[str, Any]
-    passages: list[PassageShown] = Field(description="Where the text was cut into what is searched.")
+    passages: list[DocumentPassageShown] = Field(description="Where the text was cut into what is searched.")
 
     @classmethod
     def of(cls, document: StoredDocument) -> Self:
-        passages = [model_of(PassageShown, passage) for passage in document.passages]
+        passages = [model_of(DocumentPassageShown, passage) for passage in document.passages]
         return model_of(cls, document, doc_id=document.id, passages=passages)
 
 

@@ -183,7 +183,7 @@ class ChunkShown(BaseModel):
         return model_of(cls, chunk, chunk_id=chunk.id, position=PositionShown.of(chunk.position))
 
 
-class PassageShown(BaseModel):
+class KnowledgePassageShown(BaseModel):
     source: SourceShown
     chunks: list[ChunkShown] = Field(description="In reading order.")
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from tests.surfaces.mcp_service.scenes import ACCEPT, ME, OLD, Plain, World, result_of, token
 from toolscript.core.errors import IndexUnavailable, LibraryUnavailable
 from toolscript.knowledge.model.query import KnowledgeQuery, PassageQuery, SourcesQuery
-from toolscript.knowledge.schemas import KnowledgeResponse, PassageShown, SourceShown, SourcesShown
+from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown
 
 pytestmark = pytest.mark.requirement("KN-005")
 
@@ -69,7 +69,9 @@ async def test_a_hit_reads_with_its_title_its_place_and_what_leads_on_from_it(wo
         around = await client.answer("get_passage", {"chunk_id": chunk_id})
         source = await client.answer("get_source", {"source_id": hit["source"]["source_id"]})
     library = world.shelf.search
-    assert around["structuredContent"] == json_of(PassageShown.of(await library.passage(PassageQuery(chunk_id))))
+    assert around["structuredContent"] == json_of(
+        KnowledgePassageShown.of(await library.passage(PassageQuery(chunk_id)))
+    )
     assert [one for one in text_of(around).split("\n\n") if "Feed sugar" in one] == [
         f"[One > Part 1, page 2, chunk_id {chunk_id}]\nFeed sugar in autumn"
     ]

@@ -23,9 +23,9 @@ from toolscript.knowledge.model.query import (
 from toolscript.knowledge.ports import AsksLibrary
 from toolscript.knowledge.schemas import (
     KnowledgeParameters,
+    KnowledgePassageShown,
     KnowledgeRequest,
     KnowledgeResponse,
-    PassageShown,
     SourceShown,
     SourcesShown,
 )
@@ -101,7 +101,7 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
 
     @router.get(
         "/passages/{chunk_id}",
-        response_model=PassageShown,
+        response_model=KnowledgePassageShown,
         responses=documented(401, 403, 404, 422, 429, 500, 503),
         operation_id="get_passage",
         summary="A chunk with what stands around it",
@@ -112,7 +112,7 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
         after: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS, description="Chunks after it.")] = 1,
     ) -> Response:
         answer = await _there(knowledge).passage(PassageQuery(chunk_id, before, after))
-        return json_response(PassageShown.of(answer))
+        return json_response(KnowledgePassageShown.of(answer))
 
 
 def _there(knowledge: AsksLibrary | None) -> AsksLibrary:

@@ -5,7 +5,7 @@ from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, closed, list_of, out
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.knowledge.model.library import ID_PATTERN, ExtractionType
 from toolscript.knowledge.model.query import MOST_NEIGHBOURS, MOST_RESULTS, MOST_SOURCES, MOST_VALUE, MOST_VALUES
-from toolscript.knowledge.schemas import KnowledgeResponse, PassageShown, SourceShown, SourcesShown
+from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown
 
 SEARCH_KNOWLEDGE = "search_knowledge"
 GET_PASSAGE = "get_passage"
@@ -80,7 +80,7 @@ _PASSAGE: JsonObject = {
         },
         "chunk_id",
     ),
-    "outputSchema": output_schema(PassageShown),
+    "outputSchema": output_schema(KnowledgePassageShown),
     "annotations": READ_ONLY,
 }
 _ONE_SOURCE: JsonObject = {

@@ -34,7 +34,7 @@ from toolscript.knowledge.model.query import (
     shows_both,
 )
 from toolscript.knowledge.ports import AsksLibrary
-from toolscript.knowledge.schemas import KnowledgeResponse, PassageShown, SourceShown, SourcesShown
+from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown
 
 NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources lists what it has."
 ARGUMENTS = ("query", "limit", "type", "topics", "source_id", "search_type", "include_both")
@@ -100,7 +100,7 @@ def knowledge_tools(library: AsksLibrary, usual: SearchType = SearchType.HYBRID)
 
     async def passage(_: Visitor, given: JsonObject) -> CallResult:
         answer = await library.passage(_passage(given))
-        return model_result(passage_text(answer), PassageShown.of(answer))
+        return model_result(passage_text(answer), KnowledgePassageShown.of(answer))
 
     async def source(_: Visitor, given: JsonObject) -> CallResult:
         require_known(GET_SOURCE, given, ("source_id",))
