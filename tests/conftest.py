@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings
 from pymongo import MongoClient
 
-from tests.pgbouncer import pgbouncer
-from tests.turns import turn
+from tests.support.pgbouncer import pgbouncer
+from tests.support.turns import turn
 from toolscript.core.postgres.migrate import upgrade
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.qdrant.collections import QdrantIndexes
@@ -38,6 +38,21 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 
+# Folders whose tests start engines, other programs or whole installations.
+WHOLE = ("tests/e2e/", "tests/chaos/", "tests/engines/", "tests/gates/", "tests/repo/")
+# What these fixtures hand out is not on every machine, and these values of parameters name engines and a model.
+REAL_FIXTURES = {"engines", "model_folder"}
+REAL_ADAPTERS = {"fastembed", "mongo", "mongodb", "postgres", "qdrant"}
+
+
+def needs_engines(item: pytest.Item) -> bool:
+    """Whether a test needs more than Python: `make test` leaves it out."""
+    if item.nodeid.startswith(WHOLE) or REAL_FIXTURES & set(getattr(item, "fixturenames", ())):
+        return True
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return any(isinstance(value, str) and value in REAL_ADAPTERS for value in parameters)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """All workers of a parallel run have their folders in one; where there are none, nobody is waited for."""
@@ -49,9 +64,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of several workers none is to be left at the end with a file that takes long: those come first."""
+    """Marks what needs an engine. Of several workers none is left at the end with a file that takes long."""
+    for item in items:
+        if needs_engines(item):
+            item.add_marker("engines")
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not item.nodeid.startswith("tests/whole/"))
+        items.sort(key=lambda item: not item.nodeid.startswith(("tests/e2e/", "tests/chaos/")))
 
 
 def pytest_collection_finish() -> None:

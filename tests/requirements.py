@@ -1,6 +1,6 @@
 """Every requirement with its id and title, and what of it is not built yet.
 
-tests/house/test_requirements.py ties this to the tests both ways: a requirement is named by a test with
+tests/repo/test_requirements.py ties this to the tests both ways: a requirement is named by a test with
 `@pytest.mark.requirement("ID")`, or it is deferred with a reason; an id that a test names is listed here.
 """
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.conftest import PATIENCE, drop_collections
 from tests.contracts import document_scenes, library_scenes
 from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
+from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.embedding.openai import OpenAIEmbedder
 from toolscript.core.postgres.pool import Pool, open_pool

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_tokens import Issuer, an_issuer, bad_tokens
+from tests.support.bad_tokens import Issuer, an_issuer, bad_tokens
 from toolscript.core.auth.keys import KeyFile, KeyRing
 from toolscript.core.auth.model import Caller, Callers, Plan, Tenant
 from toolscript.core.auth.tokens import JwtCallers, TokenRules

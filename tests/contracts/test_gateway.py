@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.gateway.scenes import FILES, MAIL, World, open_world, tool
-from tests.gateway.serving import client_of
+from tests.unit.gateway.runtime.scenes import FILES, MAIL, World, open_world, tool
+from tests.unit.gateway.runtime.serving import client_of
 from toolscript.core.errors import (
     BlankQuery,
     InvalidRequest,

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.adapters.text_endpoint import TextEndpoint
-from tests.adapters.tiny_cross_encoder import write_cross_encoder
-from tests.search.documents.judges import fair
+from tests.unit.core.embedding.tiny_cross_encoder import write_cross_encoder
+from tests.unit.core.llm.text_endpoint import TextEndpoint
+from tests.unit.documents.search.judges import fair
 from toolscript.core.embedding.cross_encoder import CrossEncoder
 from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.core.retrieval.ports import Reranker

@@ -10,7 +10,8 @@ from typing import Protocol
 
 import pytest
 
-from tests.adapters.mcp_servers.scenes import (
+from tests.contracts.scenes import tool
+from tests.unit.core.mcp_client.scenes import (
     QUICK,
     names_of,
     state_of,
@@ -20,7 +21,6 @@ from tests.adapters.mcp_servers.scenes import (
     until_failed,
     until_ready,
 )
-from tests.contracts.scenes import tool
 from toolscript.core.errors import NotFound, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, ToolServers
 from toolscript.core.mcp_client.servers import McpServers

@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from tests.adapters.embedding_endpoint import EmbeddingEndpoint
 from tests.conftest import fresh_database, fresh_installation
-from tests.kept_ports import kept_port
-from tests.token_issuer import Issuer, an_issuer
-from tests.whole.commands import run_here
-from tests.whole.tenants.service import SOON, Service
+from tests.e2e.commands import run_here
+from tests.e2e.tenants.service import SOON, Service
+from tests.support.kept_ports import kept_port
+from tests.support.token_issuer import Issuer, an_issuer
+from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
 from toolscript.core.settings.service import Settings
 from toolscript.testing import HashEmbedder
 

@@ -10,12 +10,12 @@ import numpy as np
 import psycopg
 from qdrant_client import QdrantClient
 
-from tests.adapters.text_endpoint import TextEndpoint
 from tests.conftest import Installation, fresh_database, fresh_installation
-from tests.surfaces.search.scenes import Searching
-from tests.surfaces.sources.scenes import serving, write_config
-from tests.sync.classify.models import answer, told
-from tests.whole.gateway.machines import mcp_server
+from tests.e2e.gateway.machines import mcp_server
+from tests.unit.core.llm.text_endpoint import TextEndpoint
+from tests.unit.tools.classify.models import answer, told
+from tests.unit.tools.search_http.scenes import Searching
+from tests.unit.tools.sources_http.scenes import serving, write_config
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent
 from toolscript.server.indexing import Writer, open_writer

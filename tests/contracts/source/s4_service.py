@@ -12,10 +12,10 @@ import httpx2
 import numpy as np
 from fpdf import FPDF
 
-from tests.adapters.text_endpoint import TextEndpoint
-from tests.kept_ports import kept_port
-from tests.whole.commands import WAIT_SECONDS, command, environment, run_here, until_listening
-from tests.whole.ingest.holdings import holdings
+from tests.e2e.commands import WAIT_SECONDS, command, environment, run_here, until_listening
+from tests.e2e.ingest.holdings import holdings
+from tests.support.kept_ports import kept_port
+from tests.unit.core.llm.text_endpoint import TextEndpoint
 from toolscript.core.embedding.embedder import LocalEmbedder
 
 Json = dict[str, Any]

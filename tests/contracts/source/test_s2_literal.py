@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contracts.source.s2_service import LIBRARY, Json, Running, cosine_of_best, running
-from tests.whole.commands import run_here
+from tests.e2e.commands import run_here
 from toolscript.core.settings.service import Settings
 
 QUERY = "who pays the tax of the harbour"

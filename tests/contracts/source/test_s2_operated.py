@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.otlp_receiver import OtlpReceiver, otlp_receiver
-from tests.adapters.telemetry.shown_figures import value
-from tests.adapters.text_endpoint import TextEndpoint
-from tests.adapters.tiny_cross_encoder import NOTHING_COMMON, write_cross_encoder
 from tests.contracts.source.s2_service import LIBRARY, Json, Running, running
-from tests.whole.commands import run_here
+from tests.e2e.commands import run_here
+from tests.unit.core.embedding.tiny_cross_encoder import NOTHING_COMMON, write_cross_encoder
+from tests.unit.core.llm.text_endpoint import TextEndpoint
+from tests.unit.server.metrics.otlp_receiver import OtlpReceiver, otlp_receiver
+from tests.unit.server.metrics.shown_figures import value
 from toolscript.core.settings.service import Settings
 
 BYPASS = {"x-debug-bypass-auth": "1"}

@@ -19,7 +19,7 @@ from tests.contracts.source.s3_scenes import (
     installed,
     world,
 )
-from tests.sync.classify.models import told
+from tests.unit.tools.classify.models import told
 from toolscript.core.settings.service import Settings
 
 

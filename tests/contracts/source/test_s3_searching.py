@@ -20,7 +20,7 @@ from tests.contracts.source.s3_scenes import (
     installed,
     world,
 )
-from tests.surfaces.search.scenes import by_vector, by_words, ids, names, scores
+from tests.unit.tools.search_http.scenes import by_vector, by_words, ids, names, scores
 from toolscript.core.settings.service import Settings
 from toolscript.server.stores import open_embedder
 

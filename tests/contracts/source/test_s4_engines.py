@@ -12,7 +12,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 
 from tests.contracts.source.s4_service import CHUNKS, SECTIONS, TITLE, Json, ingest, write_books
-from tests.whole.ingest.holdings import forget, named_library
+from tests.e2e.ingest.holdings import forget, named_library
 from toolscript.core.settings.service import Settings
 
 DIMENSIONS = 384

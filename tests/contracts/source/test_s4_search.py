@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.search.knowledge.conftest import filled
-from tests.search.knowledge.scenes import Shelf, open_shelf
-from tests.surfaces.documents.scenes import Client, Json, client_of
-from tests.surfaces.knowledge.conftest import app_of
+from tests.unit.documents.http.scenes import Client, Json, client_of
+from tests.unit.knowledge.http.conftest import app_of
+from tests.unit.knowledge.search.conftest import filled
+from tests.unit.knowledge.search.scenes import Shelf, open_shelf
 from toolscript.core.auth.model import Scope
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable, ToolscriptError

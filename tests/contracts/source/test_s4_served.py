@@ -22,9 +22,9 @@ from tests.contracts.source.s4_service import (
     serving_from,
     write_books,
 )
-from tests.surfaces.mcp_service.scenes import Plain
-from tests.whole.commands import run_here
-from tests.whole.ingest.holdings import holdings
+from tests.e2e.commands import run_here
+from tests.e2e.ingest.holdings import holdings
+from tests.unit.server.mcp.scenes import Plain
 from toolscript.core.settings.service import Settings
 from toolscript.server.serve import open_app
 

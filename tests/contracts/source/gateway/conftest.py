@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.source.gateway.tools import SERVERS, TOOLS
-from tests.whole.gateway.catalogs import catalog_servers, write_catalog
-from tests.whole.gateway.machines import Gateway, Machine, copy_of, new_machine
+from tests.e2e.gateway.catalogs import catalog_servers, write_catalog
+from tests.e2e.gateway.machines import Gateway, Machine, copy_of, new_machine
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from tests.whole.gateway.machines import Gateway
+from tests.e2e.gateway.machines import Gateway
 
 
 class Asked(NamedTuple):

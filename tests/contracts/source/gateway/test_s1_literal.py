@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.contracts.source.gateway.tools import TOOLS
-from tests.whole.gateway.caches import embeddings_of, vector_of
-from tests.whole.gateway.machines import Gateway, Machine
-from tests.whole.gateway.surfaces import mcp_over_http
+from tests.e2e.gateway.caches import embeddings_of, vector_of
+from tests.e2e.gateway.machines import Gateway, Machine
+from tests.e2e.gateway.surfaces import mcp_over_http
 from toolscript.core.embedding.embedder import LocalEmbedder
 
 PLAIN, TYPO, GIT = "find files containing specific text", "read_fil", "commit my changes to git"

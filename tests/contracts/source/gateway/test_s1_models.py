@@ -6,9 +6,9 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from tests.whole.gateway.caches import card_of, embeddings_of, file_name, is_poisoned, poison, read
-from tests.whole.gateway.catalogs import catalog_servers, tool, write_catalog
-from tests.whole.gateway.machines import Machine, new_machine, until
+from tests.e2e.gateway.caches import card_of, embeddings_of, file_name, is_poisoned, poison, read
+from tests.e2e.gateway.catalogs import catalog_servers, tool, write_catalog
+from tests.e2e.gateway.machines import Machine, new_machine, until
 from toolscript.core.embedding.engine import Device, providers_for
 
 READ = tool("files", "read_file", "Read the contents of a file from disk", path="where the file is")

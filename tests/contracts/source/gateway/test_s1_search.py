@@ -7,7 +7,7 @@ import pytest
 
 from tests.contracts.source.gateway.recorder import recorded
 from tests.contracts.source.gateway.tools import NAMES, TOOLS
-from tests.whole.gateway.machines import Gateway, Machine
+from tests.e2e.gateway.machines import Gateway, Machine
 
 READ = "desktop-commander__read_file"
 ROW = re.compile(r"(?P<tool>\S+__\S+) {2,}(?P<confidence>[01]\.\d\d) {2,}(?P<reason>\S.*)")

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from tests.contracts.source.gateway.recorder import recorded
-from tests.surfaces.typescript.compiling import errors_of
-from tests.surfaces.typescript.deno import run_client_under_deno
-from tests.whole.gateway.machines import Gateway, Machine
+from tests.e2e.gateway.machines import Gateway, Machine
+from tests.unit.gateway.typescript.compiling import errors_of
+from tests.unit.gateway.typescript.deno import run_client_under_deno
 
 WANTED = "desktop-commander__read_file,filesystem__read"
 CALLS = re.compile(r'callTool\("/tools/([^"]+)"')

@@ -1,6 +1,6 @@
 """The tools that S1 names, and some that only stand beside them."""
 
-from tests.whole.gateway.catalogs import Tool, tool
+from tests.e2e.gateway.catalogs import Tool, tool
 
 CONTENT = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
 

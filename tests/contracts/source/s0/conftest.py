@@ -6,9 +6,9 @@ import pytest
 
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.contracts.source.s0.scenes import Truth, opened_truth
-from tests.surfaces.search.catalog import stock
-from tests.surfaces.search.scenes import Searching
-from tests.surfaces.sources.scenes import serving
+from tests.unit.tools.search_http.catalog import stock
+from tests.unit.tools.search_http.scenes import Searching
+from tests.unit.tools.sources_http.scenes import serving
 from toolscript.core.settings.service import Settings
 
 

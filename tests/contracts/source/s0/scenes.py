@@ -9,7 +9,7 @@ import numpy as np
 from qdrant_client import QdrantClient
 
 from tests.conftest import Installation
-from tests.surfaces.search.scenes import Json
+from tests.unit.tools.search_http.scenes import Json
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.server.stores import open_embedder

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.contracts.source.s0.scenes import LITERAL
-from tests.surfaces.search.catalog import stored_items
-from tests.surfaces.search.scenes import SEARCH, Searching, ids
+from tests.unit.tools.search_http.catalog import stored_items
+from tests.unit.tools.search_http.scenes import SEARCH, Searching, ids
 
 SCHEMAS = ("input_schema", "output_schema", "annotations")
 TIMES = [

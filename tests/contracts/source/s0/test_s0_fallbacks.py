@@ -7,8 +7,8 @@ import pytest
 
 from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
 from tests.contracts.source.s0.test_s0_skill_stage import QUERIES
-from tests.surfaces.search.catalog import BEES, VOLCANOES
-from tests.surfaces.search.scenes import Searching, ids, names, without_times
+from tests.unit.tools.search_http.catalog import BEES, VOLCANOES
+from tests.unit.tools.search_http.scenes import Searching, ids, names, without_times
 from toolscript.core.settings.service import Settings
 
 WARNING = "No skills matched, falling back to unfiltered search"

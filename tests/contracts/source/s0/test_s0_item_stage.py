@@ -6,8 +6,8 @@ import pytest
 
 from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
 from tests.contracts.source.s0.test_s0_skill_stage import QUERIES
-from tests.surfaces.search.catalog import REMOVED
-from tests.surfaces.search.scenes import STRATEGIES, Searching, ids, names, scores
+from tests.unit.tools.search_http.catalog import REMOVED
+from tests.unit.tools.search_http.scenes import STRATEGIES, Searching, ids, names, scores
 
 PRESETS = {"precision": (0.7, 0.6), "balanced": (0.4, 0.3), "recall": (0.2, 0.1)}
 

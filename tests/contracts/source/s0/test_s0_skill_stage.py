@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
-from tests.surfaces.search.catalog import ORIGAMI
-from tests.surfaces.search.scenes import SEARCH, Searching, ids, scores
+from tests.unit.tools.search_http.catalog import ORIGAMI
+from tests.unit.tools.search_http.scenes import SEARCH, Searching, ids, scores
 from toolscript.core.settings.service import Settings
 
 QUERIES = [

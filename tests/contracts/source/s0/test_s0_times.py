@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.source.s0.scenes import LITERAL
-from tests.surfaces.search.scenes import Searching
+from tests.unit.tools.search_http.scenes import Searching
 
 pytestmark = pytest.mark.alone
 

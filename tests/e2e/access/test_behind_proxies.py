@@ -1,0 +1,208 @@
+"""Behind whatever stands before it, the service lets nobody do without a credential what needs one."""
+
+import tempfile
+from asyncio import to_thread
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.conftest import fresh_database, fresh_installation
+from tests.e2e import catalog_files
+from tests.e2e.access.proxies import ways_to
+from tests.e2e.commands import run_here, serving
+from tests.support.token_issuer import an_issuer
+from toolscript.core.settings.service import Settings
+
+pytestmark = pytest.mark.requirement("TR-004")
+
+TOKEN = "admins-own-token-of-this-test"
+ADMIN = {"Authorization": f"Bearer {TOKEN}"}
+LOCAL = {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1", "Forwarded": "for=127.0.0.1"}
+# What somebody adds who wants to be taken for this machine.
+DISGUISES: list[dict[str, str]] = [
+    {},
+    {"Host": "localhost"},
+    {"X-Forwarded-For": "127.0.0.1"},
+    {"Host": "127.0.0.1", **LOCAL, "Origin": "http://localhost"},
+]
+# For whoever watches over a service, and for whoever wants to know how to ask it.
+FOR_EVERYBODY = {"GET /livez", "GET /readyz", "GET /search/health"}
+# While the public may search, and nothing else.
+FOR_THE_PUBLIC = {
+    "POST /api/v1/search",
+    "GET /api/v1/search/skills",
+    "GET /api/v1/search/tools",
+    "GET /api/v1/skills",
+    "GET /api/v1/skills/{skill_id}",
+    "GET /api/v1/skills/{skill_id}/tools",
+    "GET /api/v1/catalog/sources",
+    "GET /api/v1/catalog/sources/{name}",
+    "GET /api/v1/tools",
+    "GET /api/v1/tools/{tool_id}",
+    "GET /api/v1/tools/{tool_id}/skills",
+    "POST /search_knowledge",
+    "GET /sources",
+    "GET /sources/{source_id}",
+    "GET /passages/{chunk_id}",
+}
+NOT_IN_OPENAPI = ["GET /metrics"]
+NEW_SKILL = {"id": "planted", "name": "Planted"}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """With a short path, as sockets need one."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+@pytest.fixture(scope="module")
+def filled(
+    engines: Settings, migrated_database: str, model_folder: str, folder: Path
+) -> Iterator[Mapping[str, str]]:
+    """The environment of an installation with a catalog, figures, and tenants who could have documents."""
+    issuer = an_issuer()
+    with (
+        fresh_database(engines, migrated_database) as url,
+        fresh_installation(engines, url, model_folder) as fresh,
+    ):
+        items = catalog_files.write(folder / "items.jsonl", catalog_files.rows(3))
+        run_here(fresh.environment, "sync", str(items))
+        run_here(fresh.environment, "worker", "--drain")
+        yield {
+            **fresh.environment,
+            "TOOLSCRIPT_METRICS": "true",
+            "TOOLSCRIPT_JWT_KEYS": str(issuer.write(folder / "keys.json")),
+            "TOOLSCRIPT_JWT_ISSUER": issuer.name,
+        }
+
+
+@pytest.fixture(scope="module")
+def service(filled: Mapping[str, str], folder: Path) -> Iterator[str]:
+    """With a socket, and without a token."""
+    with serving({**filled, "TOOLSCRIPT_SOCKET": str(folder / "admin.sock")}) as url:
+        yield url
+    assert not (folder / "admin.sock").exists()
+
+
+def operations(url: str) -> list[str]:
+    """Every one there is, so that a new one is among them without anybody's doing."""
+    described: dict[str, Any] = asked("GET", f"{url}/openapi.json").json()
+    found = [f"{method.upper()} {path}" for path, methods in described["paths"].items() for method in methods]
+    assert set(found) >= FOR_EVERYBODY | FOR_THE_PUBLIC | {"POST /api/v1/skills", "POST /api/v1/sync"}
+    return [*found, *NOT_IN_OPENAPI]
+
+
+def asked(method: str, url: str, headers: dict[str, str] | None = None, body: object = None) -> httpx2.Response:
+    with httpx2.Client(trust_env=False, verify=False, timeout=60) as client:
+        return client.request(method, url, headers=headers, json=body)
+
+
+def path_of(operation: str) -> str:
+    path = operation.split()[1].replace("{skill_id}", "planted")
+    while "{" in path:
+        path = f"{path[: path.index('{')]}1{path[path.index('}') + 1 :]}"
+    return path
+
+
+async def let_in(url: str, wanted: list[str]) -> list[str]:
+    """Which of these operations were not refused, and how they were asked for."""
+    found = []
+    async with ways_to(url) as ways, httpx2.AsyncClient(trust_env=False, verify=False, timeout=60) as client:
+        for way, address in ways.items():
+            for disguise in DISGUISES:
+                for one in wanted:
+                    method = one.split()[0]
+                    body: object = None if method == "GET" else {}
+                    answer = await client.request(method, address + path_of(one), headers=disguise, json=body)
+                    if answer.status_code not in (401, 403) or not answer.json()["error"]["details"]["hint"]:
+                        found.append(
+                            f"{one} through {way} with {disguise}: {answer.status_code} {answer.text[:200]}"
+                        )
+    return found
+
+
+async def test_without_a_token_no_proxy_makes_anybody_an_administrator(service: str) -> None:
+    for_admins = [one for one in operations(service) if one not in FOR_EVERYBODY | FOR_THE_PUBLIC]
+    assert await let_in(service, for_admins) == []
+    async with ways_to(service) as ways:
+        for address in ways.values():
+            refused = await to_thread(asked, "POST", f"{address}/api/v1/skills", {"Host": "localhost"}, NEW_SKILL)
+            assert "TOOLSCRIPT_ADMIN_TOKEN" in refused.json()["error"]["details"]["hint"]
+            search = await to_thread(asked, "POST", f"{address}/api/v1/search", body={"query": "read"})
+            assert search.status_code == 200
+    assert asked("GET", f"{service}/api/v1/skills/planted").status_code == 404
+
+
+def test_every_route_refuses_a_name_that_was_bent_to_this_machine(service: str) -> None:
+    everything = [*operations(service), "GET /docs", "GET /openapi.json", "POST /mcp"]
+    answers = {one: asked(one.split()[0], service + path_of(one), {"Host": "evil.example"}) for one in everything}
+    assert {one: answer.status_code for one, answer in answers.items() if answer.status_code != 403} == {}
+    for answer in answers.values():
+        assert "TOOLSCRIPT_ALLOWED_HOSTS" in answer.json()["error"]["details"]["hint"]
+
+
+def test_the_socket_admits_whoever_can_open_its_file(service: str, folder: Path) -> None:
+    _admits(folder / "admin.sock", "one")
+
+
+def test_the_socket_leads_to_every_process_and_a_known_name_to_every_route(
+    filled: Mapping[str, str], folder: Path
+) -> None:
+    socket = folder / "two.sock"
+    more = {
+        "TOOLSCRIPT_SOCKET": str(socket),
+        "TOOLSCRIPT_SOCKET_MODE": "660",
+        "TOOLSCRIPT_PROCESSES": "2",
+        "TOOLSCRIPT_ALLOWED_HOSTS": "search.example, other.example",
+    }
+    with serving({**filled, **more}) as url:
+        assert asked("GET", f"{url}/api/v1/skills", {"Host": "other.example:8443"}).status_code == 200
+        assert asked("GET", f"{url}/api/v1/skills", {"Host": "evil.example"}).status_code == 403
+        _admits(socket, "two", 0o660)
+    assert not socket.exists()
+
+
+def _admits(socket: Path, name: str, mode: int = 0o600) -> None:
+    assert socket.stat().st_mode & 0o777 == mode
+    with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(socket)), timeout=60) as client:
+        skill = {"id": f"socket_{name}", "name": "Over the socket"}
+        assert client.post("http://localhost/api/v1/skills", json=skill).status_code == 201
+        assert client.get("http://localhost/api/v1/changes").status_code == 200
+        assert "toolscript_" in client.get("http://localhost/metrics").text
+    run_here({"TOOLSCRIPT_SOCKET": str(socket)}, "tools", "search", "read a file", "--threshold", "0")
+
+
+async def test_with_a_token_nothing_private_is_read_without_it_through_any_proxy(
+    filled: Mapping[str, str],
+) -> None:
+    private = {**filled, "TOOLSCRIPT_ADMIN_TOKEN": TOKEN, "TOOLSCRIPT_PUBLIC_SCOPES": ""}
+    reads = (
+        "/api/v1/search/tools?query=read",
+        "/api/v1/skills/audit",
+        "/api/v1/changes",
+        "/api/v1/sync",
+        "/metrics",
+    )
+    with serving(private) as url:
+        assert await let_in(url, [one for one in operations(url) if one not in FOR_EVERYBODY]) == []
+        async with ways_to(url) as ways:
+            for number, address in enumerate(ways.values()):
+                for path in reads:
+                    read = await to_thread(asked, "GET", address + path, ADMIN)
+                    assert read.status_code == 200, (address, path)
+                skill = {**NEW_SKILL, "id": f"planted_{number}"}
+                made = await to_thread(asked, "POST", f"{address}/api/v1/skills", ADMIN, skill)
+                assert made.status_code == 201
+        _the_command_line_shows_its_token(url)
+
+
+def _the_command_line_shows_its_token(url: str) -> None:
+    at = {"TOOLSCRIPT_SERVICE_URL": url}
+    assert "a token is needed" in run_here(at, "tools", "search", "read", code=2).stderr
+    shown = {**at, "TOOLSCRIPT_TOKEN": TOKEN}
+    run_here(shown, "tools", "search", "create an invoice", "--threshold", "0")
+    assert "no skill matches" in run_here(shown, "tools", "skills", "create an invoice", code=1).stderr

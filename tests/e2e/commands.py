@@ -1,0 +1,109 @@
+"""Runs the installed command line as a person would, in an environment of the test's own."""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import IO
+from unittest.mock import patch
+
+from benchmarks.__main__ import app as benchmarks
+from tests.support.kept_ports import kept_port
+from toolscript.__main__ import app, start
+
+WAIT_SECONDS = 180.0
+BENCH = "bench"
+
+
+def command(*arguments: str) -> list[str]:
+    """`bench` stands for the benchmarks, which are a program of their own beside the package."""
+    if arguments[:1] == (BENCH,):
+        return [sys.executable, "-m", "benchmarks", *arguments[1:]]
+    return [sys.executable, "-m", "toolscript", *arguments]
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    return {**{key: value for key, value in os.environ.items() if not key.startswith("TOOLSCRIPT_")}, **extra}
+
+
+def run(
+    extra: Mapping[str, str], *arguments: str, code: int = 0, standard_input: str = ""
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command(*arguments),
+        env=environment(extra),
+        input=standard_input,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    return done
+
+
+def run_here(
+    extra: Mapping[str, str], *arguments: str, code: int = 0, standard_input: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The same in this process, where everything is loaded already: for tests that run many commands."""
+    return run_in(environment(extra), Path.cwd(), *arguments, code=code, standard_input=standard_input)
+
+
+def run_in(
+    whole_environment: Mapping[str, str], folder: Path, *arguments: str, code: int = 0, standard_input: str = ""
+) -> subprocess.CompletedProcess[str]:
+    output, errors, ended = StringIO(), StringIO(), 0
+    is_benchmark = arguments[:1] == (BENCH,)
+    handlers = logging.getLogger().handlers[:]
+    with (
+        chdir(folder),
+        patch.dict(os.environ, whole_environment, clear=True),
+        patch.object(sys, "argv", ["benchmarks", *arguments[1:]] if is_benchmark else ["toolscript", *arguments]),
+        patch.object(sys, "stdin", StringIO(standard_input)),
+        redirect_stdout(output),
+        redirect_stderr(errors),
+    ):
+        try:
+            start(benchmarks if is_benchmark else app)
+        except SystemExit as end:
+            ended = int(end.code or 0)
+        finally:
+            logging.getLogger().handlers[:] = handlers
+    said = f"{arguments} ended with {ended}: {output.getvalue()}{errors.getvalue()}"
+    assert ended == code, said
+    return subprocess.CompletedProcess(arguments, ended, output.getvalue(), errors.getvalue())
+
+
+@contextmanager
+def serving(extra: Mapping[str, str]) -> Iterator[str]:
+    """`toolscript serve` as a process; answers its address, ends it by its process id."""
+    # A file, not a pipe: a server whose log nobody reads would stop at a full pipe.
+    with kept_port() as port, tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command("serve", "--port", str(port)), env=environment(extra), stderr=log)
+        try:
+            until_listening(process, port, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=WAIT_SECONDS)
+
+
+def until_listening(process: subprocess.Popen[bytes], port: int, log: IO[str]) -> None:
+    ends_at = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < ends_at:
+        if process.poll() is not None:
+            log.seek(0)
+            raise AssertionError(f"serve ended with {process.returncode}: {log.read()}")
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("serve did not listen in time")

@@ -1,0 +1,232 @@
+"""A person's machine: a home folder and an environment of its own, commands on it, and a gateway that runs."""
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from tests.e2e.commands import command, environment, run_in
+
+ROOT = Path(__file__).parents[3]
+WAIT_SECONDS = 60.0
+LOOK_EVERY_SECONDS = 0.05
+# What would lead a command out of the home folder of the test, or to another terminal's colours.
+ELSEWHERE = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "APPDATA", "NO_COLOR", "FORCE_COLOR")
+# A proxy that nobody has: the network ends here, on whatever machine this runs.
+NO_NETWORK = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""}
+
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS) -> T:
+    """The first answer that is not None, False or empty."""
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        if found := look():
+            return found
+        time.sleep(LOOK_EVERY_SECONDS)
+    raise AssertionError(f"not within {seconds:g} s: {what}")
+
+
+def mcp_server(module: str, *arguments: str, **more: object) -> dict[str, object]:
+    """A config file's entry for one of the servers in tests/support/mcp_servers."""
+    program = ["-m", f"tests.support.mcp_servers.{module}", *arguments]
+    return {"command": sys.executable, "args": program, "cwd": str(ROOT), **more}
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway that runs as a process, asked over HTTP."""
+
+    url: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    token: str = ""
+
+    def ask(self, path: str, method: str = "GET", **more: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        # Nothing is encrypted on loopback, and to read the world's certificates takes longer than most answers.
+        with httpx.Client(trust_env=False, verify=False, timeout=WAIT_SECONDS) as client:
+            return client.request(method, self.url + path, **{"headers": headers, **more})
+
+    def search(self, q: str, **more: object) -> dict[str, Any]:
+        answer = self.ask("/search", params={"q": q, **{name: str(value) for name, value in more.items()}})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def call(self, tool: str, **arguments: object) -> httpx.Response:
+        return self.ask(f"/tools/{tool}", "POST", json=arguments)
+
+    def health(self) -> dict[str, Any]:
+        return dict(self.ask("/health").json())
+
+    def server(self, name: str) -> dict[str, Any]:
+        return next((one for one in self.health()["servers"] if one["name"] == name), {})
+
+    def tool_names(self) -> set[str]:
+        return {one["toolId"] for one in self.ask("/tools").json()["tools"]}
+
+    def until_embedded(self, tools: int) -> "Gateway":
+        """Waits until that many tools are there and each of them is searched by meaning."""
+
+        def embedded() -> bool:
+            if self.ask("/health").json()["items"] != tools:
+                return False
+            found = self.search("x", kind="any", limit=100, threshold=0, explain=1)["results"]
+            by_meaning = [one for one in found if one["parts"]["semantic"] is not None]
+            return len(by_meaning) == min(tools, 100)
+
+        until(embedded, f"{tools} tools with vectors; {self.health()}")
+        return self
+
+
+@dataclass(frozen=True)
+class Machine:
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    runs_here: bool = False
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def project(self) -> Path:
+        """The folder that commands are run in."""
+        return self.folder / "project"
+
+    @property
+    def data(self) -> Path:
+        """Where the gateway's own files are, unless a test says otherwise."""
+        return self.home / ".toolscript"
+
+    @property
+    def config(self) -> Path:
+        return self.home / ".toolscript.json"
+
+    def also(self, **extra: str) -> "Machine":
+        """The same machine with more in its environment."""
+        return replace(self, environment={**self.environment, **extra})
+
+    def here(self) -> "Machine":
+        """The same machine with its commands in this process, where all is loaded: for tests that run many."""
+        return replace(self, runs_here=True)
+
+    def without(self, *names: str) -> "Machine":
+        return replace(self, environment={key: one for key, one in self.environment.items() if key not in names})
+
+    def configure(self, servers: Mapping[str, object]) -> None:
+        self.write_config(json.dumps({"mcpServers": servers}))
+
+    def write_config(self, text: str) -> None:
+        """At once, as editors do."""
+        new = self.config.with_suffix(".new")
+        new.write_text(text, "utf-8")
+        new.replace(self.config)
+
+    def whole_environment(self) -> dict[str, str]:
+        usual = {name: value for name, value in environment({}).items() if name not in ELSEWHERE}
+        return {**usual, "HOME": str(self.home), **self.environment}
+
+    def run(self, *arguments: str, code: int = 0, standard_input: str = "") -> "subprocess.CompletedProcess[str]":
+        own = self.whole_environment()
+        if self.runs_here:
+            return run_in(own, self.project, *arguments, code=code, standard_input=standard_input)
+        done = subprocess.run(
+            command(*arguments),
+            env=own,
+            cwd=self.project,
+            input=standard_input,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+        return done
+
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        return dict(json.loads(self.run(*arguments, "--json", code=code).stdout))
+
+    def on_a_terminal(self, *arguments: str, answer: str = "") -> str:
+        """All that a person sees of a command that is run in a terminal; `answer` is typed as soon as it runs."""
+        ours, its = pty.openpty()
+        environment = {**self.whole_environment(), "TERM": "xterm-256color"}
+        process = subprocess.Popen(
+            command(*arguments), env=environment, cwd=self.project, stdin=its, stdout=its, stderr=its
+        )
+        os.close(its)
+        os.write(ours, answer.encode())
+        try:
+            seen = b"".join(iter(lambda: _read(ours), b""))
+        finally:
+            os.close(ours)
+        assert process.wait(timeout=WAIT_SECONDS) == 0, seen
+        return seen.decode()
+
+    def popen(self, *arguments: str, stdout: Path, stderr: Path) -> "subprocess.Popen[bytes]":
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            return subprocess.Popen(
+                command(*arguments), env=self.whole_environment(), cwd=self.project, stdout=out, stderr=err
+            )
+
+    @contextmanager
+    def gateway(self, *arguments: str) -> Iterator[Gateway]:
+        """Files, not pipes: a gateway whose log nobody reads would stop at a full pipe."""
+        number = len([*self.folder.glob("gateway-*.log")])
+        told, log = self.folder / f"gateway-{number}.out", self.folder / f"gateway-{number}.log"
+        process = self.popen("gateway", "start", "--port", "0", "--json", *arguments, stdout=told, stderr=log)
+        try:
+            url = until(lambda: _url(process, told, log), "an address of the gateway")
+            yield Gateway(url, process, log, self.environment.get("TOOLSCRIPT_GATEWAY_TOKEN", ""))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=WAIT_SECONDS)
+
+
+def _read(terminal: int) -> bytes:
+    """Nothing at its end, which a terminal on Linux tells by an error."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
+
+
+def _url(process: "subprocess.Popen[bytes]", told: Path, log: Path) -> str:
+    assert process.poll() is None, f"the gateway ended with {process.returncode}: {log.read_text('utf-8')}"
+    text = told.read_text("utf-8")
+    return str(json.loads(text)["url"]) if text.endswith("\n") else ""
+
+
+def new_machine(folder: Path, weights: Path) -> Machine:
+    """Empty, without a network, and with a real model that is searched with."""
+    machine = Machine(folder, {**NO_NETWORK, "TOOLSCRIPT_SEARCH_MODEL": str(weights)})
+    machine.home.mkdir(parents=True)
+    machine.project.mkdir()
+    return machine
+
+
+def copy_of(machine: Machine, folder: Path) -> Machine:
+    """The same machine as it is now, to be spoilt."""
+    shutil.copytree(machine.folder, folder)
+    return replace(machine, folder=folder)
+
+
+def is_alive(pid: int) -> bool:
+    """A child that has ended and that nobody has waited for is not alive."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False

@@ -1,0 +1,67 @@
+"""A gateway that runs is used by every command that was told nothing else; or it is said why it is not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.gateway.machines import Gateway, Machine, mcp_server, new_machine, until
+
+pytestmark = pytest.mark.requirement("TS-002")
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[tuple[Machine, Gateway]]:
+    machine = new_machine(tmp_path_factory.mktemp("living") / "machine", weights)
+    machine.configure({"plain": mcp_server("plain")})
+    with machine.gateway() as gateway:
+        until(lambda: gateway.server("plain").get("status") == "ready", "the server")
+        # A server that is started for a command alone would fail here.
+        machine.configure({"plain": {**mcp_server("plain"), "disabled": True}, "other": {"command": "true"}})
+        until(lambda: "plain" not in str(gateway.health()["servers"]), "the change")
+        machine.configure({"plain": mcp_server("plain")})
+        until(lambda: gateway.server("plain").get("status") == "ready", "the server again")
+        yield machine, gateway
+
+
+def test_a_command_that_was_told_no_model_takes_the_gateway_that_is_there(living: tuple[Machine, Gateway]) -> None:
+    machine, _ = living
+    done = machine.without("TOOLSCRIPT_SEARCH_MODEL").here().run("search", "add two numbers")
+    assert "plain__add" in done.stdout
+    assert "words alone" not in done.stderr
+    assert "not used" not in done.stderr
+
+
+def test_one_that_was_told_another_works_alone_and_says_so(living: tuple[Machine, Gateway]) -> None:
+    machine, gateway = living
+    done = machine.also(TOOLSCRIPT_SEARCH_ALPHA="0.2").here().run("search", "add two numbers")
+    assert f"the gateway at {gateway.url} is not used: it has search_alpha 0.7" in done.stderr
+    assert "plain__add" in done.stdout
+
+
+def test_a_project_that_names_no_server_changes_nothing(living: tuple[Machine, Gateway]) -> None:
+    machine, _ = living
+    file = machine.project / ".toolscript.json"
+    try:
+        for text in ("{}", '{"mcpServers": {}}', '{"mcpServers": {"evil": {"command": "true"}}}'):
+            file.write_text(text, "utf-8")
+            done = machine.here().run("search", "add two numbers")
+            assert "plain__add" in done.stdout
+            assert "is not used" not in done.stderr
+    finally:
+        file.unlink()
+
+
+def test_a_project_with_servers_of_its_own_says_why_the_gateway_will_not_do(
+    living: tuple[Machine, Gateway],
+) -> None:
+    machine, gateway = living
+    file = machine.project / ".toolscript.json"
+    file.write_text('{"mcpServers": {"off": {"command": "true", "disabled": true}}}', "utf-8")
+    try:
+        machine.here().run("trust", "--yes")
+        done = machine.here().run("search", "add two numbers")
+        assert f"the gateway at {gateway.url} is not used" in done.stderr
+        assert "toolscript gateway start" in done.stderr
+    finally:
+        file.unlink()

@@ -1,0 +1,108 @@
+"""What a person is shown before they trust a file, and what their answer does."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.gateway.machines import Machine
+from tests.e2e.gateway.trust.traps import Trap, set_up
+
+pytestmark = pytest.mark.requirement("TR-001")
+
+
+@pytest.fixture
+def trap(machine: Machine) -> Iterator[Trap]:
+    with set_up(machine) as trap:
+        yield trap
+
+
+def test_all_that_decides_what_runs_is_shown(trap: Trap) -> None:
+    entry = {
+        "command": "npx",
+        "args": ["-y", "some-server", "${HOME}/x"],
+        "env": {"PATH": "./bin", "NODE_OPTIONS": "--require ./evil.js"},
+        "cwd": "tools",
+        "envPassthrough": ["AWS_*"],
+    }
+    text = json.dumps({"envPassthrough": ["GITHUB_TOKEN"], "mcpServers": {"a": entry}})
+    trap.put(trap.machine.project, text)
+    said = trap.look(None, "trust", "--yes")
+    for shown in (
+        "npx -y some-server",
+        "PATH=./bin",
+        "--require ./evil.js",
+        "(in tools)",
+        "AWS_*",
+        "GITHUB_TOKEN",
+    ):
+        assert shown in said
+    assert "the values of HOME" in said
+
+
+def test_a_file_named_by_another_way_is_the_same_file(trap: Trap) -> None:
+    path = trap.put(trap.machine.project, trap.harmless)
+    sub = trap.machine.project / "sub"
+    sub.mkdir()
+    (trap.machine.folder / "link").symlink_to(trap.machine.project)
+    for way in ("../.toolscript.json", str(trap.machine.folder / "link" / path.name)):
+        trap.look(sub, "trust", way, "--yes")
+        assert str(path) in trap.look(sub, "trust", "--list")
+        assert "no longer trusted" in trap.look(sub, "trust", way, "--forget")
+
+
+def test_a_no_takes_trust_back_and_what_is_gone_can_be_forgotten(trap: Trap) -> None:
+    path = trap.put(trap.machine.project)
+    trap.trust(path)
+    trap.machine.on_a_terminal("trust", answer="n\n")
+    trap.look()
+    assert trap.sprung() == []
+    path.unlink()
+    assert "no longer trusted" in trap.look(None, "trust", str(path), "--forget")
+    assert str(path) not in trap.look(None, "trust", "--list")
+
+
+def test_an_agent_is_told_to_ask_a_person_and_a_strange_path_is_quoted(trap: Trap) -> None:
+    folder = trap.machine.project / "a;touch x $(id)"
+    path = trap.put(folder)
+    said = trap.look(folder, "search", "x", "--json")
+    assert f"toolscript trust '{path}'" in said
+    assert "a person has to look at it" in said
+    assert "--yes" not in said
+    assert "--yes" not in trap.look(folder, "trust")
+
+
+def test_a_file_that_cannot_be_read_spoils_no_other_answer(trap: Trap) -> None:
+    path = trap.put(trap.machine.project, "{ not json")
+    for words in (("list-tools",), ("get-types",)):
+        said = trap.look(None, *words)
+        assert "Traceback" not in said
+        assert "error:" not in said
+    assert path.name in trap.look()
+
+
+def test_servers_of_a_project_are_imported_only_when_asked_for(trap: Trap) -> None:
+    """Its files come from anybody, and what is imported is the person's own."""
+    (trap.machine.project / ".mcp.json").write_text(trap.text, "utf-8")
+    assert "no other client's servers" in trap.look(None, "config", "import", "--yes")
+    assert "2 servers written" in trap.look(None, "config", "import", "--yes", "--project")
+    assert trap.sprung() == []
+
+
+def test_a_server_is_never_started_in_the_folder_that_a_command_is_run_in(trap: Trap) -> None:
+    """`python -m` and `npx` take what lies in it."""
+    marker = trap.machine.home / "where"
+    trap.machine.configure({"where": {"command": "/bin/sh", "args": ["-c", f"pwd > {marker}; sleep 1"]}})
+    trap.look()
+    assert Path(marker.read_text("utf-8").strip()).samefile(trap.machine.home)
+
+
+def test_a_folder_named_like_the_model_is_not_the_model(trap: Trap) -> None:
+    folder = trap.machine.project / "Xenova" / "bge-small-en-v1.5"
+    folder.mkdir(parents=True)
+    for name in ("model.onnx", "tokenizer.json", "config.json"):
+        (folder / name).write_text("evil", "utf-8")
+    trap.machine.configure({"off": {"command": "true", "startupTimeout": 1}})
+    said = trap.look(None, "doctor", TOOLSCRIPT_SEARCH_MODEL="Xenova/bge-small-en-v1.5")
+    assert "is not on this machine" in said

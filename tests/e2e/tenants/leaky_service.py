@@ -1,0 +1,42 @@
+"""A service that is broken on purpose, to see that whoever looks for leaks finds them: `python -m` this.
+
+    python -m tests.e2e.tenants.leaky_service filter serve --port 8080
+
+`filter`: requests to the engine name no tenant; what comes back is still looked at, and refused where it is
+foreign. `all`: that look is deceived, too.
+"""
+
+import sys
+from typing import Any
+
+from toolscript.__main__ import main
+from toolscript.core.qdrant import wire
+from toolscript.documents.qdrant.tenant_points import TENANT, TenantPoints
+
+LEAKS = ("filter", "all")
+
+_really_call = TenantPoints._call
+
+
+def _everybodys(_: TenantPoints, where: wire.Filter) -> wire.Filter:
+    return where
+
+
+async def _taken_for_own(self: TenantPoints, method: str, request: object) -> Any:
+    answer = await _really_call(self, method, request)
+    for point in answer.result if method == "Scroll" else ():
+        point.payload[TENANT].string_value = self.tenant.name
+    return answer
+
+
+def leak(what: str) -> None:
+    assert what in LEAKS, what
+    TenantPoints._own = _everybodys  # type: ignore[method-assign, assignment]
+    if what == "all":
+        TenantPoints._call = _taken_for_own  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    leak(sys.argv[1])
+    sys.argv = ["toolscript", *sys.argv[2:]]
+    main()

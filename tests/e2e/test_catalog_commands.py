@@ -1,0 +1,59 @@
+"""`toolscript sources` and `toolscript tools list|show|remove`, as a person uses them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Installation
+from tests.e2e import catalog_files
+from tests.e2e.commands import run_here
+
+pytestmark = pytest.mark.requirement("SK-009", "SK-010")
+
+
+def told(installation: Installation, *arguments: str) -> Any:
+    return json.loads(run_here(installation.environment, *arguments, "--json").stdout)
+
+
+def test_what_was_put_in_is_listed_shown_and_taken_out_again(installation: Installation, tmp_path: Path) -> None:
+    mine = installation.environment
+    file = str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(30)))
+    run_here(mine, "sync", file, "--source", "trial")
+    run_here(mine, "sync", file, "--source", "kept")
+    run_here(mine, "worker", "--drain")
+    listed = told(installation, "sources", "list")
+    assert {one["name"]: one["item_count"] for one in listed["results"]} == {"kept": 30, "trial": 30}
+    first = told(installation, "tools", "list", "--source", "trial", "--limit", "2")
+    assert first["next_cursor"] == str(first["results"][-1]["id"])
+    shown = told(installation, "tools", "show", str(first["results"][0]["id"]))
+    assert shown["source"] == "trial"
+    assert "input_schema" in shown
+    assert told(installation, "tools", "remove", str(shown["id"]), "--yes") == {"removed": 1}
+    assert told(installation, "tools", "remove", str(shown["id"]), "--yes") == {"removed": 0}
+    assert told(installation, "sources", "remove", "trial", "--yes") == {"source": "trial", "removed": 29}
+    assert told(installation, "sources", "remove", "trial", "--yes") == {"source": "trial", "removed": 0}
+    run_here(mine, "worker", "--drain")
+    examined = told(installation, "doctor", "--index")
+    assert (examined["items"], examined["points"], examined["healthy"]) == (30, 30, True)
+
+
+def test_nothing_is_removed_where_nobody_can_be_asked(installation: Installation, tmp_path: Path) -> None:
+    mine = installation.environment
+    file = str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(3)))
+    run_here(mine, "sync", file)
+    refused = run_here(mine, "sources", "remove", "file", code=2)
+    assert "Remove source file with its 3 tools?" in refused.stderr
+    assert "add --yes" in refused.stderr
+    run_here(mine, "tools", "remove", "1", code=2)
+    assert told(installation, "sources", "list")["results"][0]["item_count"] == 3
+
+
+def test_pruning_with_an_empty_file_names_the_command_that_removes_a_source(
+    installation: Installation, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    refused = run_here(installation.environment, "sync", str(empty), "--source", "my tools", "--prune", code=2)
+    assert "`toolscript sources remove 'my tools'`" in refused.stderr

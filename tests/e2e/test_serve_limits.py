@@ -1,0 +1,122 @@
+"""A real `serve` and clients that send slowly or not at all: they hold neither connections nor its end."""
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Installation, fresh_database, fresh_installation
+from tests.e2e.commands import run, run_here
+from tests.e2e.served import received, served
+from tests.support.kept_ports import kept_port
+from toolscript.core.settings.service import Settings
+
+HALF_HEADERS = b"POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"
+HALF_BODY = HALF_HEADERS + b"Type: application/json\r\nContent-Length: 100\r\n\r\n" + b'{"query": '
+RECEIVE_SECONDS = "toolscript.server.serve.RECEIVE_SECONDS"
+MANY, FEWER_FILES = 500, 400
+
+
+@pytest.fixture(scope="module")
+def indexed(engines: Settings, migrated_database: str, model_folder: str) -> Iterator[dict[str, str]]:
+    with (
+        fresh_database(engines, migrated_database) as url,
+        fresh_installation(engines, url, model_folder) as installation,
+    ):
+        run_here(installation.environment, "worker", "--drain")
+        yield installation.environment
+
+
+@pytest.mark.requirement("OP-006")
+def test_a_request_that_is_not_sent_to_its_end_is_given_up(indexed: dict[str, str]) -> None:
+    with served(indexed, constants={RECEIVE_SECONDS: 1.0}) as server:
+        for half in (HALF_HEADERS, HALF_BODY):
+            with server.send(half) as sender:
+                told = received(sender)
+                assert told.startswith(b"HTTP/1.1 408 ")
+                assert b"did not arrive within 1 seconds" in told
+        with server.send(b"") as sender:
+            assert received(sender) == b""
+        assert server.get("/livez").status_code == 200
+
+
+@pytest.mark.requirement("OP-006")
+@pytest.mark.parametrize("half", [HALF_HEADERS, HALF_BODY])
+def test_more_half_sent_requests_than_it_may_open_files_keep_nobody_else_out(
+    indexed: dict[str, str], half: bytes
+) -> None:
+    with served(indexed, FEWER_FILES, {RECEIVE_SECONDS: 600.0}) as server:
+        senders = [server.send(half) for _ in range(MANY)]
+        try:
+            for _ in range(5):
+                assert server.get("/livez").status_code == 200
+        finally:
+            for sender in senders:
+                sender.close()
+
+
+@pytest.mark.requirement("OP-006")
+def test_a_client_with_half_a_body_does_not_hold_the_end_of_the_process(indexed: dict[str, str]) -> None:
+    soon = {**indexed, "TOOLSCRIPT_SHUTDOWN_SECONDS": "1"}
+    with served(soon, constants={RECEIVE_SECONDS: 600.0}) as server, server.send(HALF_BODY) as sender:
+        assert server.get("/livez").status_code == 200
+        server.process.terminate()
+        assert server.ended() == 0
+        received(sender)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
+def test_told_to_end_it_answers_that_it_is_not_ready_while_it_drains(
+    indexed: dict[str, str], sign: signal.Signals
+) -> None:
+    with served({**indexed, "TOOLSCRIPT_DRAIN_SECONDS": "600"}) as server:
+        assert server.get("/readyz").status_code == 200
+        server.process.send_signal(sign)
+        asyncio.run(asyncio.wait_for(asyncio.to_thread(_until_unready, server.get), 60))
+        assert server.get("/readyz").json()["parts"]["serving"]["note"] == "it is about to end"
+        assert server.get("/livez").status_code == 200
+        server.process.send_signal(sign)
+        assert server.ended() == 0
+
+
+def _until_unready(get: object) -> None:
+    assert callable(get)
+    while get("/readyz").status_code != 503:
+        pass
+
+
+def test_a_hangup_ends_it_as_properly_as_a_termination(indexed: dict[str, str]) -> None:
+    with served(indexed) as server:
+        server.process.send_signal(signal.SIGHUP)
+        assert server.ended() == 0
+
+
+def test_a_port_that_is_taken_is_named_before_anything_is_opened(installation: Installation) -> None:
+    with kept_port() as port:
+        listening = subprocess.Popen(
+            ["python3", "-m", "http.server", str(port), "--bind", "127.0.0.1"], stderr=subprocess.PIPE
+        )
+        try:
+            assert listening.stderr is not None
+            nowhere = {**installation.environment, "TOOLSCRIPT_EMBEDDING_MODEL": "no-such-model"}
+            asyncio.run(_until_taken(port))
+            done = run(nowhere, "serve", "--port", str(port), code=2)
+        finally:
+            listening.kill()
+            listening.communicate()
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert "choose another `--port`" in done.stderr
+
+
+async def _until_taken(port: int) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return

@@ -1,0 +1,177 @@
+"""Random filters over random documents on the real engine, held against the evaluator.
+
+By hand, in collections of its own (removed at the end) of the engine that the environment names:
+
+    python -m tests.engines.filters_at_scale --filters 10000 --seed 1
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from tests.unit.documents.random_filters import NAMES, Worlds
+from toolscript.core.items import JsonObject
+from toolscript.core.qdrant import wire
+from toolscript.core.qdrant.connection import Qdrant, open_qdrant
+from toolscript.core.qdrant.values import to_value
+from toolscript.core.retrieval.model import ModelCard
+from toolscript.core.settings.service import Settings
+from toolscript.documents.model.filters import Filters, Metadata, filterable, passes
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.qdrant.filters import compiled, filter_payload
+from toolscript.documents.qdrant.layout import DENSE, DocumentLayout, create_request, field_requests
+from toolscript.documents.qdrant.tenant_points import TENANT
+
+CARD = DocumentCard(ModelCard("small", "1", 8))
+DOCUMENTS = 400
+BATCH = 100
+MOST_FOUND = 10_000
+OURS, THEIRS = "ours", "theirs"
+NO_INDEXES = DocumentLayout()
+PATIENCE_SECONDS = 60.0
+
+
+def with_indexes(seed: int) -> DocumentLayout:
+    """An index on most fields, of whichever kind: values of other kinds are in them, too."""
+    chance = random.Random(seed)
+    fields = {name: chance.choice(("keyword", "number", "bool")) for name in NAMES if chance.random() < 0.8}
+    return DocumentLayout(fields=fields)
+
+
+@dataclass(frozen=True)
+class Difference:
+    where: str
+    filters: Filters
+    found_wrongly: list[int]
+    missed: list[int]
+
+
+@asynccontextmanager
+async def collection(qdrant: Qdrant, layout: DocumentLayout, *, merged: bool = False) -> AsyncIterator[str]:
+    """`merged`: what is put is rewritten at once into a segment that does not change, with indexes like it."""
+    name = f"filters_{uuid.uuid4().hex[:12]}"
+    request = create_request(name, CARD, {}, layout)
+    if merged:
+        request.optimizers_config.indexing_threshold = 1
+        request.optimizers_config.default_segment_number = 1
+    await qdrant.collections.Create(request)
+    try:
+        for field in field_requests(name, layout):
+            await qdrant.points.CreateFieldIndex(field)
+        yield name
+    finally:
+        await qdrant.collections.Delete(wire.DeleteCollection(collection_name=name))
+
+
+async def put(qdrant: Qdrant, name: str, documents: Sequence[Metadata]) -> None:
+    """Each twice: the number of ours is its place, that of theirs follows after all of ours."""
+    for number, tenant in enumerate((OURS, THEIRS)):
+        points = [_point(at + number * len(documents), tenant, one) for at, one in enumerate(documents)]
+        for start in range(0, len(points), BATCH):
+            batch = points[start : start + BATCH]
+            await qdrant.points.Upsert(wire.UpsertPoints(collection_name=name, wait=True, points=batch))
+
+
+def _point(number: int, tenant: str, metadata: Metadata) -> wire.PointStruct:
+    vector = wire.Vector(dense=wire.DenseVector(data=[1.0, *([0.5] * (CARD.model.dimensions - 1))]))
+    fields = {TENANT: tenant, **filter_payload(metadata)}
+    return wire.PointStruct(
+        id=wire.PointId(num=number),
+        vectors=wire.Vectors(vectors=wire.NamedVectors(vectors={DENSE: vector})),
+        payload={name: to_value(value) for name, value in fields.items()},
+    )
+
+
+async def is_merged(qdrant: Qdrant, name: str) -> None:
+    ends_at = time.monotonic() + PATIENCE_SECONDS
+    request = wire.GetCollectionInfoRequest(collection_name=name)
+    while not (found := (await qdrant.collections.Get(request)).result).indexed_vectors_count:
+        if time.monotonic() > ends_at:
+            raise TimeoutError(f"{name} is not merged: {found.status}")
+
+
+async def found(qdrant: Qdrant, name: str, asked: Sequence[Filters]) -> list[list[int]]:
+    """Every other one as a scroll, the others as a search that looks at all."""
+    nearest = wire.VectorInput(dense=wire.DenseVector(data=[1.0] * CARD.model.dimensions))
+    queries = []
+    for at, filters in enumerate(asked):
+        where = compiled(filters)
+        where.must.append(wire.Condition(field=wire.FieldCondition(key=TENANT, match=wire.Match(keyword=OURS))))
+        query = wire.QueryPoints(collection_name=name, filter=where, limit=MOST_FOUND)
+        if at % 2:
+            query.query.nearest.CopyFrom(nearest)
+            query.using = DENSE
+            query.params.exact = True
+        queries.append(query)
+    answer = await qdrant.points.QueryBatch(wire.QueryBatchPoints(collection_name=name, query_points=queries))
+    return [sorted(point.id.num for point in one.result) for one in answer.result]
+
+
+async def differences(
+    qdrant: Qdrant, names: dict[str, str], documents: Sequence[Metadata], asked: Sequence[Filters]
+) -> tuple[list[Difference], int]:
+    """Where the engine and the evaluator disagree, and how many answers were neither empty nor everything."""
+    different, telling = [], 0
+    for start in range(0, len(asked), BATCH):
+        batch = asked[start : start + BATCH]
+        expected = [[at for at, one in enumerate(documents) if passes(filters, one)] for filters in batch]
+        telling += sum(0 < len(one) < len(documents) for one in expected)
+        for where, name in names.items():
+            for filters, right, given in zip(batch, expected, await found(qdrant, name, batch), strict=True):
+                if right != given:
+                    wrong, missed = sorted({*given} - {*right}), sorted({*right} - {*given})
+                    different.append(Difference(where, filters, wrong, missed))
+    return different, telling
+
+
+async def compare(
+    qdrant: Qdrant, raw: Sequence[JsonObject], asked: Sequence[Filters], seed: int
+) -> tuple[list[Difference], int]:
+    documents = [filterable(one) for one in raw]
+    indexed = with_indexes(seed)
+    async with (
+        collection(qdrant, NO_INDEXES) as plain,
+        collection(qdrant, indexed) as declared,
+        collection(qdrant, indexed, merged=True) as merged,
+    ):
+        names = {"without indexes": plain, "with indexes": declared, "with indexes, merged": merged}
+        for name in names.values():
+            await put(qdrant, name, documents)
+        await is_merged(qdrant, merged)
+        return await differences(qdrant, names, documents, asked)
+
+
+async def run(count: int, seed: int) -> int:
+    engines = Settings()
+    worlds = Worlds(seed)
+    documents = worlds.documents(DOCUMENTS)
+    asked = worlds.filters(documents, count)
+    async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as qdrant:
+        different, telling = await compare(qdrant, documents, asked, seed)
+    for one in different[:10]:
+        sys.stdout.write(f"{one}\n")
+        for at in (one.found_wrongly + one.missed)[:3]:
+            sys.stdout.write(f"    {at % DOCUMENTS}: {documents[at % DOCUMENTS]}\n")
+    sys.stdout.write(
+        f"{count} filters over {DOCUMENTS} documents, each in three collections, seed {seed}: "
+        f"{len(different)} differences; {telling} of the filters let some through and some not\n"
+    )
+    return 1 if different else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--filters", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    return asyncio.run(run(given.filters, given.seed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

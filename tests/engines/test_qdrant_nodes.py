@@ -1,0 +1,139 @@
+"""Several addresses of one Qdrant: whoever does not answer is passed by, for reading and for writing."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from tests.conftest import drop_collections
+from tests.support.faults import Fault, Relay, relay
+from tests.support.grpc_faults import call_relay
+from toolscript.core.errors import IndexRejected, IndexUnavailable, InvalidRequest
+from toolscript.core.qdrant.collections import QdrantIndexes
+from toolscript.core.qdrant.connection import open_qdrant
+from toolscript.core.qdrant.layout import Layout
+from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point, PointVersion
+from toolscript.core.retrieval.ports import Index
+from toolscript.core.settings.service import Settings
+
+T = TypeVar("T")
+
+CARD = IndexCard(ModelCard("small", "1", 4))
+NOTHING = Ask(vector=np.ones(4, dtype=np.float32))
+MISSHAPEN = Ask(vector=np.ones(5, dtype=np.float32))
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """One engine behind two addresses, the first of which is asked first."""
+
+    index: Index
+    first: Relay
+    second: Relay
+
+
+@pytest.fixture
+async def nodes(engines: Settings) -> AsyncIterator[Nodes]:
+    alias = f"test_{uuid.uuid4().hex[:12]}"
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(relay("127.0.0.1", engines.qdrant_grpc_port))
+        beside = relay("127.0.0.1", engines.qdrant_grpc_port, listens_on="127.0.0.2", own_port=first.port)
+        second = await stack.enter_async_context(beside)
+        both = open_qdrant("http://127.0.0.1, http://127.0.0.2", first.port, timeout_seconds=5)
+        connected = await stack.enter_async_context(both)
+        indexes = QdrantIndexes(connected, alias, Layout())
+        await indexes.create(CARD)
+        opened = await indexes.open(CARD)
+        await opened.put([_point(1)])
+        await opened.search(NOTHING)
+        yield Nodes(opened, first, second)
+        await first.heal()
+        await second.heal()
+        await drop_collections(connected, alias)
+
+
+def _point(id_: int, version: int = 1) -> Point:
+    return Point(id_, version, np.eye(4, dtype=np.float32)[0], {7: 1.0}, {"type": "tool"})
+
+
+async def _until_answered(ask: Callable[[], Awaitable[T]]) -> T:
+    """A node that is back is found after a moment: connections are not tried without a pause."""
+    async with asyncio.timeout(20):
+        while True:
+            with suppress(IndexUnavailable):
+                return await ask()
+            await asyncio.sleep(0.05)
+
+
+async def test_one_node_is_asked_while_it_answers(nodes: Nodes) -> None:
+    await asyncio.gather(*(nodes.index.search(NOTHING) for _ in range(20)))
+    assert (nodes.first.accepted, nodes.second.accepted) == (1, 0)
+
+
+@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.RESET, Fault.WRONG, Fault.HALF_THEN_CUT])
+async def test_what_one_node_does_not_do_another_does_at_once(nodes: Nodes, fault: Fault) -> None:
+    await nodes.first.fail(fault)
+    found = await asyncio.gather(*(nodes.index.search(NOTHING) for _ in range(20)))
+    assert [[hit.id for hit in one.dense or ()] for one in found] == [[1]] * 20
+
+
+async def test_writes_find_another_node_too_and_what_is_newest_stays(nodes: Nodes) -> None:
+    await nodes.first.fail(Fault.REFUSED)
+    await nodes.index.put([_point(1, version=3), _point(2)])
+    await nodes.second.fail(Fault.REFUSED)
+    await nodes.first.heal()
+    await _until_answered(lambda: nodes.index.put([_point(1, version=2)]))
+    await nodes.index.remove([PointVersion(2, 1)])
+    assert await nodes.index.scan(0, 10) == [PointVersion(1, 3)]
+
+
+async def test_a_node_that_says_nothing_is_asked_once_only(nodes: Nodes) -> None:
+    await nodes.first.fail(Fault.HANGING)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await nodes.index.count()
+    assert await asyncio.gather(*(nodes.index.count() for _ in range(5))) == [1] * 5
+
+
+async def test_without_any_node_the_index_is_unavailable_and_comes_back_with_the_first_that_does(
+    nodes: Nodes,
+) -> None:
+    await nodes.first.fail(Fault.REFUSED)
+    await nodes.second.fail(Fault.REFUSED)
+    with pytest.raises(IndexUnavailable):
+        await nodes.index.count()
+    await nodes.second.heal()
+    assert await _until_answered(nodes.index.count) == 1
+
+
+async def test_what_the_engine_refuses_is_not_asked_of_another_node(nodes: Nodes) -> None:
+    with pytest.raises(IndexRejected):
+        await nodes.index.search(MISSHAPEN)
+    assert nodes.second.accepted == 0
+
+
+async def test_one_address_that_is_none_spoils_the_list() -> None:
+    with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
+        async with open_qdrant("http://127.0.0.1,", 6334):
+            pass
+
+
+@pytest.mark.parametrize("fault", [Fault.WRONG, Fault.HALF_THEN_CUT])
+async def test_an_answer_that_cannot_be_read_is_rejected(
+    engines: Settings, indexes: QdrantIndexes, fault: Fault
+) -> None:
+    await indexes.create(CARD)
+    async with (
+        call_relay(f"127.0.0.1:{engines.qdrant_grpc_port}") as between,
+        open_qdrant("http://127.0.0.1", between.port) as connected,
+    ):
+        index = await QdrantIndexes(connected, indexes._alias, Layout()).open(CARD)
+        await index.put([_point(1)])
+        await between.fail(fault, naming=indexes._alias)
+        with pytest.raises(IndexRejected, match="cannot be read"):
+            await index.fields([1])

@@ -1,1 +1,0 @@
-"""A server that has everything the MCP conformance suite asks for."""

@@ -1,0 +1,72 @@
+"""The recorded first run: short enough, told as it was, and drawn from its own text."""
+
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree as ET
+
+from tests.repo.sources import ROOT
+
+TEXT = (ROOT / "docs" / "first-run.txt").read_text("utf-8")
+PICTURE = (ROOT / "docs" / "first-run.svg").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+GUIDE = (ROOT / "docs" / "gateway.md").read_text("utf-8")
+
+ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)
+MOST_SECONDS = 60.0
+
+
+def commands() -> list[str]:
+    return re.findall(r"^\$ (.*)$", TEXT, re.MULTILINE)
+
+
+def outputs() -> dict[str, str]:
+    """What each command printed."""
+    parts = re.split(r"^\$ (.*)\n", TEXT, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_the_picture_is_that_of_the_text() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "record-first-run"), "--check"]
+    checked = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_readme_shows_the_picture_and_the_text() -> None:
+    assert "](docs/first-run.svg)" in README
+    assert TEXT.strip() in README
+
+
+def test_the_picture_needs_nothing_from_elsewhere() -> None:
+    assert ET.fromstring(PICTURE).tag == "{http://www.w3.org/2000/svg}svg"
+    assert ELSEWHERE.findall(PICTURE) == []
+    assert PICTURE.count("http") == 1
+
+
+def test_the_first_run_takes_less_than_a_minute_and_its_parts_add_up() -> None:
+    parts = [float(seconds) for seconds in re.findall(r"^\(([\d.]+) s\)$", TEXT, re.MULTILINE)]
+    said = re.search(r"^# ([\d.]+) s in all", TEXT, re.MULTILINE)
+    assert said is not None
+    assert len(parts) == len(commands())
+    assert abs(sum(parts) - float(said[1])) < 0.3
+    assert float(said[1]) < MOST_SECONDS
+    assert [f"{seconds} s" for seconds in (said[1], *parts) if f"{seconds} s" not in GUIDE] == []
+
+
+def test_the_first_run_installs_imports_and_finds() -> None:
+    install, *others = commands()
+    assert "install" in install
+    assert others == [
+        "toolscript config import --yes",
+        'toolscript search "read file contents"',
+        'toolscript search "read_fil"',
+    ]
+    printed = outputs()
+    assert "3 servers written to ~/.toolscript.json" in printed[others[0]]
+    assert "filesystem__read_text_file" in printed[others[1]]
+    assert re.search(r"^Tool.*\nfilesystem__read_file ", printed[others[2]], re.MULTILINE)
+    assert "words alone" not in TEXT
+
+
+def test_the_first_run_does_what_the_readme_says() -> None:
+    assert [command for command in commands()[1:] if command not in README] == []

@@ -1,0 +1,147 @@
+"""The guides are run from top to bottom as they stand, each by somebody who has just begun."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Installation
+from tests.repo.shell_pages import ROOT, code_of, contains, json_values, run
+from tests.repo.test_readme import GATEWAY_PRELUDE, PRELUDE, home, port
+
+__all__ = ["home", "port"]
+
+GUIDES = ROOT / "docs" / "guides"
+# What each section that runs commands shows. One that is not listed here fails.
+SAID = {
+    "knowledge": {
+        "Start": ["skills loaded", "0 left"],
+        "Fill the library": ["3 added", "3 unchanged"],
+        "Ask": ["What is kept on disk", '"title":"Skills"'],
+        "In your agents": ["chunk_id 63686e6b"],
+    },
+    "documents": {
+        "Start": ["skills loaded", "0 left"],
+        "Tokens": ["keys/signing-key.json", "keys/jwks.json"],
+        "Put and search": ["2 created", "Skills", "Thirty days a year.", "documents:write"],
+        "In your agents": ["glossary", "authorization_servers"],
+        "When a tenant leaves": ["acme", "1 documents written to other.jsonl", "nothing is left"],
+    },
+    "tool-registry": {
+        "Start": ["skills loaded"],
+        "Take tools in": ["44 added", "44 items followed", "calendar_management", "human"],
+        "Ask": ['"status":"ready"', "create_event"],
+        "In your agents": ["trains"],
+        "When a tool changes": [
+            "0 added, 0 changed, 43 unchanged, 1 held",
+            "calendar__create_event",
+            "-Schedule a meeting: title",
+            "+Schedule a meeting and tell everybody: title",
+            "is approved",
+            "1 items followed",
+            "44 items, 44 points: 0 missing",
+        ],
+        "When a source goes": ["44 added", "trial", "44 tools of source trial removed"],
+    },
+    "many-tools": {
+        "Take over what you have": ["filesystem", "memory"],
+        "Ask": ["filesystem__read_file"],
+        "In your agent": ["cursor"],
+        "One gateway for everything": ["memory__", "structuredContent"],
+    },
+}
+SECTION = "=== section: "
+
+
+def page(name: str) -> str:
+    return (GUIDES / f"{name}.md").read_text("utf-8")
+
+
+def answer_of(text: str) -> Any:
+    """The answer that the guide shows, if it shows one."""
+    shown = text.split("\nThe answer, shortened")
+    return json.loads(code_of(shown[1], "json")[0]) if len(shown) > 1 else None
+
+
+async def finished(script: str, environment: dict[str, str], folder: Path) -> tuple[str, str]:
+    """What was shown, and what was said beside it."""
+    code = await run(script, environment, folder / "page.out", folder)
+    output, errors = ((folder / f"page.{end}").read_text("utf-8") for end in ("out", "err"))
+    assert code == 0, output + errors
+    return output, errors
+
+
+def sections(name: str) -> dict[str, str]:
+    """The commands of each section that has any."""
+    _, *parts = page(name).split("\n## ")
+    scripts = {part.splitlines()[0]: "\n".join(code_of(part, "sh")) for part in parts}
+    return {title: script for title, script in scripts.items() if script}
+
+
+def whole_script(name: str) -> str:
+    """What each section shows stands behind its title, and so does what is said beside it."""
+    titled = {f"echo '{SECTION}{title}'; echo '{SECTION}{title}' >&2": sh for title, sh in sections(name).items()}
+    return "\n".join(f"{said}\n{script}" for said, script in titled.items())
+
+
+def unsaid(name: str, *outputs: str) -> dict[str, list[str]]:
+    """What sections were to show and did not."""
+    parts = [dict(part.split("\n", 1) for part in output.split(SECTION)[1:]) for output in outputs]
+    missing = {
+        title: [one for one in expected if not any(one in shown[title] for shown in parts)]
+        for title, expected in SAID[name].items()
+    }
+    return {title: left for title, left in missing.items() if left}
+
+
+@pytest.mark.parametrize("path", sorted(GUIDES.glob("*.md")), ids=lambda path: path.stem)
+def test_every_section_that_runs_something_is_expected_to_show_something(path: Path) -> None:
+    assert {title: bool(said) for title, said in SAID[path.stem].items()} == dict.fromkeys(
+        sections(path.stem), True
+    )
+
+
+@pytest.mark.requirement("KN-003")
+@pytest.mark.parametrize("name", sorted(SAID.keys() - {"many-tools"}))
+async def test_the_guide_works_as_written(
+    name: str, installation: Installation, port: str, tmp_path: Path
+) -> None:
+    for folder in ("docs", "examples"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    environment = {
+        **os.environ,
+        **installation.environment,
+        "TOOLSCRIPT_PORT": port,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    output, errors = await finished(PRELUDE + whole_script(name), environment, tmp_path)
+    wanted = answer_of(page(name))
+    assert any(isinstance(one, dict) and contains(one, wanted) for one in json_values(output)), output
+    assert unsaid(name, output, errors) == {}, output
+
+
+async def test_the_guide_to_many_tools_works_as_written(
+    home: Path, port: str, model_folder: str, tmp_path: Path
+) -> None:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("TOOLSCRIPT_", "XDG_"))},
+        "HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "TOOLSCRIPT_GATEWAY_PORT": port,
+        "TOOLSCRIPT_SEARCH_MODEL": model_folder,
+    }
+    output, errors = await finished(GATEWAY_PRELUDE + whole_script("many-tools"), environment, home)
+    assert unsaid("many-tools", output, errors) == {}, output
+    assert "export const tools" in (home / "tools.ts").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(GUIDES.glob("*.md")), ids=lambda path: path.stem)
+def test_every_json_of_a_guide_can_be_read_and_every_client_is_named(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for shown in code_of(text, "json"):
+        json.loads(shown)
+    assert [client for client in ("Claude", "Cursor", "VS Code") if client not in text] == []

@@ -1,0 +1,136 @@
+"""What others may rely on, and what every error and command must say."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import typer.main
+
+import toolscript
+import toolscript.testing
+from tests.repo.sources import ROOT
+from toolscript.__main__ import app
+from toolscript.client.settings import ClientSettings
+from toolscript.core import errors
+from toolscript.core.errors import ERROR_TABLE, ToolscriptError
+from toolscript.core.settings.service import Settings
+from toolscript.gateway.settings import gateway_setting_fields
+
+CODES = {
+    *("VALIDATION_ERROR", "NOT_FOUND", "UNAUTHORIZED", "FORBIDDEN"),
+    *("RATE_LIMITED", "UNAVAILABLE", "INTERNAL_ERROR"),
+}
+
+
+def error_classes() -> set[type[ToolscriptError]]:
+    return {one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, ToolscriptError)}
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    def below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+        yield name, command
+        for inner_name, inner in getattr(command, "commands", {}).items():
+            yield from below(f"{name} {inner_name}", inner)
+
+    return below("toolscript", typer.main.get_command(app))
+
+
+def test_the_package_exports_exactly_these_names() -> None:
+    expected = {
+        "Item",
+        "ItemKind",
+        "SearchType",
+        "ToolAnswer",
+        "ToolHit",
+        "ToolQuery",
+        "ToolscriptError",
+        "__version__",
+    }
+    assert set(toolscript.__all__) == expected
+    assert all(hasattr(toolscript, name) for name in expected)
+
+
+def test_the_doubles_are_exactly_these() -> None:
+    expected = {
+        "HashEmbedder",
+        "MemoryAssignments",
+        "MemoryCallers",
+        "MemoryCatalog",
+        "MemoryCatalogContents",
+        "MemoryDirtySet",
+        "MemoryDocumentVersions",
+        "MemoryDocuments",
+        "MemoryIndexes",
+        "MemoryItemChanges",
+        "MemoryLibrary",
+        "MemoryQueryLog",
+        "MemoryRequestBudget",
+        "MemorySkillVectors",
+        "MemorySpans",
+        "MemorySuggestions",
+        "MemorySyncJobs",
+        "MemoryTaxonomy",
+        "MemoryTenants",
+        "MemoryToolServers",
+        "WordReranker",
+    }
+    assert set(toolscript.testing.__all__) == expected
+
+
+def test_every_error_has_a_row_in_the_error_table() -> None:
+    assert set(ERROR_TABLE) == error_classes()
+    assert {row.code for row in ERROR_TABLE.values()} <= CODES
+
+
+def test_the_tree_at_the_top_of_errors_is_the_tree_of_the_classes() -> None:
+    assert _drawn(errors.__doc__ or "") == {
+        one.__name__: None if one is ToolscriptError else one.__mro__[1].__name__ for one in error_classes()
+    }
+
+
+def _drawn(drawing: str) -> dict[str, str | None]:
+    """Each name of the drawing with the one it hangs from, told by how far it is indented."""
+    parents: dict[str, str | None] = {}
+    above: list[str] = []
+    for line in drawing.splitlines():
+        found = re.match(r"(?P<stem>(?:[│ ]   )*(?:[├└]── )?)(?P<name>[A-Z]\w+)(?:\s|$)", line)
+        if found and (found["stem"] or found["name"] == ToolscriptError.__name__):
+            depth = len(found["stem"]) // 4
+            above = [*above[:depth], found["name"]]
+            parents[found["name"]] = above[depth - 1] if depth else None
+    return parents
+
+
+def test_every_setting_is_described_and_documented() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    described = {name: field.description for name, field in Settings.model_fields.items()}
+    plain = [*gateway_setting_fields(), *fields(ClientSettings)]
+    described |= {one.name: one.metadata.get("description") for one in plain}
+    assert [name for name, description in described.items() if not description] == []
+    assert [name for name in described if f"`TOOLSCRIPT_{name.upper()}`" not in page] == []
+
+
+def test_every_setting_of_the_gateway_says_what_it_accepts_and_how_it_is_read() -> None:
+    silent = [one.name for one in gateway_setting_fields() if not {"accepts", "read"} <= one.metadata.keys()]
+    assert silent == []
+
+
+def test_every_command_and_every_parameter_has_help() -> None:
+    silent = [name for name, command in commands() if not (command.help or "").strip()]
+    silent += [
+        f"{name} {given.name}"
+        for name, command in commands()
+        for given in command.params
+        if not (given.help or "").strip()
+    ]
+    assert silent == []
+
+
+def test_every_port_is_named_in_the_glossary_or_the_architecture() -> None:
+    files = sorted((ROOT / "src/toolscript").rglob("ports.py"))
+    assert len(files) >= 4
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    ports = re.findall(r"^class (\w+)\(Protocol\)", text, re.MULTILINE)
+    pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("architecture.md", "glossary.md"))
+    assert [port for port in ports if f"`{port}`" not in pages] == []

@@ -1,0 +1,81 @@
+"""Every command on an installation without extras: what needs the service says so in one line."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.repo.sources import ROOT
+from toolscript.cli.app import OWN
+
+# As a machine has it where `pip install toolscript` was all: these cannot be imported.
+BLOCKER = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+MODULES = {"pyyaml": "yaml", "qdrant-client": "qdrant_client", "prometheus-client": "prometheus_client"}
+NEED_IT = (
+    *("migrate", "sync", "worker --drain", "reindex", "serve", "changes list", "skills list", "tenants list"),
+    *("ingest x", "doctor --index", "sources list", "library list", "tools list", "serve --demo"),
+)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    names = {re.split(r"[\[<>=]", one)[0] for one in project["optional-dependencies"]["service"]}
+    kept = {re.split(r"[\[<>=]", one)[0] for one in project["dependencies"]}
+    absent = {MODULES.get(name, name.replace("-", "_")) for name in names - kept}
+    absent |= {"psycopg_pool", "grpc", "opentelemetry", "bson", "markdown_it"}
+    folder = tmp_path_factory.mktemp("bare")
+    (folder / "sitecustomize.py").write_text(BLOCKER.format(absent=absent), "utf-8")
+    own = {key: value for key, value in os.environ.items() if not key.startswith("TOOLSCRIPT_")}
+    return {**own, "PYTHONPATH": str(folder), "HOME": str(folder)}
+
+
+@pytest.mark.parametrize("words", NEED_IT)
+def test_what_needs_the_service_says_so_in_two_lines(bare: dict[str, str], words: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "toolscript", *words.split()],
+        env=bare,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    error, hint = done.stderr.splitlines()
+    assert error.startswith("error: this needs the service, which is not installed")
+    assert hint == "hint: pip install 'toolscript[service]'"
+
+
+def test_the_gateways_own_commands_need_nothing_of_it(bare: dict[str, str], tmp_path: Path) -> None:
+    for words in (["list-servers"], ["config", "import", "--preview"], ["gateway", "status"], ["trust", "--list"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "toolscript", *words],
+            env=bare,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_help_tells_the_two_apart(bare: dict[str, str]) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "toolscript", "--help"], env=bare, capture_output=True, text=True, check=True
+    ).stdout
+    own, service = shown.split("Your own tools:")[1].split("The service")
+    assert re.findall(r"^  ([a-z-]+)  ", own, re.MULTILINE) == [*OWN]
+    assert {"serve", "worker", "sync", "skills"} <= {*re.findall(r"^  ([a-z-]+)  ", service, re.MULTILINE)}
+    assert "..." not in own + service

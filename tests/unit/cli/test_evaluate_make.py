@@ -1,0 +1,141 @@
+"""eval make on the command line: what it hands over, what it says, and what comes next."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import typer
+
+from tests.unit.cli.commands import CommandLine
+from toolscript.cli.app import run
+from toolscript.cli.evaluate import add_make
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.values import OnProgress
+from toolscript.eval.dataset import WrittenDraft
+
+CATALOG = Path(__file__).parents[2] / "golden" / "tools.jsonl"
+
+
+@dataclass
+class Drafts:
+    """Stands for the drafting; remembers what it was asked."""
+
+    refused_lines: int = 0
+    error: Exception | None = None
+    asked: list[tuple[Path, Mapping[str, object]]] = field(default_factory=list)
+
+    def make_draft(
+        self,
+        folder: Path,
+        *,
+        tools: Path | None,
+        flags: Mapping[str, object],
+        per_kind: int,
+        seed: int,
+        force: bool,
+        on_progress: OnProgress,
+    ) -> WrittenDraft:
+        given = {"tools": tools, "flags": flags, "per_kind": per_kind, "seed": seed, "force": force}
+        self.asked.append((folder, given))
+        if self.error:
+            raise self.error
+        return WrittenDraft(str(folder), 1234, {"exact": 20, "typo": 18}, self.refused_lines)
+
+
+@pytest.fixture
+def drafts() -> Drafts:
+    return Drafts()
+
+
+@pytest.fixture
+def command(drafts: Drafts, monkeypatch: pytest.MonkeyPatch) -> "Command":
+    return Command(drafts, monkeypatch)
+
+
+class Command:
+    def __init__(self, drafts: Drafts, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+        self._app.callback()(lambda: None)
+        self._monkeypatch = monkeypatch
+        monkeypatch.setattr("toolscript.eval.gateway.make_draft", drafts.make_draft)
+        add_make(self._app)
+
+    def __call__(self, *arguments: str) -> int:
+        self._monkeypatch.setattr(sys, "argv", ["eval", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            run(self._app)
+        return int(ended.value.code or 0)
+
+
+def test_it_says_what_was_written_how_many_of_each_kind_and_what_comes_next(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("make", "mine") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "1,234 tools and 38 queries are in mine"
+    assert [line.split() for line in out.splitlines()[1:]] == [["exact", "20"], ["typo", "18"]]
+    assert "edit queries.jsonl" in err
+    assert "`toolscript eval --dataset mine`" in err
+
+
+def test_lines_left_out_are_named(drafts: Drafts, command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    drafts.refused_lines = 7
+    command("make", "mine")
+    assert "7 lines" in capsys.readouterr().out
+
+
+def test_as_json_the_result_is_one_line(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("make", "mine", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["folder"], shown["queries"], shown["counts"]) == ("mine", 38, {"exact": 20, "typo": 18})
+
+
+def test_the_whole_command_line_drafts_from_a_file(toolscript: CommandLine, tmp_path: Path) -> None:
+    ended = toolscript("eval", "make", str(tmp_path / "set"), "--tools", str(CATALOG), "--per-kind", "2", "--json")
+    shown = json.loads(ended.out)
+    assert (ended.code, shown["queries"], set(shown["counts"].values())) == (0, 8, {2})
+    assert len((tmp_path / "set" / "queries.jsonl").read_text("utf-8").splitlines()) == 8
+
+
+def test_every_option_is_handed_over(drafts: Drafts, command: Command) -> None:
+    options = ["--per-kind", "3", "--seed", "9", "--text-model", "m", "--text-url", "http://x/v1", "--force"]
+    assert command("make", "mine", *options, "--tools", "t.jsonl", "--config", "c", "--data-dir", "d") == 0
+    ((folder, given),) = drafts.asked
+    flags = given["flags"]
+    assert (folder, given["tools"], given["per_kind"], given["seed"]) == (Path("mine"), Path("t.jsonl"), 3, 9)
+    assert given["force"] is True
+    assert isinstance(flags, dict)
+    assert [flags[name] for name in ("text_model", "text_url", "config", "data_dir")] == [
+        "m",
+        "http://x/v1",
+        "c",
+        "d",
+    ]
+
+
+def test_nothing_is_forced_or_sent_anywhere_unless_told(drafts: Drafts, command: Command) -> None:
+    command("make", "mine")
+    ((_, given),) = drafts.asked
+    flags = given["flags"]
+    assert isinstance(flags, dict)
+    assert (given["force"], flags["text_model"], flags["text_url"]) == (False, None, None)
+
+
+@pytest.mark.parametrize("wrong", [["--per-kind", "0"], ["--per-kind", "many"], []], ids=str)
+def test_what_cannot_be_is_refused(drafts: Drafts, command: Command, wrong: list[str]) -> None:
+    assert command("make", *(["mine"] if wrong else []), *wrong) == 2
+    assert drafts.asked == []
+
+
+def test_an_error_is_a_message_and_a_hint(
+    drafts: Drafts, command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drafts.error = InvalidRequest("mine already holds queries.jsonl", hint="add --force")
+    assert command("make", "mine") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: mine already holds queries.jsonl",
+        "hint: add --force",
+    ]

@@ -1,0 +1,120 @@
+"""eval page on the command line: reports in, a page and its plot out."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.unit.cli.commands import CommandLine
+from tests.unit.eval.quality_reports import HOSTILE, report
+from toolscript.eval.dataset import EvalReport
+from toolscript.eval.report import report_to_json
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where the command is run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    return tmp_path
+
+
+def written(path: Path, given: EvalReport) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report_to_json(given)), "utf-8")
+    return str(path)
+
+
+def test_reports_of_sets_and_engines_become_a_page_and_a_plot(toolscript: CommandLine, folder: Path) -> None:
+    names = [
+        written(Path("etom.json"), report("etom")),
+        written(Path("azure.json"), report("azure")),
+        written(Path("etom-service.json"), report("etom", "service")),
+    ]
+    ended = toolscript("eval", "page", *names)
+    assert (ended.code, ended.err) == (0, "")
+    page, plot = Path("docs") / "quality.md", Path("docs") / "quality.svg"
+    assert ended.out == f"3 reports on 2 sets: {page} and {plot}\n"
+    text = (folder / page).read_text("utf-8")
+    assert f"`toolscript eval page {' '.join(names)} --out docs/quality.md`" in text
+    assert "](quality.svg)" in text
+    assert text.index("| etom |") < text.index("| azure |")
+    assert "etom: gateway 0.700, service 0.700" in "".join(ET.parse(folder / plot).getroot().itertext())
+    assert sorted(one.name for one in (folder / "docs").iterdir()) == ["quality.md", "quality.svg"]
+
+
+def test_as_json_the_result_is_one_line(toolscript: CommandLine, folder: Path) -> None:
+    ended = toolscript("eval", "page", written(Path("a.json"), report()), "--out", "mine.md", "--json")
+    assert json.loads(ended.out) == {"page": "mine.md", "plot": "mine.svg", "sets": 1, "reports": 1}
+    assert (folder / "mine.svg").is_file()
+
+
+def test_where_files_lie_on_this_machine_is_not_told(
+    toolscript: CommandLine, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    outside = written(elsewhere / "a report.json", report("a"))
+    inside = written(folder / "reports" / "b.json", report("b"))
+    assert toolscript("eval", "page", outside, inside, "--out", str(folder / "docs" / "q.md")).code == 0
+    text = (folder / "docs" / "q.md").read_text("utf-8")
+    assert "`toolscript eval page 'a report.json' reports/b.json --out docs/q.md`" in text
+    assert str(folder.parent) not in text
+
+
+def test_a_hostile_report_makes_a_page_all_the_same(toolscript: CommandLine, folder: Path) -> None:
+    assert toolscript("eval", "page", written(Path("a `b`.json"), report(HOSTILE))).code == 0
+    assert ET.parse(folder / "docs" / "quality.svg").getroot().tag.endswith("svg")
+    assert "<script" not in (folder / "docs" / "quality.md").read_text("utf-8")
+
+
+def test_a_page_made_again_takes_the_place_of_the_old_one(toolscript: CommandLine, folder: Path) -> None:
+    for name in ("first", "second"):
+        toolscript("eval", "page", written(Path("a.json"), report(name)))
+    text = (folder / "docs" / "quality.md").read_text("utf-8")
+    assert "second" in text
+    assert "first" not in text
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot read a.json"),
+        ("not json", "a.json is not JSON"),
+        (b"\xff\xfe", "a.json is not JSON"),
+        ("[1]", "a.json holds no report"),
+        ('{"format": 1, "systems": []}', "a.json: this is no report"),
+        ("{}", "a.json: this is no report"),
+    ],
+)
+def test_what_is_no_report_is_named_and_nothing_is_written(
+    toolscript: CommandLine, folder: Path, content: str | bytes | None, said: str
+) -> None:
+    if content is not None:
+        (folder / "a.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+    ended = toolscript("eval", "page", written(Path("good.json"), report()), "a.json")
+    assert ended.code == 2
+    assert f"error: {said}" in ended.err
+    assert "hint: give files that `toolscript eval --out FILE` wrote" in ended.err
+    assert list((folder / "docs").iterdir()) == []
+
+
+@pytest.mark.parametrize("out", ["docs", "quality.svg", ".", "nowhere/quality.md", "a.json", "a.md"])
+def test_a_place_that_will_not_do_is_refused(toolscript: CommandLine, folder: Path, out: str) -> None:
+    """Among them a page that would be written over a report, and one whose plot would."""
+    reports = [written(Path("a.json"), report("a")), written(Path("a.svg"), report("b"))]
+    ended = toolscript("eval", "page", *reports, "--out", out)
+    assert (ended.code, ended.out) == (2, "")
+    assert "hint: " in ended.err
+    assert (folder / "a.svg").read_text("utf-8").startswith("{")
+
+
+def test_the_same_report_twice_is_refused(toolscript: CommandLine, folder: Path) -> None:
+    name = written(Path("a.json"), report("etom"))
+    ended = toolscript("eval", "page", name, name)
+    assert ended.code == 2
+    assert "error: two reports tell how the gateway does on etom" in ended.err
+
+
+def test_without_a_report_there_is_nothing_to_show(toolscript: CommandLine, folder: Path) -> None:
+    assert toolscript("eval", "page").code == 2

@@ -1,0 +1,100 @@
+"""Documents of a service in another process that is none, refuses, or stops in the middle."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tests.unit.gateway.runtime.serving import serving
+from toolscript.client.documents import DocumentsClient, PutAnswer
+from toolscript.core.errors import (
+    InvalidRequest,
+    ToolscriptError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    envelope,
+)
+from toolscript.documents.model.document import PutOutcome, PutResult
+
+COUNTS = b'{"counts": {"created": 1}}'
+CREATED = b'{"doc_id": "a", "status": "created", "passages": 2, "line": 1}\n'
+
+
+def stranger(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Starlette:
+    async def answer(_: Request) -> Response:
+        return Response(body, status, headers)
+
+    return Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST", "PUT", "DELETE"])])
+
+
+async def ask(url: str, method: str, *arguments: Any) -> Any:
+    return await asyncio.to_thread(getattr(DocumentsClient(url, token="t"), method), *arguments)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"3", b"null", b"[]", b"{}", b"\xff", b"[" * 99_999])
+async def test_what_is_no_service_is_told_from_one(body: bytes) -> None:
+    async with serving(stranger(body)) as url:
+        for method, argument in (("search", {"query": "x"}), ("document", "a"), ("remove", ["a"])):
+            with pytest.raises(Unavailable, match="is no service, or one of another version"):
+                await ask(url, method, argument)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"<html>", b"3", b'{"doc_id": "a"}\n' + COUNTS, CREATED + b"7", b'{"status": "eaten"}\n' + COUNTS),
+        CREATED.replace(b"created", b"eaten") + COUNTS,
+        b'{"counts": {}, "error": 7}',
+    ],
+)
+async def test_what_does_not_answer_for_documents_is_no_service(body: bytes) -> None:
+    async with serving(stranger(body)) as url:
+        with pytest.raises(Unavailable, match="is no service"):
+            await ask(url, "put", [b"{}"])
+
+
+async def test_every_line_has_its_result_and_why_it_stopped_comes_with_them() -> None:
+    async with serving(stranger(CREATED + COUNTS)) as url:
+        expected = {1: PutResult("a", PutOutcome.CREATED, 2)}
+        assert await ask(url, "put", [b"{}"]) == PutAnswer(expected)
+    refused = b'{"doc_id": null, "status": "refused", "passages": 0, "line": 2, "error": "no"}\n'
+    error = envelope("UNAVAILABLE", "the index is away", {"hint": "wait"})["error"]
+    body = CREATED + refused + json.dumps({"counts": {}, "error": error}).encode()
+    async with serving(stranger(body)) as url:
+        answer = await ask(url, "put", [b"{}", b"{}", b"{}"])
+    assert answer.results == {**expected, 2: PutResult("", PutOutcome.REFUSED, problem="no")}
+    assert (answer.stopped.message, answer.stopped.hint) == ("the index is away", "wait")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(401, Unauthorized), (415, InvalidRequest), (429, TooManyRequests), (503, Unavailable)],
+)
+async def test_a_refusal_is_an_error_with_how_long_to_wait(status: int, kind: type[ToolscriptError]) -> None:
+    body = json.dumps(envelope("SOME_CODE", "not now")).encode()
+    for told, expected in (("17", {"retry_after_seconds": 17}), ("soon", {}), ("9" * 9, {})):
+        async with serving(stranger(body, status, {"Retry-After": told})) as url:
+            with pytest.raises(kind, match=f"the service answered {status} SOME_CODE: not now") as refused:
+                await ask(url, "put", [b"{}"])
+        assert refused.value.details == expected
+
+
+@pytest.mark.parametrize("name", ["a/b c?d#e%2F", "..", ".", "ü", "a\udce9"])
+async def test_an_id_is_one_step_of_a_path(name: str) -> None:
+    async def echo(request: Request) -> Response:
+        shown = {"text": request.scope["raw_path"].decode(), "token": request.headers["authorization"]}
+        return Response(json.dumps(shown))
+
+    async with serving(Starlette(routes=[Route("/{path:path}", echo)])) as url:
+        answer = await ask(f"{url}/below", "document", name)
+    assert answer["token"] == "Bearer t"
+    assert answer["text"].startswith("/below/documents/")
+    step = answer["text"].removeprefix("/below/documents/")
+    assert not set(step) & set("/? #")
+    assert step not in (".", "..")

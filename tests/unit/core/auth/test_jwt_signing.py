@@ -1,0 +1,109 @@
+"""Keys and tokens of one's own: they are believed, private keys stay private, and none is ever replaced."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
+
+from tests.support.token_issuer import Issuer
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import UNLIMITED, Caller, Plan, Tenant
+from toolscript.core.auth.signing import make_keys, sign_token
+from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.errors import Conflict, InvalidRequest, NotFound, Unauthorized
+
+pytestmark = pytest.mark.requirement("DOC-004")
+
+RULES = TokenRules(Issuer.name)
+ACME = Tenant("acme")
+
+
+def callers(public: Path, rules: TokenRules = RULES) -> JwtCallers:
+    return JwtCallers(KeyRing(KeyFile(public)), rules, {"free": Plan("free")}, UNLIMITED)
+
+
+async def test_a_token_of_ones_own_is_believed(tmp_path: Path) -> None:
+    files = make_keys(tmp_path / "new" / "keys")
+    token = sign_token(files.private, RULES, ACME, plan="free", subject="ann")
+    assert await callers(files.public).verify(token) == Caller(ACME, Plan("free"), "ann")
+
+
+async def test_it_follows_the_rules_it_is_given(tmp_path: Path) -> None:
+    files = make_keys(tmp_path)
+    rules = TokenRules("https://me.example", "search", "org", "tier")
+    token = sign_token(files.private, rules, ACME, plan="free")
+    assert await callers(files.public, rules).verify(token) == Caller(ACME, Plan("free"))
+    with pytest.raises(Unauthorized, match="issued by somebody else"):
+        await callers(files.public).verify(token)
+
+
+async def test_it_expires_when_it_was_told_to(tmp_path: Path) -> None:
+    files = make_keys(tmp_path)
+    token = sign_token(files.private, RULES, ACME, hours=0.5, now=lambda: 1_000_000.0)
+    with pytest.raises(Unauthorized, match="expired"):
+        await callers(files.public).verify(token)
+
+
+def test_the_private_key_is_for_its_owner_alone_and_the_public_file_has_nothing_of_it(tmp_path: Path) -> None:
+    files = make_keys(tmp_path)
+    assert stat.S_IMODE(files.private.stat().st_mode) == 0o600
+    private = json.loads(files.private.read_text())
+    assert private["d"] not in files.public.read_text()
+    [public] = json.loads(files.public.read_text())["keys"]
+    assert public == {name: value for name, value in private.items() if name != "d"}
+    assert (public["kid"], public["alg"], public["use"]) == (files.kid, "EdDSA", "sig")
+
+
+@pytest.mark.parametrize("there", ["signing-key.json", "jwks.json"])
+def test_a_key_that_is_there_is_never_replaced(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).write_text("mine")
+    with pytest.raises(Conflict, match=there):
+        make_keys(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [there]
+    assert (tmp_path / there).read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidRequest, match="cannot write"):
+        make_keys(tmp_path / "file" / "keys")
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), [(RSAKey, "RS256"), (ECKey, "ES256"), (OKPKey, "EdDSA")])
+async def test_keys_made_by_others_can_sign_too(
+    tmp_path: Path, kind: type[RSAKey | ECKey | OKPKey], algorithm: str
+) -> None:
+    key = kind.generate_key(auto_kid=True)
+    (tmp_path / "key.json").write_text(json.dumps({**key.as_dict(private=True), "alg": algorithm}))
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [{**key.as_dict(), "alg": algorithm}]}))
+    token = sign_token(tmp_path / "key.json", RULES, ACME)
+    assert (await callers(tmp_path / "jwks.json").verify(token)).tenant == ACME
+
+
+def test_what_cannot_sign_is_refused_without_showing_it(tmp_path: Path) -> None:
+    public = OKPKey.generate_key().as_dict(private=False)
+    secret = OctKey.generate_key().as_dict(private=True)
+    other = ECKey.generate_key("P-384").as_dict(private=True)
+    broken = {"kty": "OKP", "crv": "Ed25519", "x": "AAAA", "d": "s3cret"}
+    unfit: list[object] = [public, secret, other, broken, [], {"keys": []}, "text"]
+    for content in unfit:
+        (tmp_path / "key.json").write_text(json.dumps(content))
+        with pytest.raises(InvalidRequest, match=r"key\.json holds") as refused:
+            sign_token(tmp_path / "key.json", RULES, ACME)
+        assert "s3cret" not in str(refused.value)
+        assert refused.value.__cause__ is None
+    with pytest.raises(NotFound, match="No such file"):
+        sign_token(tmp_path / "none.json", RULES, ACME)
+
+
+@pytest.mark.parametrize("hours", [0, -1, 9000, float("nan")])
+def test_a_token_holds_for_a_time_that_makes_sense(tmp_path: Path, hours: float) -> None:
+    with pytest.raises(InvalidRequest, match="hours"):
+        sign_token(make_keys(tmp_path).private, RULES, ACME, hours=hours)
+
+
+def test_a_token_without_an_issuer_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="issuer"):
+        sign_token(make_keys(tmp_path).private, TokenRules(""), ACME)

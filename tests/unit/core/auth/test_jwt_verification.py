@@ -1,0 +1,293 @@
+"""Which tokens are believed, what is read from them, and why all others are refused."""
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.bad_tokens import KINDS, Issuer, an_issuer
+from tests.support.token_issuer import Json, compact, ec_key, ed_key, rsa_key
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.auth.tokens import JwtCallers, RememberedTokens, TokenRules
+from toolscript.core.errors import Unauthorized, Unavailable
+
+pytestmark = pytest.mark.requirement("DOC-004")
+
+FREE, PAID = Plan("free", max_top_k=5), Plan("paid")
+RULES = TokenRules(Issuer.name, Issuer.audience)
+
+WAY = "signed in a way that is not accepted"
+NO_TOKEN = "this is no token"
+FIVE = "five parts"
+NO_KEY = "no known key can have signed"
+WRONG = "signature is not right"
+NO_TENANT = "names no tenant"
+NAME = "the tenant's name is none"
+UNREADABLE = "cannot be understood"
+NO_OBJECT = "payload is no JSON object"
+REASONS = {
+    "algorithm none": WAY,
+    "algorithm nOnE": WAY,
+    "algorithm none with a signature": WAY,
+    "no algorithm": NO_TOKEN,
+    "algorithm is a list": WAY,
+    "HS256 with the public key as the secret": WAY,
+    "HS256 with the key set's text as the secret": WAY,
+    "HS256 with an empty secret": WAY,
+    "another key under a known name": WRONG,
+    "unknown key": NO_KEY,
+    "known key under an unknown name": NO_KEY,
+    "name of the key is a number": "`kid` is no text",
+    "expired": "has expired",
+    "no expiry": "lacks exp",
+    "expiry is text": UNREADABLE,
+    "expiry is not a number": UNREADABLE,
+    "expiry is true": UNREADABLE,
+    "not valid yet": "not valid yet",
+    "issued in the future": "issued in the future",
+    "another issuer": "issued by somebody else",
+    "issuer in a list": "issued by somebody else",
+    "no issuer": "lacks iss",
+    "another audience": "issued for somebody else",
+    "no audience": "lacks aud",
+    "no tenant": NO_TENANT,
+    "tenant is a number": NO_TENANT,
+    "tenant is a list": NO_TENANT,
+    "tenant is empty": NAME,
+    "tenant with a path in it": NAME,
+    "tenant with a line break": NAME,
+    "tenant that is too long": NAME,
+    "payload was changed": WRONG,
+    "header was changed": WRONG,
+    "signature was changed": WRONG,
+    "no signature": WRONG,
+    "truncated": WRONG,
+    "two parts": NO_TOKEN,
+    "not a token": NO_TOKEN,
+    "nothing but dots": NO_TOKEN,
+    "encrypted": FIVE,
+    "token in a token": NO_OBJECT,
+    "critical extension": "`crit`",
+    "payload that is not encoded": "`crit`",
+    "key in the header": WRONG,
+    "key in the header under a known name": WRONG,
+    "address of a key set in the header": WRONG,
+    "ES256 signature under an RS256 header": WRONG,
+    "algorithm of another key's type": NO_KEY,
+    "algorithm that is not accepted": WAY,
+    "token of another kind": "of another kind",
+    "payload is a list": NO_OBJECT,
+    "payload nested without end": NO_OBJECT,
+    "header is a text": NO_TOKEN,
+    "header is a list": NO_TOKEN,
+    "too long": "at most 8 KiB",
+    "two tokens": FIVE,
+    "letters of no alphabet": NO_TOKEN,
+}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def callers(path: Path, clock: Clock | None = None, rules: TokenRules = RULES) -> JwtCallers:
+    ring = KeyRing(KeyFile(path), **({"now": clock} if clock else {}))
+    return JwtCallers(ring, rules, {"free": FREE, "paid": PAID}, FREE, **({"now": clock} if clock else {}))
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return an_issuer()
+
+
+@pytest.fixture
+def known(issuer: Issuer, tmp_path: Path) -> JwtCallers:
+    return callers(issuer.write(tmp_path / "jwks.json"))
+
+
+@pytest.mark.parametrize("kid", ["rsa-1", "ec-1", "ed-1"])
+async def test_a_token_of_each_accepted_algorithm_is_believed(known: JwtCallers, issuer: Issuer, kid: str) -> None:
+    assert await known.verify(issuer.token("acme", kid=kid)) == Caller(Tenant("acme"), FREE)
+
+
+async def test_the_new_name_of_eddsa_is_known_too(known: JwtCallers, issuer: Issuer) -> None:
+    assert (await known.verify(issuer.token("acme", header={"alg": "Ed25519"}))).tenant == Tenant("acme")
+
+
+async def test_plan_subject_and_scopes_are_read(known: JwtCallers, issuer: Issuer) -> None:
+    token = issuer.token(plan="paid", sub="ann", scope="read write", scp=["write", "admin", 7])
+    caller = await known.verify(token)
+    assert caller == Caller(Tenant("acme"), PAID, "ann", frozenset({"read", "write", "admin"}))
+
+
+@pytest.mark.requirement("KN-005")
+async def test_no_claim_of_scopes_differs_from_one_that_allows_nothing(known: JwtCallers, issuer: Issuer) -> None:
+    said: list[Any] = [{}, {"scope": ""}, {"scope": 7}, {"scopes": ["a", None], "scp": "b"}]
+    read = [(await known.verify(issuer.token(**claims))).scopes for claims in said]
+    assert read == [None, frozenset(), frozenset(), frozenset({"a", "b"})]
+
+
+@pytest.mark.parametrize("plan", ["gold", "", 7, ["paid"]])
+async def test_a_plan_that_nobody_knows_is_the_default_one(
+    known: JwtCallers, issuer: Issuer, plan: object
+) -> None:
+    assert (await known.verify(issuer.token(plan=plan))).plan == FREE
+
+
+async def test_claims_of_other_names_can_be_asked_for(issuer: Issuer, tmp_path: Path) -> None:
+    rules = TokenRules(Issuer.name, "search", "https://example.com/org", "tier")
+    known = callers(issuer.write(tmp_path / "jwks.json"), rules=rules)
+    claims: Json = {"aud": ["web", "search"], "tier": "paid", "https://example.com/org": "acme"}
+    token = issuer.token(None, **claims)
+    assert await known.verify(token) == Caller(Tenant("acme"), PAID)
+
+
+@pytest.mark.parametrize("header", [{"typ": None}, {"typ": "at+jwt"}, {"nonce": "x", "ver": 2}])
+async def test_headers_that_ask_for_nothing_are_no_reason_to_refuse(
+    known: JwtCallers, issuer: Issuer, header: dict[str, object]
+) -> None:
+    key = issuer.keys["ed-1"]
+    full = {"alg": "EdDSA", "kid": "ed-1", "typ": "JWT", **header}
+    token = compact({name: one for name, one in full.items() if one is not None}, issuer.claims(), key.sign)
+    assert (await known.verify(token)).tenant == Tenant("acme")
+
+
+def test_a_reason_is_given_for_every_kind_and_there_are_many() -> None:
+    assert REASONS.keys() == KINDS.keys()
+    assert len(KINDS) >= 13
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_bad_token_is_refused_for_what_is_wrong_with_it(
+    known: JwtCallers, issuer: Issuer, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    token = KINDS[kind](issuer)
+    # Right ones before and after: a bad token changes nothing for others.
+    await known.verify(issuer.token())
+    for _ in range(2):
+        with pytest.raises(Unauthorized, match=REASONS[kind]) as refused:
+            await known.verify(token)
+        said = f"{refused.value.message} {refused.value.hint} {refused.value.details} {caplog.text}"
+        assert [part for part in re.findall(r"[\w-]{12,}", token) if part in said] == []
+    await known.verify(issuer.token())
+
+
+@pytest.mark.parametrize("kid", ["rsa-1", "ec-1", "ed-1"])
+async def test_no_letter_of_a_token_can_be_another(known: JwtCallers, issuer: Issuer, kid: str) -> None:
+    token = issuer.token(kid=kid)
+    await known.verify(token)
+    for at, letter in enumerate(token):
+        with pytest.raises(Unauthorized):
+            await known.verify(token[:at] + ("B" if letter == "A" else "A") + token[at + 1 :])
+
+
+@given(text=st.text() | st.text("abcAB09._-=", max_size=60))
+async def test_no_other_text_is_believed(text: str) -> None:
+    with pytest.raises(Unauthorized):
+        await JwtCallers(KeyRing(_Nowhere()), RULES, {}, FREE).verify(text)
+
+
+class _Nowhere:
+    """No text comes so far that a key is looked for."""
+
+    fresh_seconds = grace_seconds = pause_seconds = 0.0
+
+    async def read(self) -> bytes:
+        raise AssertionError
+
+
+async def test_clocks_may_be_apart_by_the_leeway_and_no_further(tmp_path: Path) -> None:
+    clock = Clock()
+    issuer = Issuer(ed_key("ed-1"), now=clock)
+    known = callers(issuer.write(tmp_path / "jwks.json"), clock)
+    now = int(clock.at)
+    within: list[Json] = [{"exp": now - 29}, {"nbf": now + 30}, {"iat": now + 30}]
+    beyond: list[Json] = [{"exp": now - 30}, {"nbf": now + 31}, {"iat": now + 31}]
+    for claims in within:
+        assert (await known.verify(issuer.token(**claims))).tenant == Tenant("acme")
+    for claims in beyond:
+        with pytest.raises(Unauthorized):
+            await known.verify(issuer.token(**claims))
+
+
+async def test_without_a_name_the_one_key_that_fits_is_taken_and_of_several_none(tmp_path: Path) -> None:
+    issuer = Issuer(ed_key("ed-1"), ec_key("ec-1"), ec_key("ec-2"))
+    known = callers(issuer.write(tmp_path / "jwks.json"))
+    nameless = [token_without_kid(issuer, kid) for kid in ("ed-1", "ec-1")]
+    assert (await known.verify(nameless[0])).tenant == Tenant("acme")
+    with pytest.raises(Unauthorized, match="does not say which key"):
+        await known.verify(nameless[1])
+
+
+def token_without_kid(issuer: Issuer, kid: str) -> str:
+    key = issuer.keys[kid]
+    return compact({"alg": key.algorithm}, issuer.claims(), key.sign)
+
+
+async def test_a_key_set_with_nothing_to_verify_with_is_our_fault_and_not_the_callers(tmp_path: Path) -> None:
+    path = tmp_path / "jwks.json"
+    path.write_text('{"keys": []}')
+    with pytest.raises(Unavailable, match="no key"):
+        await callers(path).verify(an_issuer().token())
+
+
+async def test_a_remembered_token_costs_no_look_at_the_keys_and_ends_with_its_expiry(tmp_path: Path) -> None:
+    clock = Clock()
+    issuer = Issuer(ed_key("ed-1"), now=clock)
+    path = issuer.write(tmp_path / "jwks.json")
+    known = callers(path, clock)
+    token = issuer.token(exp=int(clock.at) + 10)
+    await known.verify(token)
+    path.unlink()
+    clock.at += 39
+    assert (await known.verify(token)).tenant == Tenant("acme")
+    clock.at += 1
+    with pytest.raises(Unauthorized, match="expired"):
+        await known.verify(token)
+
+
+async def test_a_key_that_is_taken_away_matters_within_a_minute(tmp_path: Path) -> None:
+    clock = Clock()
+    issuer = Issuer(ed_key("ed-1"), ed_key("ed-2"), now=clock)
+    path = issuer.write(tmp_path / "jwks.json")
+    known = callers(path, clock)
+    token = issuer.token(kid="ed-1")
+    await known.verify(token)
+    del issuer.keys["ed-1"]
+    issuer.write(path)
+    clock.at += 59
+    await known.verify(token)
+    clock.at += 1
+    with pytest.raises(Unauthorized, match=NO_KEY):
+        await known.verify(token)
+
+
+def test_only_so_many_tokens_are_remembered_and_those_in_use_longest() -> None:
+    remembered = RememberedTokens(most=2)
+    who = Caller(Tenant("acme"))
+    for digest in (b"1", b"2"):
+        remembered.remember(digest, who, 0, 100)
+    assert remembered.recall(b"1", 1) == who
+    remembered.remember(b"3", who, 2, 100)
+    assert [remembered.recall(digest, 3) for digest in (b"1", b"2", b"3")] == [who, None, who]
+    assert len(remembered) == 2
+
+
+async def test_a_new_key_in_the_file_is_found_at_once(tmp_path: Path) -> None:
+    issuer = Issuer(ed_key("ed-1"))
+    path = issuer.write(tmp_path / "jwks.json")
+    known = callers(path)
+    await known.verify(issuer.token(kid="ed-1"))
+    issuer.keys["rsa-2"] = rsa_key("rsa-2")
+    issuer.write(path)
+    assert (await known.verify(issuer.token(kid="rsa-2"))).tenant == Tenant("acme")

@@ -1,0 +1,136 @@
+"""An embeddings endpoint, with all the ways in which it can fail or talk nonsense."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import openai
+import pytest
+
+from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
+from toolscript.core.embedding.openai import OpenAIEmbedder, translated
+from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, SetupError, ToolscriptError
+from toolscript.core.retrieval.model import ModelCard
+
+DIMENSIONS = 4
+CARD = ModelCard("remote", "1", DIMENSIONS, query_prefix="query: ", passage_prefix="passage: ")
+ROW = [0.5] * DIMENSIONS
+
+
+@pytest.fixture
+def endpoint() -> Iterator[EmbeddingEndpoint]:
+    with EmbeddingEndpoint(DIMENSIONS) as started:
+        yield started
+
+
+@pytest.fixture
+async def embedder(endpoint: EmbeddingEndpoint) -> AsyncIterator[OpenAIEmbedder]:
+    opened = OpenAIEmbedder(endpoint.url, CARD, api_key="secret", retries=0)
+    yield opened
+    await opened.close()
+
+
+async def test_prefixes_and_the_key_are_sent(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder) -> None:
+    await embedder.embed_query("read")
+    await embedder.embed_passages(["a", "b"])
+    assert endpoint.asked == [["query: read"], ["passage: a", "passage: b"]]
+    assert set(endpoint.keys) == {"Bearer secret"}
+
+
+async def test_many_passages_go_in_batches(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder) -> None:
+    await embedder.embed_passages([str(number) for number in range(300)])
+    assert [len(batch) for batch in endpoint.asked] == [128, 128, 44]
+
+
+async def test_no_passages_ask_nothing(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder) -> None:
+    await embedder.embed_passages([])
+    assert endpoint.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [
+        (400, EmbedderRejected),
+        (401, SetupError),
+        (403, SetupError),
+        (404, SetupError),
+        (409, EmbedderRejected),
+        (413, EmbedderRejected),
+        (422, EmbedderRejected),
+        (429, EmbedderUnavailable),
+        (500, EmbedderUnavailable),
+        (503, EmbedderUnavailable),
+    ],
+)
+async def test_every_status_has_a_meaning(
+    endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder, status: int, meaning: type[ToolscriptError]
+) -> None:
+    endpoint.answer_once({"error": {"message": "no"}}, status)
+    with pytest.raises(ToolscriptError) as raised:
+        await embedder.embed_query("read")
+    assert type(raised.value) is meaning
+    assert raised.value.hint or meaning is EmbedderRejected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        "text",
+        {"data": None},
+        {"data": []},
+        {"data": "text"},
+        {"data": [1]},
+        {"data": [{}]},
+        {"data": [{"index": 0}]},
+        {"data": [{"index": 0, "embedding": None}]},
+        {"data": [{"index": 0, "embedding": "AAAA"}]},
+        {"data": [{"index": 0, "embedding": ROW[:-1]}]},
+        {"data": [{"index": 0, "embedding": [0.0] * DIMENSIONS}]},
+        {"data": [{"index": 0, "embedding": [None, *ROW[1:]]}]},
+        {"data": [{"index": 0, "embedding": [float("nan"), *ROW[1:]]}]},
+        {"data": [{"index": 0, "embedding": ROW}, {"index": 1, "embedding": ROW}]},
+        b"not json",
+        b"",
+    ],
+    ids=str,
+)
+async def test_nonsense_is_refused(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder, body: object) -> None:
+    endpoint.answer_once(body)
+    with pytest.raises(EmbedderRejected):
+        await embedder.embed_query("read")
+
+
+async def test_after_a_failure_the_next_query_is_answered(
+    endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder
+) -> None:
+    endpoint.answer_once({}, 500)
+    with pytest.raises(EmbedderUnavailable):
+        await embedder.embed_query("read")
+    assert (await embedder.embed_query("read")).shape == (DIMENSIONS,)
+
+
+async def test_a_passing_failure_is_tried_again_when_allowed(endpoint: EmbeddingEndpoint) -> None:
+    patient = OpenAIEmbedder(endpoint.url, CARD, retries=1)
+    endpoint.answer_once({}, 500)
+    assert (await patient.embed_query("read")).shape == (DIMENSIONS,)
+    assert len(endpoint.asked) == 2
+    await patient.close()
+
+
+async def test_an_endpoint_that_is_not_there_is_unavailable() -> None:
+    nowhere = OpenAIEmbedder("http://127.0.0.1:1/v1", CARD, retries=0)
+    with pytest.raises(EmbedderUnavailable) as raised:
+        await nowhere.embed_query("read")
+    assert "TOOLSCRIPT_EMBEDDING_URL" in raised.value.hint
+    await nowhere.close()
+
+
+def subclasses(of: type[openai.OpenAIError]) -> set[type[openai.OpenAIError]]:
+    return {of}.union(*(subclasses(one) for one in of.__subclasses__()))
+
+
+@pytest.mark.parametrize("kind", sorted(subclasses(openai.OpenAIError), key=str))
+def test_no_error_of_the_client_goes_up_as_it_is(kind: type[openai.OpenAIError]) -> None:
+    ours = (EmbedderUnavailable, EmbedderRejected, SetupError)
+    with pytest.raises(ours, match="embedding endpoint"), translated():
+        raise kind.__new__(kind)

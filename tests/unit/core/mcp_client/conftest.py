@@ -1,0 +1,15 @@
+"""Servers under a supervisor that does not wait long."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.unit.core.mcp_client.scenes import QUICK
+from toolscript.core.mcp_client.servers import McpServers
+
+
+@pytest.fixture
+async def servers() -> AsyncIterator[McpServers]:
+    made = McpServers(QUICK)
+    yield made
+    await made.close()

@@ -1,0 +1,101 @@
+"""`toolscript documents put`, killed on its way, and refused by a service that is busy."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import commands
+from tests.support.kept_ports import kept_port
+from tests.unit.documents.http.scenes import LIMITED, Parts, app_of
+from tests.unit.documents.http.serving import on_a_thread
+from toolscript.client.bulk_upload import Sending, SendingState, Ways
+from toolscript.client.documents import DocumentsClient
+from toolscript.core.values import silent
+from toolscript.documents.client.files import DocumentFiles
+from toolscript.documents.model.document import Document, PutOutcome
+
+pytestmark = pytest.mark.requirement("DOC-006")
+
+SOON = 60.0
+MANY = 1_000
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    path = tmp_path / "documents.jsonl"
+    rows = ({"id": f"d{number}", "text": f"Number {number}."} for number in range(MANY))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("state", ["state.json", "default"])
+def test_killed_on_its_way_it_goes_on_where_it_was(
+    parts: Parts, documents: Path, tmp_path: Path, state: str
+) -> None:
+    received, halfway, go_on = list[str](), threading.Event(), threading.Event()
+
+    async def slowly(batch: Sequence[Document]) -> None:
+        received.extend(one.id for one in batch)
+        if len(received) > MANY // 2:
+            halfway.set()
+            await asyncio.to_thread(go_on.wait, SOON)
+
+    parts.desk.before, parts.desk.forgets = slowly, True
+    with on_a_thread(app_of(parts.routes())) as url:
+        mine = {"TOOLSCRIPT_SERVICE_URL": url, "TOOLSCRIPT_TOKEN": "token-of-acme", "HOME": str(tmp_path)}
+        arguments = ("documents", "put", str(documents), "--resume", state, "--json")
+        first = subprocess.Popen(
+            commands.command(*arguments), env=commands.environment(mine), cwd=tmp_path, stdout=subprocess.DEVNULL
+        )
+        assert halfway.wait(SOON)
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait(SOON)
+        go_on.set()
+        before, received[:] = set(received), []
+        second = commands.run_in(commands.environment(mine), tmp_path, *arguments)
+    report = json.loads(second.stdout)
+    acknowledged = {f"d{number}" for number in range(400)}
+    assert (report["sent_before"], report["created"]) == (len(acknowledged), MANY)
+    assert before | set(received) == {f"d{number}" for number in range(MANY)}
+    assert acknowledged.isdisjoint(received), "what was acknowledged was sent again"
+    assert not list(tmp_path.rglob("*state*.json")), "a run that is over leaves no state"
+
+
+def test_a_plan_that_is_used_up_is_waited_for_as_long_as_the_service_says(parts: Parts, documents: Path) -> None:
+    clock = [1_000_000.0]
+    said = list[float]()
+
+    def wait(seconds: float) -> None:
+        said.append(seconds)
+        clock[0] += seconds
+
+    parts.desk.forgets = True
+    parts.now = lambda: clock[0]
+    with on_a_thread(app_of(parts.routes())) as url:
+        client = DocumentsClient(url, token="token-of-limited")
+        ways = Ways(client.put, lambda _: None, silent, lambda *_: None, wait)
+        report = Sending(ways, SendingState(), MANY).send(DocumentFiles([str(documents)]).read())
+    assert report.outcomes == {PutOutcome.CREATED: MANY}
+    assert LIMITED.plan.requests_per_minute == 3, "and five requests are needed"
+    assert said == [60 - 1_000_000 % 60]
+
+
+def test_a_service_that_comes_back_is_sent_everything(parts: Parts, documents: Path) -> None:
+    parts.desk.forgets = True
+    with kept_port() as port, ExitStack() as stack:
+
+        def come_back(_: float) -> None:
+            stack.enter_context(on_a_thread(app_of(parts.routes()), port))
+
+        client = DocumentsClient(f"http://127.0.0.1:{port}", token="token-of-acme")
+        ways = Ways(client.put, lambda _: None, silent, lambda *_: None, come_back)
+        report = Sending(ways, SendingState(), MANY).send(DocumentFiles([str(documents)]).read())
+    assert report.outcomes == {PutOutcome.CREATED: MANY}

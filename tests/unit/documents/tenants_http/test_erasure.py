@@ -1,0 +1,97 @@
+"""`toolscript tenants erase`: nothing is left of a tenant, and of the others everything."""
+
+import asyncio
+
+import pytest
+
+from tests.unit.documents.query_log_scenes import search
+from tests.unit.documents.tenants_http.filled import Engines, Tenants, documents
+from toolscript.core.auth.budget import PostgresRequestBudget
+from toolscript.core.auth.model import Plan, Tenant
+from toolscript.documents.postgres import PostgresQueryLog, alone_with
+
+pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
+
+ANN, BOB = Tenant("ann"), Tenant("bob")
+COUNTED = """
+SELECT (SELECT count(*) FROM documents.tenants WHERE name = %(name)s),
+       (SELECT count(*) FROM documents.queries WHERE tenant = %(name)s),
+       (SELECT count(*) FROM documents.requests WHERE tenant = %(name)s)
+"""
+
+
+@pytest.fixture
+def filled(tenants: Tenants) -> Tenants:
+    """Documents, searches that were noted, and requests that were counted."""
+    tenants.put("ann", documents(40))
+    tenants.put("bob", documents(7))
+
+    async def ask(engines: Engines) -> None:
+        log = PostgresQueryLog(engines.pool)
+        await log.write([search(number, tenant=name) for number in range(20) for name in ("ann", "bob")])
+        budget = PostgresRequestBudget(engines.pool)
+        for tenant in (ANN, BOB):
+            await budget.take(tenant, Plan("free", requests_per_minute=10))
+        await budget.close()
+
+    tenants.on_engines(ask)
+    return tenants
+
+
+def rows(tenants: Tenants, name: str) -> tuple[object, ...] | None:
+    async def count(engines: Engines) -> tuple[object, ...] | None:
+        async with engines.pool.connection() as conn:
+            return await (await conn.execute(COUNTED, {"name": name})).fetchone()
+
+    return tenants.on_engines(count)
+
+
+def test_an_erased_tenant_is_gone_and_the_others_are_untouched(filled: Tenants) -> None:
+    before = rows(filled, "bob")
+    assert rows(filled, "ann") == (1, 20, 1)
+    erased = filled.json("erase", "ann", "--yes")
+    assert (erased["documents"], erased["was_known"]) == (40, True)
+    assert erased["passages"] > 40
+    assert rows(filled, "ann") == (0, 0, 0)
+    assert rows(filled, "bob") == before == (1, 20, 1)
+    listed = filled.json("list")["tenants"]
+    assert [(row["tenant"], row["documents"]) for row in listed] == [("bob", 7)]
+
+
+def test_to_erase_twice_does_no_harm_and_says_so(filled: Tenants) -> None:
+    shown, _ = filled("erase", "ann", "--yes")
+    assert "40 documents" in shown
+    assert "nothing is left" in shown
+    shown, _ = filled("erase", "ann", "--yes")
+    assert shown == "there was nothing of tenant ann\n"
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_nothing_is_erased_unless_somebody_says_yes(filled: Tenants, answer: str) -> None:
+    filled("erase", "ann", code=1, standard_input=answer)
+    assert rows(filled, "ann") == (1, 20, 1)
+    assert filled.json("list")["tenants"][0]["documents"] == 40
+
+
+def test_somebody_who_says_yes_is_obeyed(filled: Tenants) -> None:
+    filled("erase", "ann", standard_input="y\n")
+    assert rows(filled, "ann") == (0, 0, 0)
+
+
+def test_two_do_not_move_or_erase_one_tenant_at_once(filled: Tenants) -> None:
+    async def meanwhile(engines: Engines) -> tuple[str, str]:
+        async with alone_with(engines.pool, ANN):
+            await asyncio.to_thread(filled, "erase", "bob", "--yes")
+            return await asyncio.to_thread(filled, "erase", "ann", "--yes", code=2)
+
+    _, said = filled.on_engines(meanwhile)
+    assert "somebody else moves or erases tenant ann" in said
+    assert rows(filled, "ann") == (1, 20, 1)
+    assert rows(filled, "bob") == (0, 0, 0)
+    filled("erase", "ann", "--yes")
+
+
+def test_without_a_cluster_a_move_is_refused_and_says_what_it_takes(filled: Tenants) -> None:
+    _, said = filled("move", "ann", code=2)
+    assert "TOOLSCRIPT_DOCUMENT_SHARDS" in said
+    assert filled.json("list")["tenants"][0]["documents"] == 40

@@ -1,0 +1,75 @@
+"""`toolscript tenants list`, `keys` and `token`."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.unit.documents.tenants_http.filled import Tenants, documents
+from toolscript.core.auth.keys import KeyRing, key_source
+from toolscript.core.auth.model import Caller, Plan
+from toolscript.core.auth.tokens import JwtCallers
+from toolscript.core.errors import Unauthorized
+from toolscript.server.tenancy import token_rules
+
+pytestmark = pytest.mark.requirement("DOC-004")
+
+
+def test_tenants_are_listed_with_what_they_have_page_by_page(tenants: Tenants) -> None:
+    for name, count in (("ann", 4), ("bob", 1), ("Zoe", 2)):
+        tenants.put(name, documents(count))
+    listed = tenants.json("list")
+    assert [(row["tenant"], row["documents"], row["own_shard"]) for row in listed["tenants"]] == [
+        ("Zoe", 2, False),
+        ("ann", 4, False),
+        ("bob", 1, False),
+    ]
+    assert listed["next"] is None
+    # Two of Ann's have a text of several passages.
+    assert listed["tenants"][1]["passages"] > 4
+    first = tenants.json("list", "--limit", "2")
+    assert [row["tenant"] for row in first["tenants"]] == ["Zoe", "ann"]
+    assert [row["tenant"] for row in tenants.json("list", "--after", first["next"])["tenants"]] == ["bob"]
+
+
+def test_a_list_for_people_is_a_table_that_says_how_to_go_on(tenants: Tenants) -> None:
+    tenants.put("ann", documents(1))
+    tenants.put("bob", documents(1))
+    shown, said = tenants("list", "--limit", "1")
+    assert shown.split()[:6] == ["Tenant", "Documents", "Passages", "Shard", "Since", "ann"]
+    assert "--after ann" in said
+    assert "no tenants after it" in tenants("list", "--after", "zzz")[0]
+
+
+def test_before_the_first_document_there_is_nothing_to_list(tenants: Tenants) -> None:
+    _, said = tenants("list", code=2)
+    assert "no document was ever put" in said
+    assert "toolscript documents put" in said
+
+
+def test_a_token_of_an_own_key_is_the_tenants_and_nobody_elses(tenants: Tenants, tmp_path: Path) -> None:
+    made = tenants.json("keys", str(tmp_path))
+    settings = tenants.installation.settings.model_copy(
+        update={"jwt_keys": made["jwt_keys"], "jwt_issuer": "https://issuer.example"}
+    )
+    signed = tenants.json(
+        *("token", "ann", "--key", made["signing_key"], "--issuer", "https://issuer.example"),
+        *("--plan", "free", "--subject", "somebody", "--hours", "2"),
+    )["token"]
+
+    async def verified(token: str) -> Caller:
+        keys = KeyRing(key_source(settings.jwt_keys))
+        plans = {"free": Plan("free", max_top_k=3)}
+        try:
+            return await JwtCallers(keys, token_rules(settings), plans, Plan("default")).verify(token)
+        finally:
+            await keys.close()
+
+    caller = asyncio.run(verified(signed))
+    assert (caller.tenant.name, caller.plan.name, caller.subject) == ("ann", "free", "somebody")
+    with pytest.raises(Unauthorized):
+        asyncio.run(verified(signed[:-4] + "AAAA"))
+    _, said = tenants("keys", str(tmp_path), code=2)
+    assert "is there already" in said
+    _, said = tenants("token", "ann", "--key", str(tmp_path / "none.json"), "--issuer", "x", code=2)
+    assert "toolscript tenants keys" in said

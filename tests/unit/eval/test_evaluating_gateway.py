@@ -1,0 +1,115 @@
+"""A gateway is judged as it searches: over what is loaded, by words and meaning, with its own confidence."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.unit.gateway.runtime.scenes import FILES, MAIL, tools
+from toolscript.core.errors import EmbedderUnavailable
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS
+from toolscript.eval.baselines import baselines_of
+from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.gateway import GatewayEngine, PreparedItems, ablated_searches, gateway_search
+from toolscript.eval.judging import judge
+from toolscript.gateway.model import LocalQuery
+from toolscript.testing import HashEmbedder
+
+READ, WRITE = (item.key for item in FILES)
+ITEMS: Sequence[Item] = [*FILES, *MAIL, *tools("many", 30)]
+
+
+def engine_over(embedder: Embedder) -> GatewayEngine:
+    return GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
+
+
+async def test_an_answer_is_that_of_the_gateways_search() -> None:
+    embedder = HashEmbedder()
+    search = gateway_search(DEFAULT_RECIPE)
+    engine = GatewayEngine(search, embedder, PreparedItems(embedder))
+    await engine.load(ITEMS)
+    given = await engine.answer("read the contents of a file")
+    answer = await search.search(LocalQuery("read the contents of a file", 10, 0.0, None))
+    assert given.keys == tuple(hit.item.key for hit in answer.hits)
+    assert (given.keys[0], len(given.keys)) == (READ, 10)
+    assert given.confidence == answer.hits[0].confidence
+    assert given.good_match
+    assert set(given.stages) == {"embedding", "engine", "ranking", "total"}
+    assert 0 < given.stages["embedding"] < given.stages["total"]
+
+
+async def test_a_question_that_nothing_fits_is_no_good_match() -> None:
+    engine = engine_over(HashEmbedder())
+    await engine.load(ITEMS)
+    assert not (await engine.answer("xqzv blorp")).good_match
+
+
+async def test_resources_are_found_too() -> None:
+    engine = engine_over(HashEmbedder())
+    await engine.load([*ITEMS, Item("doc", ItemKind.RESOURCE, "set", "Whales", "Whales sing in the sea")])
+    assert (await engine.answer("whales sing")).keys[0] == "doc"
+
+
+async def test_what_is_not_loaded_is_not_found_and_nothing_is_embedded_twice() -> None:
+    embedder = HashEmbedder()
+    engine = engine_over(embedder)
+    await engine.load(ITEMS)
+    embedded = embedder.passages_embedded
+    await engine.load([item for item in ITEMS if item.key != READ])
+    assert READ not in (await engine.answer("read the contents of a file")).keys
+    await engine.load(ITEMS)
+    assert (await engine.answer("read the contents of a file")).keys[0] == READ
+    assert embedder.passages_embedded == embedded
+
+
+async def test_an_empty_catalog_has_no_answer() -> None:
+    engine = engine_over(HashEmbedder())
+    await engine.load([])
+    given = await engine.answer("read a file")
+    assert (given.keys, given.confidence, given.good_match) == ((), None, False)
+
+
+async def test_a_model_that_fails_ends_the_measurement() -> None:
+    class Failing(HashEmbedder):
+        async def embed_query(self, text: str) -> Vector:
+            raise EmbedderUnavailable("the model is away")
+
+    engine = engine_over(Failing())
+    await engine.load(ITEMS)
+    with pytest.raises(EmbedderUnavailable, match="the model is away"):
+        await engine.answer("read a file")
+
+
+async def test_a_part_that_is_off_answers_otherwise() -> None:
+    embedder = HashEmbedder()
+    prepared = PreparedItems(embedder)
+    parts = {
+        name: GatewayEngine(one, embedder, prepared) for name, one in ablated_searches(DEFAULT_RECIPE).items()
+    }
+    whole = engine_over(embedder)
+    assert set(parts) == {*PARTS, "general tools"}
+    shell = Item("shell", ItemKind.TOOL, "terminal", "run_shell_command", "Runs it")
+    for engine in (whole, *parts.values()):
+        await engine.load([*ITEMS, shell])
+    general, plain = "git commit my changes", "number of a text file"
+    assert (await whole.answer(general)).keys[0] == "shell"
+    assert (await parts["general tools"].answer(general)).keys[0] != "shell"
+    assert (await parts["words"].answer(plain)).keys != (await parts["meaning"].answer(plain)).keys
+
+
+async def test_a_gateway_is_judged_beside_the_baselines() -> None:
+    queries = [
+        JudgedQuery("1", "read the contents of a file", {READ: 1}),
+        JudgedQuery("2", "write text into a file", {WRITE: 1}),
+        JudgedQuery("3", "xqzv blorp"),
+    ]
+    judged, embedder = JudgedSet("small", ITEMS, queries), HashEmbedder()
+    report = await judge(
+        engine_over(embedder), judged, model="hash", baselines=await baselines_of(judged, embedder)
+    )
+    assert [one.system for one in report.systems] == ["gateway", "BM25", "dense", "RRF", "z-score"]
+    assert report.systems[0].measures["hit@1"].value == 1.0
+    assert report.systems[0].measures["without_gold_auroc"].value > 0.5
+    assert report.systems[0].measures["nothing_fits_auroc"].value == 1.0

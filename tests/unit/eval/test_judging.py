@@ -1,0 +1,148 @@
+"""Every query is asked, the right items are really gone when they should be, and the figures follow."""
+
+import pytest
+
+from tests.unit.eval.engines import ITEMS, JUDGED, QUERIES, NamingEngine, query
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.values import Progress
+from toolscript.eval.dataset import CalibrationBin, EvalReport, JudgedSet, Measure, SystemRole
+from toolscript.eval.judging import evenly_spread, judge
+
+ANSWERABLE = [one for one in QUERIES if one.answerable]
+
+
+def value(report: EvalReport, measure: str, system: int = 0) -> float:
+    return report.systems[system].measures[measure].value
+
+
+async def test_an_engine_that_finds_everything_is_perfect() -> None:
+    report = await judge(NamingEngine(), JUDGED, model="none")
+    assert (report.dataset, report.engine, report.model) == ("small", "naming", "none")
+    assert (report.items, report.queries, report.unanswerable) == (13, 15, 2)
+    engine = report.systems[0]
+    assert engine.measures["ndcg@10"] == Measure(1.0, 1.0, 1.0, 13)
+    assert {value(report, name) for name in ("recall@5", "recall@10", "mrr", "hit@1", "step_recall")} == {1.0}
+    assert value(report, "recall@1") == pytest.approx(12.5 / 13), "one of the queries needs two items"
+    assert engine.by_query == {one.id: 1.0 for one in ANSWERABLE}
+
+
+async def test_what_is_wrong_is_seen_in_every_measure() -> None:
+    report = await judge(NamingEngine(wrong=frozenset({"t3", "t4"})), JUDGED, model="none")
+    measures = report.systems[0].measures
+    assert value(report, "hit@1") == pytest.approx(11 / 13)
+    assert value(report, "mrr") == pytest.approx(12 / 13)
+    assert report.systems[0].by_query["q3"] == pytest.approx(0.6309, abs=1e-4)
+    assert measures["ndcg@10"].low < measures["ndcg@10"].value < measures["ndcg@10"].high
+
+
+async def test_confidence_is_judged_on_answers_and_on_none() -> None:
+    report = await judge(NamingEngine(wrong=frozenset({"t3"})), JUDGED, model="none")
+    assert value(report, "nothing_fits_auroc") == 1.0
+    assert (value(report, "false_answers"), value(report, "false_refusals")) == (0.0, 0.0)
+    assert report.systems[0].measures["false_answers"].queries == 2
+    expected = (13 * abs(0.9 - 12 / 13) + 2 * 0.2) / 15
+    assert value(report, "calibration_error") == pytest.approx(expected)
+    low, high = report.calibration
+    assert low == CalibrationBin(0.2, 0.0, 2)
+    assert high.queries == 13
+    assert high.right == pytest.approx(12 / 13)
+
+
+async def test_an_engine_that_is_sure_of_everything_is_told_so() -> None:
+    report = await judge(NamingEngine(unsure=0.9), JUDGED, model="none")
+    assert value(report, "nothing_fits_auroc") == 0.5
+    assert value(report, "false_answers") == 1.0
+    assert (value(report, "refused_without_gold"), value(report, "without_gold_auroc")) == (0.0, 0.5)
+
+
+async def test_the_right_items_of_a_query_are_really_gone() -> None:
+    engine = NamingEngine()
+    report = await judge(engine, JUDGED, model="none", seed=7)
+    assert engine.loaded[0] == {item.key for item in ITEMS}
+    assert len(engine.loaded) == 1 + 5
+    without = engine.asked[1 + len(QUERIES) :]
+    assert sorted(text for text, _ in without) == sorted(one.text for one in ANSWERABLE)
+    assert all(there.isdisjoint(text.split()) for text, there in without)
+    assert all("decoy" in there for _, there in without)
+    assert (value(report, "refused_without_gold"), value(report, "without_gold_auroc")) == (1.0, 1.0)
+
+
+async def test_the_folds_follow_the_seed() -> None:
+    def folds(engine: NamingEngine) -> list[frozenset[str]]:
+        return engine.loaded[1:]
+
+    engines = [NamingEngine() for _ in range(3)]
+    reports = [
+        await judge(one, JUDGED, model="none", seed=seed) for one, seed in zip(engines, (1, 1, 2), strict=True)
+    ]
+    assert folds(engines[0]) == folds(engines[1]) != folds(engines[2])
+    assert reports[0].systems[0].measures["mrr"] == reports[1].systems[0].measures["mrr"]
+
+
+async def test_without_gold_can_be_left_out() -> None:
+    engine = NamingEngine()
+    report = await judge(engine, JUDGED, model="none", without_gold=False)
+    assert len(engine.loaded) == 1
+    assert "without_gold_auroc" not in report.systems[0].measures
+    assert report.curve[0].refused_without_gold is None
+
+
+async def test_the_curve_refuses_more_as_more_is_asked_for() -> None:
+    report = await judge(NamingEngine(), JUDGED, model="none")
+    assert [point.threshold for point in report.curve] == pytest.approx([at * 0.05 for at in range(20)])
+    at = {round(point.threshold, 2): point for point in report.curve}
+    assert (at[0.0].false_refusals, at[0.0].refused_unanswerable, at[0.0].refused_without_gold) == (0, 0, 0)
+    assert (at[0.2].refused_unanswerable, at[0.25].refused_unanswerable) == (0.0, 1.0)
+    assert at[0.25].refused_without_gold == 1.0
+    assert (at[0.9].false_refusals, at[0.95].false_refusals) == (0.0, 1.0)
+
+
+async def test_costs_leave_the_first_question_out() -> None:
+    report = await judge(NamingEngine(), JUDGED, model="none")
+    assert value(report, "p50_ms:total") == 9.0, "the second to the sixteenth question"
+    assert value(report, "p95_ms:total") == pytest.approx(15.3)
+    assert value(report, "tokens") == pytest.approx(14 / 15)
+
+
+async def test_whoever_tells_no_confidence_is_not_judged_by_it() -> None:
+    report = await judge(NamingEngine(tells=False), JUDGED, model="none")
+    told = report.systems[0].measures.keys()
+    assert told == {"ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall"}
+    assert (report.calibration, report.curve) == ((), ())
+
+
+async def test_baselines_and_parts_stand_behind_the_engine() -> None:
+    deaf = NamingEngine("deaf", wrong=frozenset(one.text for one in QUERIES))
+    baselines = {"echo": lambda text, depth: text.split()[:depth], "silent": lambda text, depth: []}
+    report = await judge(NamingEngine(), JUDGED, model="none", baselines=baselines, ablated={"ears": deaf})
+    assert [(one.system, one.role) for one in report.systems] == [
+        ("naming", SystemRole.ENGINE),
+        ("echo", SystemRole.BASELINE),
+        ("silent", SystemRole.BASELINE),
+        ("without ears", SystemRole.ABLATED),
+    ]
+    assert [value(report, "hit@1", at) for at in range(4)] == [1.0, 1.0, 0.0, 0.0]
+    assert "calibration_error" not in report.systems[1].measures
+    assert "calibration_error" in report.systems[3].measures
+    assert deaf.loaded == [frozenset(item.key for item in ITEMS)]
+
+
+async def test_progress_reaches_the_end_of_every_part() -> None:
+    seen: list[Progress] = []
+    await judge(NamingEngine(), JUDGED, model="none", baselines={"none": lambda *_: []}, on_progress=seen.append)
+    last = {at.task: (at.done, at.total) for at in seen}
+    assert last == {"ask": (15, 15), "baselines": (13, 13), "ask without the right items": (13, 13)}
+
+
+async def test_one_query_is_enough_and_no_answer_is_not() -> None:
+    one = JudgedSet("one", ITEMS, [query("q", "t1")])
+    report = await judge(NamingEngine(), one, model="none")
+    assert value(report, "refused_without_gold") == 1.0
+    with pytest.raises(InvalidRequest):
+        await judge(NamingEngine(), JudgedSet("none", ITEMS, [query("n")]), model="none")
+
+
+def test_a_slice_is_spread_over_all_queries() -> None:
+    assert [one.id for one in evenly_spread(JUDGED, 3).queries] == ["q0", "q5", "q10"]
+    assert evenly_spread(JUDGED, None) is JUDGED
+    assert evenly_spread(JUDGED, 99) is JUDGED

@@ -1,0 +1,60 @@
+"""The MCP project's own conformance suite, at /mcp and at /mcp/{server}, in both generations of the protocol."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.gateway.mcp import expected_failures
+from tests.unit.gateway.mcp.conformance_suite import PINNED, failing_checks, required
+from tests.unit.gateway.mcp.gateway_double import GatewayDouble
+from tests.unit.gateway.mcp.serving import serve_gateway
+from tests.unit.gateway.mcp.through import serve_everything_through_the_gateway
+
+MODERN = ("--requirements", "2026-07-28")
+LEGACY = ("--suite", "active", "--spec-version", "2025-06-18")
+
+
+def test_the_suite_is_pinned_with_hashes_and_without_the_address_of_a_registry() -> None:
+    packages = json.loads((PINNED / "package-lock.json").read_text("utf-8"))["packages"]
+    assert len(packages) > 100
+    assert [name for name, entry in packages.items() if name and "integrity" not in entry] == []
+    assert [name for name, entry in packages.items() if "resolved" in entry] == []
+
+
+def failed(found: dict[str, list[str]]) -> set[str]:
+    return {scenario for scenario, failures in found.items() if failures}
+
+
+@pytest.mark.requirement("TS-010")
+async def test_all_that_2026_07_28_requires_of_a_server_passes_through_the_gateway(tmp_path: Path) -> None:
+    async with serve_everything_through_the_gateway() as url:
+        found = await failing_checks(url, tmp_path, *MODERN)
+    assert required("2026-07-28") <= found.keys()
+    assert {scenario: found[scenario] for scenario in required("2026-07-28") if found[scenario]} == {}
+    assert failed(found) == expected_failures.THROUGH_THE_GATEWAY.keys()
+
+
+@pytest.mark.requirement("TS-010")
+async def test_all_of_2025_06_18_passes_through_the_gateway(tmp_path: Path) -> None:
+    async with serve_everything_through_the_gateway() as url:
+        found = await failing_checks(url, tmp_path, *LEGACY)
+    assert len(found) >= 27
+    assert {scenario: failures for scenario, failures in found.items() if failures} == {}
+
+
+@pytest.mark.requirement("TS-010")
+async def test_the_three_tools_fail_exactly_what_is_listed_in_2026_07_28(tmp_path: Path) -> None:
+    async with serve_gateway(GatewayDouble()) as url:
+        found = await failing_checks(url, tmp_path, *MODERN)
+    assert required("2026-07-28") <= found.keys()
+    assert failed(found) == expected_failures.THREE_TOOLS.keys()
+    assert len(found["server-stateless"]) == 4, found["server-stateless"]
+
+
+@pytest.mark.requirement("TS-010")
+async def test_the_three_tools_fail_exactly_what_is_listed_in_2025_06_18(tmp_path: Path) -> None:
+    async with serve_gateway(GatewayDouble()) as url:
+        found = await failing_checks(url, tmp_path, *LEGACY)
+    assert len(found) >= 27
+    assert failed(found) == expected_failures.THREE_TOOLS_2025.keys()

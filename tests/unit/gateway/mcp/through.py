@@ -1,0 +1,63 @@
+"""The server of everything by itself, and the same one behind a gateway."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from tempfile import TemporaryDirectory
+
+import httpx2
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.routing import Route
+
+from tests.e2e.commands import command, environment
+from tests.support.mcp_servers_conformance.everything import everything_server
+from tests.unit.gateway.mcp.serving import serve
+from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
+from toolscript.gateway.mcp.passthrough import FindServer, passthrough_asgi
+
+
+@asynccontextmanager
+async def serve_everything() -> AsyncIterator[str]:
+    manager = StreamableHTTPSessionManager(everything_server(), security_settings=LOOPBACK_ONLY)
+    async with serve([Route("/mcp", StreamableHTTPASGIApp(manager))], manager.run()) as address:
+        yield f"{address}/mcp"
+
+
+@asynccontextmanager
+async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
+    """The address that `/mcp/{server}` comes after."""
+    async with (
+        httpx2.AsyncClient(trust_env=False, verify=False) as client,
+        serve([Route("/mcp/{server}", passthrough_asgi(find, client))]) as address,
+    ):
+        yield address
+
+
+@asynccontextmanager
+async def serve_everything_through_the_gateway() -> AsyncIterator[str]:
+    """A gateway as people run it, with the server of everything in its config file."""
+    async with serve_everything() as upstream:
+        with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
+            yield f"{address}/mcp/everything"
+
+
+@contextmanager
+def _gateway(home: Path, servers: dict[str, object]) -> Iterator[str]:
+    (home / ".toolscript.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    # A folder without a model: none is needed to hand requests on.
+    own = {"HOME": str(home), "TOOLSCRIPT_SEARCH_MODEL": str(home)}
+    process = Popen(
+        command("gateway", "start", "--port", "0", "--json"),
+        env=environment(own),
+        cwd=home,
+        stdout=PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            yield str(json.loads(process.stdout.readline())["url"])
+        finally:
+            process.terminate()

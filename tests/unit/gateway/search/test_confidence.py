@@ -1,0 +1,75 @@
+"""How sure a search says it is, with a real model and by words alone: nonsense is no match, a plain wish is."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.gateway.search.scenes import ITEMS, found, index_of, names, search_over
+from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.embedding.items import embed_items
+from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Calibration, Recipe
+from toolscript.gateway.model import DEFAULT_THRESHOLD, LocalAnswer, LocalQuery
+from toolscript.gateway.search import LocalSearch
+
+pytestmark = pytest.mark.requirement("TS-003")
+
+NONSENSE = ["qqqq zzzz", "blorp", "xylophone giraffe marmalade", "ждщшгн", "¯\\_(ツ)_/¯", "7777"]
+PLAIN = [
+    ("read the contents of a file", "read_file"),
+    ("send an electronic letter", "send_mail"),
+    ("tomorrow's weather", "get_forecast"),
+]
+
+
+@pytest.fixture(scope="module")
+async def by_meaning(model_folder: str) -> AsyncIterator[LocalSearch]:
+    """How near nonsense comes to something is the model's own; a double would make it up."""
+    model = LocalEmbedder(model_folder, threads=1)
+    search = search_over(model=False)
+    search.index, search.embedder = index_of(ITEMS, await embed_items(model, ITEMS)), model
+    yield search
+    model.close()
+
+
+async def answers(text: str, by_meaning: LocalSearch) -> list[LocalAnswer]:
+    query = LocalQuery(text, kind=None)
+    return [await one.search(query) for one in (by_meaning, search_over(model=False))]
+
+
+@pytest.mark.parametrize("text", NONSENSE)
+async def test_nonsense_stays_under_the_usual_threshold(text: str, by_meaning: LocalSearch) -> None:
+    for answer in await answers(text, by_meaning):
+        assert answer.hits == ()
+        assert answer.unmatched
+    assert not (await found(text, model=False)).good_match
+
+
+@pytest.mark.parametrize(("text", "name"), PLAIN)
+async def test_what_is_plainly_asked_for_is_a_good_match(text: str, name: str, by_meaning: LocalSearch) -> None:
+    for answer in await answers(text, by_meaning):
+        assert names(answer)[0] == name
+        assert answer.hits[0].confidence >= DEFAULT_THRESHOLD
+        assert (answer.good_match, answer.unmatched) == (True, ())
+
+
+def least(good_match: float) -> Recipe:
+    return replace(DEFAULT_RECIPE, calibration=Calibration(good_match=good_match))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+async def test_the_verdict_is_on_the_best_whatever_the_threshold(threshold: float) -> None:
+    best = (await found("read a file")).hits[0].confidence
+    for good_match, expected in ((best - 0.001, True), (best + 0.001, False)):
+        answer = await found("read a file", threshold=threshold, recipe=least(good_match))
+        assert answer.good_match is expected
+
+
+async def test_a_name_to_the_letter_is_a_good_match_however_much_is_asked_for() -> None:
+    assert (await found("read_file", recipe=least(0.98))).good_match
+
+
+@pytest.mark.parametrize("model", [True, False], ids=["meaning", "words"])
+async def test_the_words_that_nobody_has_are_told_as_they_were_typed(model: bool) -> None:
+    assert (await found("read the giraffe fiel", model=model)).unmatched == ("giraffe",)
+    assert (await found("read the file", model=model)).unmatched == ()

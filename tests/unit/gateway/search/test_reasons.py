@@ -1,0 +1,101 @@
+"""Why a tool was found: each wording, and the fields its words stand in."""
+
+import pytest
+
+from tests.unit.gateway.search.scenes import CALENDAR, READ_FILE, SEND_MAIL, index_of, item
+from toolscript.core.item_text import item_words
+from toolscript.core.items import Item
+from toolscript.core.retrieval.request import Request, read_request
+from toolscript.gateway.capabilities import Inferred
+from toolscript.gateway.index import corrections, domain_of
+from toolscript.gateway.model import ScoreParts, WordMatch
+from toolscript.gateway.reasons import matched_words, reason
+
+pytestmark = pytest.mark.requirement("TS-003")
+
+PLAIN = item("acme", "frobnicate", "Frobnicates the whatsit of a gadget", depth="How far the knob goes")
+INDEX = index_of((PLAIN, READ_FILE, SEND_MAIL))
+
+
+def asked(text: str) -> Request:
+    return read_request(text, corrections(text, INDEX))
+
+
+def said(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:
+    return reason(parts, inferred, asked(text), domain_of(item_words(of)))
+
+
+def words(*pairs: tuple[str, str]) -> tuple[WordMatch, ...]:
+    return tuple(WordMatch(word, field) for word, field in pairs)
+
+
+def test_an_exact_name_is_all_that_is_said() -> None:
+    assert said(ScoreParts(semantic=0.9, words=1.0, fuzzy=1.0, matched=words(("a", "name")))) == "Exact name"
+    assert said(ScoreParts(fuzzy=0.995)) == "Exact name"
+
+
+def test_what_a_general_tool_can_do() -> None:
+    assert said(ScoreParts(semantic=0.9), inferred=Inferred(0.6, "shell", "git operations")) == (
+        "Capability inference (shell → git operations)"
+    )
+    exact = said(ScoreParts(fuzzy=1.0), inferred=Inferred(0.6, "shell", "git operations"))
+    assert exact == "Exact name"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (ScoreParts(fuzzy=0.9), "Fuzzy match of the name"),
+        (ScoreParts(semantic=0.3), "Semantic similarity"),
+        (ScoreParts(semantic=0.29), "Nearest by meaning"),
+        (ScoreParts(), "Nearest by meaning"),
+        (ScoreParts(words=0.4, matched=words(("gadget", "description"))), "Words gadget"),
+        (
+            ScoreParts(semantic=0.5, fuzzy=0.8, matched=words(("gadget", "description"))),
+            "Fuzzy match of the name + Semantic similarity + words gadget",
+        ),
+        (
+            ScoreParts(semantic=0.5, matched=words(*((letter, "name") for letter in "abcdef"))),
+            "Semantic similarity + words a, b, c, d",
+        ),
+    ],
+)
+def test_each_piece_of_evidence_has_its_words(parts: ScoreParts, text: str) -> None:
+    assert said(parts) == text
+
+
+def test_a_corrected_word_says_what_it_was_read_as() -> None:
+    parts = ScoreParts(matched=words(("gadgte", "description")))
+    assert said(parts, "gadgte") == "Words gadgte as gadget"
+
+
+def test_the_domain_is_named_when_there_is_one() -> None:
+    assert (
+        said(ScoreParts(semantic=0.5), of=CALENDAR) == f"Semantic similarity ({domain_of(item_words(CALENDAR))})"
+    )
+
+
+def test_a_domain_needs_more_than_a_passing_word() -> None:
+    assert "calendar" in domain_of(item_words(CALENDAR))
+    assert "email" in domain_of(item_words(item("post", "send_email")))
+    assert domain_of(item_words(PLAIN)) == ""
+    assert domain_of(item_words(item("x", "y", "has a calendar"))) == ""
+
+
+def test_a_word_is_matched_in_the_field_that_counts_most() -> None:
+    def matched(text: str) -> tuple[WordMatch, ...]:
+        return matched_words(item_words(PLAIN), asked(text))
+
+    assert matched("frobnicate") == words(("frobnicate", "name"))
+    assert matched("acme") == words(("acme", "server"))
+    assert matched("gadgets") == words(("gadgets", "description"))
+    assert matched("depth") == words(("depth", "parameter"))
+    assert matched("knob") == words(("knob", "parameter_text"))
+    assert matched("absent") == ()
+    assert matched("knob acme absent depth") == words(
+        ("knob", "parameter_text"), ("acme", "server"), ("depth", "parameter")
+    )
+
+
+def test_a_misspelt_word_is_matched_as_it_was_typed() -> None:
+    assert matched_words(item_words(PLAIN), asked("whatsti")) == words(("whatsti", "description"))

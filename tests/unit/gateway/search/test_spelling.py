@@ -1,0 +1,112 @@
+"""Misspelt words are read as known ones; names are found however they are written."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.gateway.search.scenes import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
+from toolscript.gateway.index import EXACT_BUT_FOR_CASE, MOST_CORRECTED, corrections, name_likeness
+
+pytestmark = pytest.mark.requirement("TS-003")
+
+INDEX = index_of()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("contens", "contents"),
+        ("contnets", "contents"),
+        ("electronnic", "electronic"),
+        ("forecst", "forecast"),
+        ("maild", None),
+        ("mial", "mail"),
+        ("fiel", "file"),
+        ("qqqqqq", None),
+        ("giraffe", None),
+    ],
+)
+def test_a_word_nobody_knows_is_read_as_the_nearest_known_one(typed: str, meant: str | None) -> None:
+    assert corrections(typed, INDEX) == ({typed: meant} if meant else {})
+
+
+@pytest.mark.parametrize("known", ["file", "files", "reading", "mail", "calendar", "weather"])
+def test_a_word_somebody_knows_is_left_alone(known: str) -> None:
+    assert corrections(known, INDEX) == {}
+
+
+@pytest.mark.parametrize("typed", ["2032", "123456", "fil", "gti", "xyz"])
+def test_numbers_and_short_words_are_never_corrected(typed: str) -> None:
+    index = index_of((item("s", "find_2023", "git file 123457"), READ_FILE))
+    assert corrections(typed, index) == {}
+
+
+def test_a_cyrillic_word_is_corrected_and_stemmed_like_any_other() -> None:
+    index = index_of((item("поезда", "расписание", "Показывает расписание поездов"), READ_FILE))
+    assert corrections("распсание", index) == {"распсание": "расписание"}
+    assert corrections("поездами", index) == {}
+
+
+def test_scripts_without_spaces_are_not_corrected() -> None:
+    index = index_of((item("図書館", "検索", "本を検索する"), READ_FILE))
+    assert corrections("本を検索", index) == {}
+
+
+def test_only_the_first_few_unknown_words_are_corrected() -> None:
+    typos = ["contens", "forecst", "electronnic", "lettter", "appointmnt", "sentencs"]
+    assert list(corrections(" ".join(typos), INDEX)) == typos[:MOST_CORRECTED]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(max_size=40))
+def test_any_text_can_be_spelt_and_compared(text: str) -> None:
+    known = {word for words in INDEX.words_by_length.values() for word in words}
+    meant = corrections(text, INDEX)
+    assert set(meant.values()) <= known
+    assert not set(meant) & known
+    likeness = name_likeness(text, INDEX, INDEX.rows(None))
+    assert ((likeness >= 0) & (likeness <= 1)).all()
+
+
+def likeness(text: str) -> dict[str, float]:
+    found = name_likeness(text, INDEX, INDEX.rows(None))
+    return {one.name: float(value) for one, value in zip(ITEMS, found, strict=True)}
+
+
+@pytest.mark.parametrize("text", ["read_file", "files__read_file", " read_file ", "please use read_file on a.txt"])
+def test_a_name_to_the_letter_is_the_most_alike(text: str) -> None:
+    assert likeness(text)[READ_FILE.name] == 1.0
+
+
+@pytest.mark.parametrize("text", ["READ_FILE", "Read_File", "Files__Read_File", "try Read_File now"])
+def test_a_name_in_another_case_is_all_but_exact(text: str) -> None:
+    assert likeness(text)[READ_FILE.name] == EXACT_BUT_FOR_CASE
+
+
+@pytest.mark.parametrize("text", ["readFile", "read-file", "read.file", "read file", "filesReadFile"])
+def test_a_name_with_other_marks_between_its_words_is_nearly_exact(text: str) -> None:
+    assert 0.95 < likeness(text)[READ_FILE.name] < EXACT_BUT_FOR_CASE
+
+
+def test_near_names_are_ordered_by_how_near_they_are() -> None:
+    far, nearer, nearest = (likeness(text)[SEND_MAIL.name] for text in ("send_mailxx", "snd_mail", "send_mailx"))
+    assert 0 < far < nearer < 1
+    assert 0 < nearer < nearest < 1
+
+
+def test_a_name_that_lacks_a_letter_is_nearest_to_its_own() -> None:
+    found = likeness("read_fil")
+    assert max(found, key=lambda name: found[name]) == READ_FILE.name
+    assert found[READ_FILE.name] > 0.9
+    assert found[FORECAST.name] == 0.0
+
+
+def test_words_of_a_sentence_are_no_names() -> None:
+    """`bash` within a sentence may be anything; a name that can be nothing else has more than one part."""
+    assert likeness("i would like to bash my head on it")["bash"] == 0.0
+    assert likeness("bash")["bash"] == 1.0
+
+
+def test_only_the_rows_that_were_asked_for_are_compared() -> None:
+    rows = INDEX.rows(None)[[ITEMS.index(WRITE_FILE)]]
+    assert name_likeness("write_file", INDEX, rows).tolist() == [1.0]

@@ -1,0 +1,168 @@
+"""Ingesting dies at every call of every port, before it has an effect and after: the next run mends it all."""
+
+import copy
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.knowledge.ingest.ingest_scenes import (
+    FOLDER,
+    CountingEmbedder,
+    Death,
+    FilesInMemory,
+    Killed,
+    Place,
+    ScriptedText,
+    text_of,
+)
+from toolscript.knowledge.model.library import point_of
+
+KEPT, CHANGED, GONE, NEW = (f"{FOLDER}/{name}.md" for name in ("kept", "changed", "gone", "new"))
+
+
+def before() -> FilesInMemory:
+    return FilesInMemory(
+        {
+            KEPT: text_of("Kept", "It stays as it is."),
+            CHANGED: text_of("Changed", "First of all.", "Then comes this.", "At last that."),
+            GONE: text_of("Gone", "It will be gone.", "All of it goes."),
+        }
+    )
+
+
+def after() -> FilesInMemory:
+    return FilesInMemory(
+        {
+            KEPT: text_of("Kept", "It stays as it is."),
+            CHANGED: text_of("Changed", "Something came before.", "First of all.", "At last that.", "One more."),
+            NEW: text_of("New", "It was not there.", "Now it is.", "With three parts."),
+        }
+    )
+
+
+async def clean(files: FilesInMemory) -> dict[str, object]:
+    place = Place(text=ScriptedText())
+    await place.run(files)
+    return await place.state()
+
+
+async def dies(place: Place, death: Death, run: Callable[[], Awaitable[object]]) -> bool:
+    """Whether it died before it was done."""
+    try:
+        await run()
+    except Killed:
+        place.later()
+        return True
+    return False
+
+
+@pytest.mark.requirement("KN-005")
+@pytest.mark.parametrize("is_after", [False, True], ids=["before the call", "after the call"])
+@pytest.mark.parametrize("goes_back", [False, True], ids=["goes on", "finds the old files"])
+async def test_killed_at_any_call_the_next_run_ends_like_a_clean_one(is_after: bool, goes_back: bool) -> None:
+    found = before() if goes_back else after()
+    wanted = await clean(found)
+    filled = Place(text=ScriptedText())
+    await filled.run(before())
+    at_call = 0
+    while True:
+        at_call += 1
+        place = copy.deepcopy(filled)
+        death = Death(at_call, is_after)
+        if not await dies(place, death, lambda: place.run(after(), death=death, at_once=1)):  # noqa: B023
+            break
+        marked = place.marked_texts()
+        place.embedder.texts.clear()
+        await place.run(found)
+        assert await place.state() == wanted, f"killed at call {at_call}"
+        again = {text for text in place.embedder.texts if text.rpartition("\n")[2] in marked}
+        assert not again, f"killed at call {at_call}, embedded again: {again}"
+    assert at_call > 60, "it has to die often for this to mean anything"
+
+
+async def test_killed_at_any_call_no_chunk_is_asked_about_twice_once_its_answer_is_kept() -> None:
+    at_call = 0
+    while True:
+        at_call += 1
+        place = Place(text=ScriptedText())
+        death = Death(at_call)
+        died = await dies(place, death, lambda: place.run(after(), death=death, at_once=1))  # noqa: B023
+        kept = {place.library._chunks[id_].content for id_, one in place.library._marks.items() if one.extracted}
+        assert place.text is not None
+        place.text.asked.clear()
+        await place.run(after())
+        assert not kept & place.text.asked.keys(), f"killed at call {at_call}"
+        if not died:
+            break
+
+
+def says_three_things(passage: Mapping[str, Any]) -> object:
+    said = [f"{word}: {passage['text']}" for word in ("Mind", "Note", "Remember")]
+    extractions = [{"type": "fact", "title": one[:9], "text": one, "topics": []} for one in said]
+    return {"passage": passage["passage"], "extractions": extractions}
+
+
+@pytest.mark.parametrize("extracts", [True, False], ids=["extracts again", "does not extract"])
+async def test_killed_while_another_model_extracts_less_no_extraction_is_without_its_point(extracts: bool) -> None:
+    files = FilesInMemory({NEW: after().texts[NEW]})
+    filled, fewer = Place(text=ScriptedText(says_three_things, "first")), Place(text=ScriptedText(name="second"))
+    await filled.run(files)
+    await fewer.run(files)
+    wanted = await fewer.state()
+    at_call = 0
+    while True:
+        at_call += 1
+        place = copy.deepcopy(filled)
+        place.text = ScriptedText(name="second")
+        death = Death(at_call, after=bool(at_call % 2))
+        if not await dies(place, death, lambda: place.run(files, death=death, at_once=1)):  # noqa: B023
+            break
+        place.text = place.text if extracts else None
+        await place.run(files)
+        state = await place.state()
+        assert _points(place.library._extractions) == cast("dict[int, object]", state["extraction points"]).keys()
+        assert not extracts or state == wanted, f"killed at call {at_call}"
+    assert await place.state() == wanted
+    assert at_call > 20
+
+
+def _points(ids: Iterable[str]) -> set[int]:
+    return {point_of(id_) for id_ in ids}
+
+
+async def test_killed_again_and_again_it_comes_to_its_end() -> None:
+    """Each run gets a little further, although none is allowed many calls."""
+    place, wanted = Place(text=ScriptedText()), await clean(after())
+    await place.run(before())
+    runs = 1
+    while await dies(place, death := Death(40), lambda: place.run(after(), death=death, at_once=2)):
+        runs += 1
+        assert runs < 50
+    assert runs > 2
+    assert await place.state() == wanted
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before the call", "after the call"])
+async def test_a_reindex_killed_at_any_call_goes_on_and_leaves_nothing_to_embed(is_after: bool) -> None:
+    files = FilesInMemory({NEW: after().texts[NEW]})
+    other, filled = Place(CountingEmbedder("other"), ScriptedText()), Place(text=ScriptedText())
+    await other.run(files)
+    await filled.run(files)
+    wanted = await other.state()
+    at_call = 0
+    while True:
+        at_call += 1
+        place = copy.deepcopy(filled)
+        death = Death(at_call, is_after)
+        died = await dies(place, death, lambda: place.reindex(CountingEmbedder("other"), death))  # noqa: B023
+        if not died:
+            break
+        await place.reindex(CountingEmbedder("other"))
+        place.embedder.texts.clear()
+        # A source that was claimed by who died is looked at again, and found to be as it should.
+        await place.run(files)
+        assert await place.state() == wanted, f"killed at call {at_call}"
+        assert not place.embedder.texts
+    assert await place.state() == wanted
+    assert at_call > 30

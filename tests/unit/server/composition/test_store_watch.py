@@ -1,0 +1,108 @@
+"""What is looked at beside the searches: connections, the backlog, and what index and catalog have."""
+
+import asyncio
+import math
+
+import pytest
+
+from tests.conftest import Installation
+from tests.unit.server.metrics.shown_figures import value
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.postgres.pool import connection
+from toolscript.core.retrieval.model import IndexCard, PointVersion
+from toolscript.server.indexing import open_writer
+from toolscript.server.metrics import Figures
+from toolscript.server.store_watch import StoreWatch
+from toolscript.server.stores import Stores, open_stores
+from toolscript.tools.indexing.versions import open_for_reading
+
+pytestmark = [pytest.mark.requirement("DOC-007")]
+
+ITEMS = [Item(str(n), ItemKind.TOOL, "fs", f"tool_{n}", f"Does {n}") for n in range(4)]
+
+
+def silent(_: object) -> None: ...
+
+
+async def test_an_index_that_has_lost_items_is_seen(installation: Installation) -> None:
+    figures, settings = Figures(), installation.settings
+    async with open_writer(settings) as writer:
+        await writer.stores.catalog.store("file", ITEMS)
+        watch = StoreWatch(writer.stores, writer.opened.index, figures.stores)
+        await watch.look_at_stores()
+        assert value(figures.page(), "toolscript_backlog_items") == 4
+        assert value(figures.page(), "toolscript_catalog_items") == 4
+        assert value(figures.page(), "toolscript_index_items") == 0
+        assert value(figures.page(), "toolscript_backlog_oldest_seconds") > 0
+        await writer.worker(silent).drain()
+        await watch.look_at_stores()
+        assert value(figures.page(), "toolscript_index_items") == 4
+        assert value(figures.page(), "toolscript_backlog_items") == 0
+        there = await writer.opened.index.scan(0, 10)
+        await writer.opened.index.remove([PointVersion(one.id, one.version) for one in there[:3]])
+        await watch.look_at_stores()
+        assert value(figures.page(), "toolscript_index_items") == 1
+        assert value(figures.page(), "toolscript_catalog_items") == 4
+        assert value(figures.page(), "toolscript_backlog_items") == 0
+        opened = await open_for_reading(writer.stores.indexes, IndexCard(writer.embedder.model))
+        assert await opened.items.count() == 1
+
+
+async def all_taken(stores: Stores, figures: Figures) -> bytes:
+    """The page while every connection is in use and somebody waits for one."""
+    size = stores.pool.max_size
+    ready, done = asyncio.Event(), asyncio.Event()
+    held = 0
+
+    async def hold() -> None:
+        nonlocal held
+        async with connection(stores.pool):
+            held += 1
+            if held == size:
+                ready.set()
+            await done.wait()
+
+    holding = [asyncio.create_task(hold()) for _ in range(size)]
+    await asyncio.wait_for(ready.wait(), 60)
+    late = asyncio.create_task(hold())
+    while not stores.pool.get_stats().get("requests_waiting"):
+        assert not late.done(), "it did not wait"
+        await asyncio.sleep(0)
+    page = figures.page()
+    done.set()
+    await asyncio.gather(*holding, late, return_exceptions=True)
+    return page
+
+
+async def test_connections_in_use_and_those_who_wait_for_one_are_seen(installation: Installation) -> None:
+    settings = installation.settings.model_copy(update={"postgres_connections": 2})
+    figures = Figures()
+    async with open_stores(settings) as stores:
+        watch = StoreWatch(stores, None, figures.stores)  # type: ignore[arg-type]
+        figures.before_page(watch.look_at_pool)
+        page = await all_taken(stores, figures)
+        after = figures.page()
+    assert value(page, "toolscript_postgres_pool_connections", state="in_use") == 2
+    assert value(page, "toolscript_postgres_pool_connections", state="idle") == 0
+    assert value(page, "toolscript_postgres_pool_waiting") == 1
+    assert value(page, "toolscript_postgres_pool_connections_max") == 2
+    assert value(after, "toolscript_postgres_pool_waiting") == 0
+
+
+async def test_who_gets_no_connection_in_time_is_counted_once() -> None:
+    figures = Figures()
+    figures.stores.pool({"requests_errors": 3, "pool_size": 2, "pool_available": 1, "pool_max": 2})
+    figures.stores.pool({"requests_errors": 5, "pool_size": 2, "pool_available": 1, "pool_max": 2})
+    assert value(figures.page(), "toolscript_postgres_pool_errors_total") == 5
+
+
+async def test_what_cannot_be_found_out_is_not_said(installation: Installation) -> None:
+    figures = Figures()
+    away = installation.settings.model_copy(
+        update={"postgres_url": type(installation.settings.postgres_url)("postgresql://x@127.0.0.1:1/x")}
+    )
+    figures.stores.items(4, 4)
+    async with open_stores(away, catalog_needed=False) as stores:
+        await StoreWatch(stores, None, figures.stores).look_at_stores()  # type: ignore[arg-type]
+    assert math.isnan(value(figures.page(), "toolscript_catalog_items"))
+    assert math.isnan(value(figures.page(), "toolscript_index_items"))

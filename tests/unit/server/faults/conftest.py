@@ -1,0 +1,74 @@
+"""One installation and one server for all faults: what one of them leaves behind, the next would meet."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from unittest.mock import patch
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from tests.conftest import Installation, fresh_database, fresh_installation
+from tests.support.faults import relay
+from tests.support.grpc_faults import call_relay
+from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
+from tests.unit.server.faults.scenes import DEADLINE_SECONDS, DIMENSIONS, Faulty, asking, fill
+from toolscript.core.settings.service import Settings
+from toolscript.server import serve
+
+
+@pytest.fixture(scope="session")
+def installed(engines: Settings, migrated_database: str) -> Iterator[Installation]:
+    with (
+        EmbeddingEndpoint(DIMENSIONS) as endpoint,
+        fresh_database(engines, migrated_database) as url,
+        fresh_installation(engines, url, "hash") as fresh,
+    ):
+        environment = {
+            **fresh.environment,
+            **asking(endpoint),
+            "TOOLSCRIPT_DEADLINE_SECONDS": str(DEADLINE_SECONDS),
+        }
+        asyncio.run(fill(Installation(environment).settings))
+        yield Installation(environment)
+
+
+@pytest.fixture(scope="module")
+async def served(installed: Installation) -> AsyncIterator[Faulty]:
+    settings = installed.settings
+    database = urlsplit(settings.postgres_url.get_secret_value())
+    endpoint = urlsplit(settings.embedding_url)
+    async with AsyncExitStack() as stack:
+        to_endpoint = await stack.enter_async_context(relay("127.0.0.1", endpoint.port or 0))
+        to_postgres = await stack.enter_async_context(relay("127.0.0.1", database.port or 0))
+        calls = await stack.enter_async_context(call_relay(f"127.0.0.1:{settings.qdrant_grpc_port}"))
+        to_qdrant = await stack.enter_async_context(relay("127.0.0.1", calls.port))
+        behind = {
+            **installed.environment,
+            "TOOLSCRIPT_EMBEDDING_URL": f"http://127.0.0.1:{to_endpoint.port}/v1",
+            "TOOLSCRIPT_POSTGRES_URL": database.geturl().replace(f":{database.port}/", f":{to_postgres.port}/"),
+            "TOOLSCRIPT_QDRANT_GRPC_PORT": str(to_qdrant.port),
+        }
+        # A query whose vector is kept would not meet a fault of the endpoint.
+        stack.enter_context(patch.object(serve, "CACHED_QUERIES", 1))
+        app = await stack.enter_async_context(serve.open_app(Installation(behind).settings))
+        client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1")
+        await stack.enter_async_context(client)
+        faulty = Faulty(client, to_endpoint, to_qdrant, calls, to_postgres)
+        await faulty.learn_what_is_whole()
+        yield faulty
+        await faulty.heal()
+
+
+@pytest.fixture
+async def faulty(served: Faulty, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Faulty]:
+    """Whole again afterwards, without a restart, and nothing of it was unexpected."""
+    with caplog.at_level(logging.WARNING):
+        yield served
+        await served.heal()
+        await served.until_whole()
+    # gRPC says by itself what it could not read; we say so too, as a part that failed.
+    errors = [line for line in caplog.get_records("call") if line.levelno >= logging.ERROR]
+    assert [line.getMessage() for line in errors if line.name != "grpc._common"] == []

@@ -1,0 +1,186 @@
+"""Every row of the table in core/retrieval/deadline.py over HTTP: real engines, and every way they can fail."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.faults import Fault
+from tests.unit.server.faults.scenes import DEADLINE_SECONDS, FOUND, TRIES, Answer, Faulty
+
+SILENT = (Fault.HANGING, Fault.HALF_THEN_SILENT)
+LASTING = (Fault.REFUSED, Fault.WRONG, Fault.HALF_THEN_CUT, *SILENT, Fault.SLOW)
+# How long a slow answer is held back: too long for the request, and not too long for any part of it.
+TOO_SLOW, SLOW_ENOUGH = 2 * DEADLINE_SECONDS, DEADLINE_SECONDS / 30
+
+EMBEDDING, SKILLS, ITEMS, QDRANT, POSTGRESQL = "embedding", "skills", "items", "qdrant", "postgresql"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Which parts an answer has to name, by what it was asked to do: direct or by skills."""
+
+    direct: list[str]
+    by_skills: list[str]
+
+    def parts(self, strategy: str) -> list[str]:
+        return self.direct if strategy == "direct" else self.by_skills
+
+
+ROWS: Mapping[str, Row] = {
+    EMBEDDING: Row(["embedding"], ["embedding"]),
+    SKILLS: Row([], ["skills"]),
+    # Skills are matched by the words of their items too.
+    ITEMS: Row(["index"], ["skills", "index"]),
+    QDRANT: Row(["index"], ["skills", "index"]),
+    POSTGRESQL: Row(["schemas"], ["schemas"]),
+}
+
+
+async def fail(faulty: Faulty, engine: str, fault: Fault, delay: float = TOO_SLOW) -> None:
+    match engine:
+        case "embedding":
+            await faulty.embedding.fail(fault, delay=delay)
+        case "skills":
+            await faulty.calls.fail(fault, naming="__skills__", delay=delay)
+        case "items":
+            await faulty.calls.fail(fault, naming="__", but_not="__skills__", delay=delay)
+        case "qdrant":
+            await faulty.qdrant.fail(fault, delay=delay)
+        case "postgresql":
+            await faulty.postgres.fail(fault, delay=delay)
+
+
+async def answers_without(faulty: Faulty, engine: str, fault: Fault) -> Mapping[str, Answer]:
+    await fail(faulty, engine, fault)
+    return await faulty.answers_that_say(ROWS[engine].parts)
+
+
+@pytest.mark.states("S0-161")
+@pytest.mark.requirement("API-002", "EC-009", "BR-007")
+@pytest.mark.parametrize("fault", LASTING)
+async def test_without_embeddings_words_find_tools_and_skills(faulty: Faulty, fault: Fault) -> None:
+    for strategy, answer in (await answers_without(faulty, EMBEDDING, fault)).items():
+        assert answer.names[0] == FOUND
+        assert answer.has_schemas
+        assert answer.metadata["search_type_used"] == "keyword"
+        assert answer.metadata["strategy_used"] == strategy
+        assert answer.metadata["skill_ids_used"] == (None if strategy == "direct" else ["code"])
+        assert {skill["matched_by"] for skill in answer.body["matched_skills"]} <= {"words"}
+
+
+@pytest.mark.states("S0-072", "S0-093", "S0-123", "S0-127", "S0-128")
+@pytest.mark.requirement("BR-006", "BR-007", "EC-009")
+@pytest.mark.parametrize("fault", LASTING)
+async def test_without_skills_all_items_are_searched(faulty: Faulty, fault: Fault) -> None:
+    answers = await answers_without(faulty, SKILLS, fault)
+    for answer in answers.values():
+        assert answer.body["tools"] == answers["direct"].body["tools"]
+        assert answer.body["matched_skills"] == []
+        assert answer.metadata["strategy_used"] == "direct"
+        assert answer.metadata["skill_ids_used"] is None
+        assert answer.metadata["search_type_used"] == "hybrid"
+
+
+@pytest.mark.states("S0-124", "S0-130", "S0-161")
+@pytest.mark.requirement("API-002", "BR-007", "EC-009")
+@pytest.mark.parametrize(
+    ("engine", "fault"),
+    [
+        *((QDRANT, fault) for fault in LASTING),
+        *((ITEMS, fault) for fault in (Fault.WRONG, Fault.HALF_THEN_CUT, Fault.HANGING)),
+    ],
+)
+async def test_without_the_index_nothing_is_found_and_the_answer_says_why(
+    faulty: Faulty, engine: str, fault: Fault
+) -> None:
+    for answer in (await answers_without(faulty, engine, fault)).values():
+        assert answer.body["tools"] == []
+        assert answer.metadata["search_type_used"] == "none"
+        assert answer.metadata["final_count"] == 0
+
+
+@pytest.mark.requirement("BR-010", "EC-009")
+@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.WRONG, Fault.HANGING])
+async def test_when_the_way_by_skills_fails_both_ways_find_what_the_other_does(
+    faulty: Faulty, fault: Fault
+) -> None:
+    await faulty.calls.fail(fault, naming="skill_ids")
+    answers = await faulty.answers_that_say(Row([], ["index"]).parts)
+    assert answers["hierarchical"].names == []
+    assert answers["hybrid"].body["tools"] == answers["direct"].body["tools"] != []
+    assert answers["hybrid"].metadata["strategy_used"] == "direct"
+    assert answers["hybrid"].metadata["skill_ids_used"] is None
+
+
+@pytest.mark.states("S0-057", "S0-131")
+@pytest.mark.requirement("BR-004", "BR-007", "EC-009")
+@pytest.mark.parametrize("fault", LASTING)
+async def test_without_postgresql_tools_come_without_schemas(faulty: Faulty, fault: Fault) -> None:
+    for strategy, answer in (await answers_without(faulty, POSTGRESQL, fault)).items():
+        assert answer.names[0] == FOUND
+        assert not answer.has_schemas
+        assert answer.metadata["strategy_used"] == strategy
+        assert answer.metadata["search_type_used"] == "hybrid"
+
+
+@pytest.mark.requirement("EC-009")
+@pytest.mark.parametrize("engine", ROWS)
+async def test_what_is_slow_and_in_time_is_waited_for(faulty: Faulty, engine: str) -> None:
+    await fail(faulty, engine, Fault.SLOW, SLOW_ENOUGH)
+    for strategy, answer in (await faulty.answers_that_say(lambda _: [])).items():
+        was_asked = engine != SKILLS or strategy != "direct"
+        assert not was_asked or answer.took > SLOW_ENOUGH
+
+
+@pytest.mark.states("S0-125")
+@pytest.mark.requirement("BR-010")
+async def test_hybrid_searches_all_items_while_it_matches_skills(faulty: Faulty) -> None:
+    """One way after the other would take as long as both: one question to a slow engine more."""
+    least = dict.fromkeys(("hierarchical", "hybrid"), DEADLINE_SECONDS)
+    await faulty.calls.fail(Fault.SLOW, naming="__", delay=2 * SLOW_ENOUGH)
+    for _ in range(TRIES):
+        for strategy, took in least.items():
+            answer = await faulty.search(strategy)
+            if answer.metadata["strategy_used"] == strategy:
+                least[strategy] = min(took, answer.took)
+    assert SLOW_ENOUGH < least["hierarchical"] < DEADLINE_SECONDS
+    assert least["hybrid"] - least["hierarchical"] < SLOW_ENOUGH
+
+
+@pytest.mark.requirement("BR-004", "API-002")
+@pytest.mark.parametrize("engine", [EMBEDDING, QDRANT, POSTGRESQL])
+async def test_connections_that_are_reset_are_replaced(faulty: Faulty, engine: str) -> None:
+    await fail(faulty, engine, Fault.RESET)
+    for strategy, answer in (await faulty.search_all()).items():
+        faulty.check(strategy, answer)
+    await faulty.answers_that_say(lambda _: [])
+
+
+@pytest.mark.requirement("BR-006")
+async def test_without_a_collection_of_skills_all_items_are_searched(faulty: Faulty) -> None:
+    """The engine itself says so, for it is asked for a collection that it does not have."""
+    await faulty.calls.rename("__skills__", "__skulls__")
+    for answer in (await faulty.answers_that_say(ROWS[SKILLS].parts)).values():
+        assert answer.names[0] == FOUND
+        assert answer.metadata["strategy_used"] == "direct"
+
+
+@pytest.mark.requirement("API-002", "BR-007")
+@pytest.mark.parametrize(
+    ("both", "direct", "by_skills"),
+    [
+        ((EMBEDDING, POSTGRESQL), ["embedding", "schemas"], ["embedding", "schemas"]),
+        ((EMBEDDING, SKILLS), ["embedding"], ["embedding", "skills"]),
+        ((EMBEDDING, QDRANT), ["embedding", "index"], ["embedding", "skills", "index"]),
+        ((SKILLS, POSTGRESQL), ["schemas"], ["skills", "schemas"]),
+        ((QDRANT, POSTGRESQL), ["index"], ["skills", "index"]),
+    ],
+)
+async def test_all_that_failed_is_named(
+    faulty: Faulty, both: tuple[str, str], direct: list[str], by_skills: list[str]
+) -> None:
+    for engine in both:
+        await fail(faulty, engine, Fault.HANGING)
+    answers = await faulty.answers_that_say(Row(direct, by_skills).parts)
+    assert {bool(answer.body["tools"]) for answer in answers.values()} == {"index" not in direct}

@@ -1,0 +1,98 @@
+"""A service with a little of everything in its catalog, so that what is asked at random is often there."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+
+from tests.conftest import Installation, fresh_installation
+from tests.e2e import commands
+from tests.support.token_issuer import an_issuer
+from tests.unit.conftest import fill
+from tests.unit.tools.skills_http.scenes import SKILLS, suggest
+from tests.unit.tools.skills_http.scenes import described as described_skill
+from tests.unit.tools.sources_http.scenes import catalog, described, serving, write_config
+from toolscript.core.settings.service import Settings
+from toolscript.knowledge.ingest.indexes import prepare_indexes
+from toolscript.knowledge.model.library import Chunk, Source
+from toolscript.server.ingest import open_library_parts
+
+SKILL_IDS = ("calendar", "files", "mail", "weather")
+MANY = 40
+DOCUMENT_IDS = tuple(f"document-{number}" for number in range(MANY))
+# Those that may leave: nothing else is in them that requests ask for.
+ITEM_SOURCES = ("leaving", "leaving/too", "left alone")
+SOURCE_ID, CHUNK_ID = "5" * 24, "c" * 24
+A_DAY = 24 * 3600
+# What a sync may ask is left out before anything is started: requests at random reach no server.
+SERVERS = {"unset": {"command": "nothing", "env": {"KEY": "${NOBODY_SET_THIS}"}}}
+
+
+class Furnished(NamedTuple):
+    """`token` is that of a tenant with documents."""
+
+    url: str
+    token: str
+
+
+@contextmanager
+def furnished_service(engines: Settings, database: str, model: str) -> Iterator[Furnished]:
+    """`toolscript serve` as a process."""
+    issuer = an_issuer()
+    with fresh_installation(engines, database, model) as fresh, tempfile.TemporaryDirectory() as folder:
+        asyncio.run(furnish(fresh))
+        servers = write_config(Path(folder) / "servers.json", SERVERS)
+        more = {
+            "TOOLSCRIPT_SYNC_CONFIG": servers,
+            "TOOLSCRIPT_HOLD_CHANGES": "true",
+            "TOOLSCRIPT_ENVIRONMENT": "development",
+            "TOOLSCRIPT_JWT_KEYS": str(issuer.write(Path(folder) / "keys.json")),
+            "TOOLSCRIPT_JWT_ISSUER": issuer.name,
+        }
+        with commands.serving({**fresh.environment, **more}) as url:
+            furnished = Furnished(url, issuer.token("acme", exp=int(time.time()) + A_DAY))
+            put_documents(furnished)
+            yield furnished
+
+
+def put_documents(service: Furnished) -> None:
+    body = {"documents": [{"id": one, "text": f"About {one}."} for one in DOCUMENT_IDS]}
+    headers = {"authorization": f"Bearer {service.token}"}
+    answer = httpx2.put(
+        f"{service.url}/documents", json=body, headers=headers, trust_env=False, verify=False, timeout=60
+    )
+    assert answer.json()["counts"]["created"] == MANY, answer.text
+
+
+async def with_library(settings: Settings) -> None:
+    """With one source of one chunk, which is not in the index."""
+    source = Source(SOURCE_ID, "book", "Bees", "/bees", chunk_count=1)
+    async with open_library_parts(settings) as parts:
+        await parts.writer.prepare()
+        await prepare_indexes(parts.indexes, parts.card, parts.reader)
+        await parts.writer.claim(source, "run", 60)
+        await parts.writer.put_chunks([Chunk(CHUNK_ID, SOURCE_ID, 0, "About bees.")])
+        await parts.writer.finish(source, "run", "hash", "recipe")
+
+
+async def furnish(installation: Installation) -> None:
+    """Tools, skills with tools in them, suggestions and changes that wait for a decision, and a library."""
+    await fill(installation.settings)
+    await with_library(installation.settings)
+    async with serving(installation, TOOLSCRIPT_HOLD_CHANGES="true") as service:
+        for skill in SKILL_IDS:
+            await service.ask("POST", SKILLS, 201, described_skill(skill))
+        for said in ("Reads a file.", "Reads a file, and more."):
+            await service.synced(catalog("changing", *(described(f"read_{n}", said) for n in range(MANY))))
+        for name in ITEM_SOURCES:
+            await service.synced(catalog(name, described("read")))
+        for number in range(MANY):
+            await suggest(service.stores, f"Suggestion {number}", "send_mail", "summarise")
+        for tool_id, skill in enumerate(SKILL_IDS, 1):
+            given = {"skill_ids": [skill], "reviewer": "ada"}
+            await service.ask("PUT", f"/api/v1/tools/{tool_id}/skills", 200, given)

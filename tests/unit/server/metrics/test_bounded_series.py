@@ -1,0 +1,87 @@
+"""Nobody can make series many, whatever is asked and by whomever."""
+
+import uuid
+
+import pytest
+
+from tests.unit.server.metrics.shown_figures import shown
+from tests.unit.server.metrics.test_figures import OneRequest, Refusing
+from toolscript.core.auth.model import Plan, Tenant
+from toolscript.core.errors import Unauthorized
+from toolscript.core.retrieval.timings import NoSpans
+from toolscript.documents.model.document import PutOutcome, PutResult
+from toolscript.documents.model.query import DocumentQuery
+from toolscript.server.measured import CountedBudget, CountedCallers, MeasuredSpans
+from toolscript.server.metrics import (
+    DOCUMENTS,
+    MCP_METHODS,
+    MCP_OUTCOMES,
+    OTHER,
+    PARTS,
+    REASONS,
+    REFUSAL_REASONS,
+    REFUSED_PRODUCTS,
+    STAGES,
+    FewWords,
+    Figures,
+)
+
+pytestmark = [pytest.mark.requirement("DOC-007")]
+
+
+@pytest.fixture
+def figures() -> Figures:
+    return Figures()
+
+
+async def test_ten_thousand_tenants_paths_and_ids_add_no_series(figures: Figures) -> None:
+    spans = MeasuredSpans(NoSpans(), figures, DOCUMENTS)
+    callers = CountedCallers(Refusing("the token has expired"), figures)
+    budget = CountedBudget(OneRequest(), figures)
+
+    async def one(name: str) -> None:
+        query = DocumentQuery(name)
+        with spans.span("search.execute", tenant=name):
+            figures.searched(DOCUMENTS, query.search_type.value, "empty", (), "best")
+        figures.put([PutResult(name, PutOutcome.CREATED, 1)])
+        await budget.take(Tenant(name), Plan(name))
+        with pytest.raises(Unauthorized):
+            await callers.verify(name)
+        figures.request("GET", "/documents/{id}", 200, 0.01)
+
+    await one("first")
+    before = set(shown(figures.page()))
+    for number in range(10_000):
+        await one(f"tenant-{number}")
+    assert set(shown(figures.page())) == before
+
+
+def test_whatever_is_given_for_a_label_there_is_an_end_of_series(figures: Figures) -> None:
+    for _ in range(10_000):
+        name = f"x{uuid.uuid4().hex}"
+        figures.request(name, f"/documents/{name}", 200, 0.01)
+        figures.stage(DOCUMENTS, name, 0.01, type(name, (Exception,), {}))
+        figures.mcp(name, name, "ok", 0.01)
+        figures.mcp("tools/call", name, "ok", 0.01)
+        figures.overloaded(name)
+        figures.token_refused(name)
+        figures.searched(DOCUMENTS, "hybrid", "degraded", (name,), "best")
+    labels: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+    for name, given in shown(figures.page()):
+        labels.setdefault(name, set()).add(tuple(one for one in given if one[0] != "le"))
+    assert len(labels["toolscript_http_request_seconds_count"]) == 301
+    assert len(labels["toolscript_tokens_refused_total"]) == len(REASONS)
+    assert len(labels["toolscript_searches_degraded_total"]) == sum(map(len, PARTS.values())) + 1
+    assert len(labels["toolscript_search_stage_seconds_count"]) == sum(map(len, STAGES.values())) + 1
+    assert len(labels["toolscript_mcp_requests_total"]) == len(MCP_METHODS) * len(MCP_OUTCOMES) + 2
+    assert len(labels["toolscript_refusals_total"]) == len(REFUSED_PRODUCTS) * len(REFUSAL_REASONS)
+
+
+def test_no_label_can_name_a_tenant(figures: Figures) -> None:
+    names = {label for _, labels in shown(figures.page()) for label, _ in labels}
+    assert names & {"tenant", "tenant_id", "path", "id", "doc_id", "query"} == set()
+
+
+def test_a_word_that_was_let_in_stays_in() -> None:
+    words = FewWords(most=2)
+    assert [words(one) for one in ("a", "b", "c", "a")] == ["a", "b", OTHER, "a"]

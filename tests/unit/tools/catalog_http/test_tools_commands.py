@@ -1,0 +1,278 @@
+"""`toolscript tools` as a person uses it, against a service with real engines and a real model."""
+
+import json
+import re
+import socket
+import urllib.request
+from typing import Any
+
+import pytest
+
+from tests.conftest import Installation
+from tests.e2e.commands import serving
+from tests.unit.tools.catalog_http.conftest import CommandLine
+
+READ = "read the contents of a file"
+
+
+def asked(url: str, path: str, body: object = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{url}{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+def without_times(answer: Any) -> Any:
+    metadata = {name: value for name, value in answer["metadata"].items() if not name.endswith("_time_ms")}
+    return {**answer, "metadata": metadata}
+
+
+def is_harmless(text: str) -> bool:
+    return all(char.isprintable() or char == "\n" for char in text)
+
+
+@pytest.mark.requirement("BR-001")
+def test_tools_are_shown_with_score_confidence_skills_and_description(tools: CommandLine) -> None:
+    shown, said = tools("search", READ)
+    assert re.search(r"^Tool +Score +Confidence +Skills +Description$", shown, re.MULTILINE)
+    assert re.search(
+        r"^disk__read_file +0\.\d\d +0\.\d\d +files +Read the contents of a file from a disk$", shown, re.MULTILINE
+    )
+    assert "calendar__create_event" not in shown
+    assert re.search(r"^routed by 1 skill: files \((vector 0\.\d\d|words)\)", said, re.MULTILINE)
+    assert "about 1 item is in no skill, and left out" in said
+
+
+@pytest.mark.requirement("BR-008", "BR-010")
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        ("direct", "all items were searched\n"),
+        ("hybrid", "all items were searched, and once more those of 1 skill"),
+    ],
+)
+def test_other_strategies_find_what_is_in_no_skill_and_say_what_they_searched(
+    tools: CommandLine, strategy: str, told: str
+) -> None:
+    shown, said = tools("search", READ, "--strategy", strategy)
+    assert "stray__copy_file" in shown
+    assert told in said
+
+
+def test_json_is_what_the_service_answers(tools: CommandLine, service_url: str) -> None:
+    options = {
+        "--strategy": "hybrid",
+        "--preset": "recall",
+        "--limit": "2",
+        "--type": "tool",
+        "--threshold": "0.05",
+        "--skill-limit": "1",
+        "--skill-threshold": "0.1",
+        "--search-type": "hybrid",
+        "--why-not": "stray__copy_file",
+    }
+    body = {
+        "query": READ,
+        "strategy": "hybrid",
+        "preset": "recall",
+        "limit": 2,
+        "item_type": "tool",
+        "tool_threshold": 0.05,
+        "skill_limit": 1,
+        "skill_threshold": 0.1,
+        "search_type": "hybrid",
+        "why_not": "stray__copy_file",
+        "include_schemas": True,
+        "explain": True,
+    }
+    given = [word for pair in options.items() for word in pair]
+    shown = tools.json("search", READ, *given, "--schemas", "--explain")
+    assert without_times(shown) == without_times(asked(service_url, "/api/v1/search", body))
+    assert shown["tools"][0]["input_schema"] == {"type": "object", "properties": {"path": {"type": "string"}}}
+    assert shown["tools"][0]["explanation"]["place"] == 1
+
+
+def test_what_is_not_said_is_left_to_the_service(tools: CommandLine, service_url: str) -> None:
+    plain = asked(service_url, "/api/v1/search", {"query": READ, "include_schemas": False})
+    assert without_times(tools.json("search", READ)) == without_times(plain)
+
+
+def test_the_skills_of_a_query_alone(tools: CommandLine, service_url: str) -> None:
+    shown, _ = tools("skills", READ)
+    assert re.search(r"^files +0\.\d\d +(vector|words) +3 +Reads and writes files on a disk$", shown, re.MULTILINE)
+    path = "/api/v1/search/skills?query=read+the+contents+of+a+file&limit=1&threshold=0.2"
+    assert tools.json("skills", READ, "--limit", "1", "--threshold", "0.2") == asked(service_url, path)
+
+
+def test_no_skill_is_no_tool_found_either(tools: CommandLine) -> None:
+    shown, said = tools("skills", "zzqx", "--threshold", "1", code=1)
+    assert shown == ""
+    assert "no skill matches" in said
+    _, said = tools("search", "zzqx", "--skill-threshold", "1", "--threshold", "0")
+    assert "no skill matched: all items were searched" in said
+
+
+def test_an_explanation_has_the_parts_of_the_standing_the_way_through_skills_and_the_time(
+    tools: CommandLine,
+) -> None:
+    shown, said = tools("search", READ, "--explain", "--limit", "1")
+    block = shown.split("\n\n")[1]
+    assert re.match(r"disk__read_file, item \d+\n  place 1, similarity 0\.\d{3}, words \d+\.\d\d\n", block)
+    assert re.search(r"^  standing: \w+ [+-]\d\.\d\d, ", block, re.MULTILINE)
+    assert re.search(r"^  skills: files \((vector 0\.\d\d|words)\)$", block, re.MULTILINE)
+    assert re.search(r"^took \d+ ms", said, re.MULTILINE)
+
+
+@pytest.mark.requirement("BR-004")
+def test_schemas_are_shown_when_they_are_wanted(tools: CommandLine) -> None:
+    shown, _ = tools("search", READ, "--schemas")
+    assert '  input schema: {\n    "type": "object",' in shown
+    assert "disk__write_file\n  no schema" in shown
+    assert "schema" not in tools("search", READ)[0]
+
+
+@pytest.mark.requirement("BR-005")
+def test_a_kind_that_is_no_tool_is_named(tools: CommandLine) -> None:
+    shown, _ = tools("search", "summarise a file", "--type", "prompt")
+    assert "disk__summary (prompt)" in shown
+    assert "read_file" not in shown
+
+
+def test_one_arm_alone_has_no_confidence_to_show(tools: CommandLine) -> None:
+    shown, _ = tools("search", READ, "--search-type", "semantic")
+    assert re.search(r"^disk__read_file +0\.\d\d +files +Read", shown, re.MULTILINE)
+
+
+def test_when_nothing_is_found_the_nearest_and_the_words_to_blame_are_told(tools: CommandLine) -> None:
+    shown, said = tools("search", "file xylophone marsupials", "--threshold", "1", code=1)
+    assert shown == ""
+    assert re.search(r"^  nearest: disk__\w+ .*\(score 0\.\d\d, confidence 0\.\d\d\): ", said, re.MULTILINE)
+    assert "matched nothing: xylophone, marsupials" in said
+    assert "--preset recall" in said
+
+
+def test_a_guess_is_called_one(tools: CommandLine) -> None:
+    _, said = tools("search", "xylophone lessons for marsupials", "--threshold", "0")
+    assert "no good match: the best of these is a guess; matched nothing: xylophone, lessons, marsupials" in said
+
+
+@pytest.mark.parametrize(
+    ("about", "options", "reason"),
+    [
+        ("nobody__nothing", (), "unknown"),
+        ("disk__read_file", ("--type", "prompt"), "other kind"),
+        ("stray__copy_file", (), "no skill"),
+        ("calendar__create_event", (), "skills not matched"),
+        ("disk__write_file", ("--threshold", "0.99"), "below threshold"),
+        ("disk__write_file", ("--threshold", "0", "--limit", "1"), "beyond limit"),
+        ("calendar__create_event", ("--strategy", "direct", "--search-type", "keyword"), "not a candidate"),
+        ("disk__read_file", (), "found"),
+    ],
+)
+def test_why_an_item_is_not_found(tools: CommandLine, about: str, options: tuple[str, ...], reason: str) -> None:
+    code = 1 if reason == "below threshold" else 0
+    shown, _ = tools("search", READ, "--why-not", about, *options, code=code)
+    block = shown.split("\n\n")[-1]
+    assert block.startswith(f"{about}: {reason}\n  ")
+    assert ("skills: " in block) is (reason != "unknown")
+    absence = tools.json("search", READ, "--why-not", about, *options, code=code)["absence"]
+    assert absence["reason"].replace("_", " ") == reason.replace("found", "returned")
+
+
+def test_what_would_help_is_said_in_options_of_the_command(tools: CommandLine) -> None:
+    below, _ = tools("search", READ, "--threshold", "0.99", "--why-not", "disk__write_file", code=1)
+    assert "`--threshold`" in below
+    assert "tool_threshold" not in below
+    beyond, _ = tools("search", READ, "--limit", "1", "--threshold", "0", "--why-not", "disk__write_file")
+    assert "`--limit`" in beyond
+    elsewhere, _ = tools("search", READ, "--why-not", "calendar__create_event")
+    assert "`--strategy hybrid`" in elsewhere
+
+
+def test_text_of_a_service_cannot_command_the_terminal(tools: CommandLine) -> None:
+    queries = ("wipe a planet", "wipe\x1b[2J\u202e a planet")
+    for query in queries:
+        for options in ((), ("--explain", "--schemas"), ("--why-not", "evil\x1b[2J"), ("--json",)):
+            shown, said = tools("search", query, *options)
+            assert is_harmless(shown)
+            assert is_harmless(said)
+    shown, _ = tools("search", "wipe a planet", "--limit", "1")
+    row = shown.splitlines()[1]
+    assert row.startswith("evil__wipe [2J_planet")
+    assert "[bold]not bold[/bold] second line" in row
+    _, said = tools("search", "wipe\x1b[2J a planet", "--threshold", "1", code=1)
+    assert is_harmless(said)
+    assert "nearest: evil__wipe [2J_planet" in said
+
+
+def test_a_query_that_is_no_text_is_still_asked(tools: CommandLine) -> None:
+    answer = tools.json("search", "read \udcff file", "--why-not", "\udcff")
+    assert (answer["query"], answer["absence"]["about"]) == ("read \ufffd file", "\ufffd")
+    assert tools.json("skills", "read \udcff file")
+
+
+def test_what_the_service_refuses_is_told_with_its_code(tools: CommandLine) -> None:
+    _, said = tools("search", "  ", code=2)
+    assert "error: the service answered 400 VALIDATION_ERROR: the query is blank\nhint: " in said
+    _, said = tools("skills", "a" * 1001, code=2)
+    assert "422 VALIDATION_ERROR" in said
+    _, said = tools("search", "a" * 1001, "--json", code=2)
+    assert json.loads(said)["error"]["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--limit", "0"),
+        ("--limit", "101"),
+        ("--threshold", "1.1"),
+        ("--skill-limit", "33"),
+        ("--skill-threshold", "-0.1"),
+        ("--strategy", "magic"),
+        ("--preset", "magic"),
+        ("--type", "magic"),
+        ("--timeout", "0"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_before_anybody_is_asked(options: tuple[str, ...]) -> None:
+    _, said = CommandLine("http://127.0.0.1:1")("search", "read", *options, code=2)
+    assert options[0] in said
+    assert "does not answer" not in said
+
+
+@pytest.mark.parametrize("command", ["search", "skills"])
+def test_a_service_that_is_not_there_is_told_with_the_command_that_starts_one(command: str) -> None:
+    _, said = CommandLine("http://me:hunter2@127.0.0.1:1")(command, "read", code=2)
+    assert "the service at 127.0.0.1:1 does not answer" in said
+    assert "`toolscript serve` starts one" in said
+    assert "hunter2" not in said
+    _, said = CommandLine("http://127.0.0.1:1")(command, "read", "--json", code=2)
+    assert json.loads(said)["error"]["code"] == "UNAVAILABLE"
+
+
+def test_a_service_that_never_answers_is_waited_for_no_longer_than_that() -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        _, said = CommandLine("")("search", "read", "--url", url, "--timeout", "0.1", code=2)
+    assert "timed out" in said
+    assert "--timeout" in said
+
+
+def test_the_address_is_the_options_or_the_variables_or_where_serve_listens(
+    tools: CommandLine, service_url: str
+) -> None:
+    nowhere = CommandLine("http://127.0.0.1:1")
+    assert "disk__read_file" in nowhere("search", READ, "--url", f"{service_url}/")[0]
+    port = service_url.rpartition(":")[2]
+    assert "disk__read_file" in CommandLine("")("search", READ, TOOLSCRIPT_PORT=port)[0]
+
+
+@pytest.mark.requirement("BR-004")
+def test_a_part_that_failed_is_named(skilled: Installation) -> None:
+    nowhere = {**skilled.environment, "TOOLSCRIPT_POSTGRES_URL": "postgresql://x@127.0.0.1:1/x"}
+    with serving(nowhere) as url:
+        shown, said = CommandLine(url)("search", READ, "--schemas")
+    assert "disk__read_file" in shown
+    assert "degraded: the catalog did not answer: schemas are missing" in said

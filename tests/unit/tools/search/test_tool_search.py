@@ -1,0 +1,233 @@
+"""Tool search on doubles, from a query to an answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.tools.search.scenes import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
+from toolscript.core.items import ItemKind, Schemas
+from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.request import read_request
+from toolscript.core.retrieval.rerank import CANDIDATES_PER_ARM
+from toolscript.core.retrieval.weights import Calibration, Recipe
+from toolscript.tools.model.query import Strategy, ToolQuery
+from toolscript.tools.search import NEAR_MISSES
+
+TWO_WISHES = "read the contents of a file and send a letter to somebody"
+ALL_ACTIVE = {item.name for item in ITEMS} - {"read_file_old"}
+
+
+def query(text: str = "read a file", **more: object) -> ToolQuery:
+    usual = {"threshold": 0.0, "limit": 100, "strategy": Strategy.DIRECT}
+    return ToolQuery(text, **usual | more)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("BR-001")
+@pytest.mark.parametrize("search_type", [SearchType.HYBRID, SearchType.SEMANTIC])
+async def test_a_query_is_embedded_exactly_once(search_type: SearchType) -> None:
+    scene = Scene()
+    await scene.search(query(search_type=search_type))
+    assert scene.embedder.queries_embedded == 1
+
+
+@pytest.mark.requirement("BR-001")
+async def test_of_a_request_for_several_things_each_text_is_embedded_exactly_once() -> None:
+    scene = Scene()
+    await scene.search(query(TWO_WISHES))
+    assert scene.embedder.queries_embedded == len(read_request(TWO_WISHES).texts) == 3
+    one_arm = Scene()
+    await one_arm.search(query(TWO_WISHES, search_type=SearchType.SEMANTIC))
+    assert one_arm.embedder.queries_embedded == 1
+
+
+async def test_the_arms_are_asked_for_the_whole_and_for_each_wish() -> None:
+    scene = Scene()
+    answer = await scene.search(query(TWO_WISHES))
+    assert isinstance(scene.index, WatchedIndex)
+    assert [ask.terms for ask in scene.index.asks] == [part.terms for part in read_request(TWO_WISHES).parts]
+    assert {hit.name for hit in (*answer.hits, *answer.near_misses)[:2]} == {"read_file", "send_mail"}
+    keyword = Scene()
+    await keyword.search(query(TWO_WISHES, search_type=SearchType.KEYWORD))
+    assert isinstance(keyword.index, WatchedIndex)
+    assert len(keyword.index.asks) == 1
+
+
+async def test_candidates_are_read_once_and_what_is_returned_is_not_read_again() -> None:
+    scene = Scene()
+    await scene.search(query(limit=1))
+    assert isinstance(scene.index, WatchedIndex)
+    assert scene.index.looks == [(len(ALL_ACTIVE), ())]
+
+
+@pytest.mark.requirement("BR-001")
+@pytest.mark.parametrize(("action", "best"), [(0.0, "read_file"), (10.0, "write_file")])
+async def test_a_search_ranks_by_its_recipe(action: float, best: str) -> None:
+    """`read_file` has the more alike words; to store is what `write_file` does."""
+    recipe = Recipe(0.5, 0.0, coverage=0.0, said=0.0, name=0.0, action=action, subject=0.0)
+    answer = await Scene(recipe=recipe).search(query("store the contents of a file"))
+    assert answer.hits[0].name == best
+
+
+async def test_a_keyword_search_embeds_nothing() -> None:
+    scene = Scene()
+    answer = await scene.search(query(search_type=SearchType.KEYWORD))
+    assert scene.embedder.queries_embedded == 0
+    assert answer.search_type_used == "keyword"
+    assert answer.degraded == ()
+
+
+@pytest.mark.requirement("BR-001")
+async def test_the_best_comes_first() -> None:
+    answer = await Scene().search(query())
+    assert answer.hits[0].name == "read_file"
+    order = [(-hit.score, hit.id) for hit in answer.hits]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("search_type", list(SearchType))
+async def test_an_answer_says_which_arms_retrieved(search_type: SearchType) -> None:
+    scene = Scene()
+    answer = await scene.search(query(search_type=search_type))
+    assert answer.search_type_used == search_type.value
+    assert isinstance(scene.index, WatchedIndex)
+    asked = scene.index.asks[0]
+    assert (asked.vector is not None) == (search_type is not SearchType.KEYWORD)
+    assert (asked.terms is not None) == (search_type is not SearchType.SEMANTIC)
+    assert asked.limit == CANDIDATES_PER_ARM
+
+
+@pytest.mark.requirement("BR-003")
+async def test_inactive_items_are_never_found() -> None:
+    answer = await Scene().search(query("read_file_old"))
+    assert {hit.name for hit in answer.hits} <= ALL_ACTIVE
+
+
+@pytest.mark.requirement("BR-003", "BR-009")
+async def test_only_what_reaches_the_threshold_is_returned_and_counted() -> None:
+    everything = await Scene().search(query("file"))
+    threshold = everything.hits[1].score
+    answer = await Scene().search(query("file", threshold=threshold))
+    assert answer.hits == everything.hits[:2]
+    assert answer.candidate_count == 2
+    assert (await Scene().search(query("unheard-of gibberish", threshold=0.99))).hits == ()
+
+
+@pytest.mark.requirement("BR-003")
+async def test_when_nothing_reaches_the_threshold_the_nearest_are_told() -> None:
+    everything = await Scene().search(query("file"))
+    answer = await Scene().search(query("file", threshold=1.0))
+    assert (answer.hits, answer.candidate_count) == ((), 0)
+    nearest = [replace(hit, schemas=Schemas()) for hit in everything.hits[:NEAR_MISSES]]
+    assert list(answer.near_misses) == nearest
+    assert everything.near_misses == ()
+
+
+@pytest.mark.requirement("BR-009")
+@pytest.mark.parametrize("text", ["read a file", "send mail", "zzz qqq", "file"])
+async def test_scores_are_between_zero_and_one(text: str) -> None:
+    answer = await Scene().search(query(text))
+    assert all(0.0 <= hit.score <= 1.0 for hit in answer.hits)
+
+
+@pytest.mark.requirement("BR-003", "BR-007")
+async def test_the_limit_cuts_what_is_returned_and_not_what_is_counted() -> None:
+    everything = await Scene().search(query("file"))
+    answer = await Scene().search(query("file", limit=1))
+    assert answer.hits == everything.hits[:1]
+    assert answer.candidate_count == everything.candidate_count > 1
+
+
+@pytest.mark.requirement("BR-005")
+@pytest.mark.parametrize("kind", list(ItemKind))
+async def test_a_kind_finds_only_that_kind(kind: ItemKind) -> None:
+    answer = await Scene().search(query("file", kind=kind, search_type=SearchType.SEMANTIC))
+    expected = {item.name for item in ITEMS if item.kind is kind} & ALL_ACTIVE
+    assert {hit.name for hit in answer.hits} <= expected
+    assert {hit.kind for hit in answer.hits} == {kind}
+
+
+@pytest.mark.requirement("BR-003")
+async def test_named_skills_find_items_that_have_any_of_them() -> None:
+    answer = await Scene().search(query("file letter", skill_ids=("reading", "mail")))
+    assert {hit.name for hit in answer.hits} == {"read_file", "send_mail"}
+    by_name = {hit.name: hit for hit in answer.hits}
+    assert by_name["read_file"].skill_ids == ("files", "reading")
+    assert by_name["read_file"].primary_skill_id == "files"
+
+
+@pytest.mark.states("S0-019", "S0-055", "S0-056")
+@pytest.mark.requirement("BR-004")
+async def test_schemas_are_read_once_and_only_for_what_is_returned() -> None:
+    scene = Scene()
+    answer = await scene.search(query(limit=2))
+    assert isinstance(scene.catalog, WatchedCatalog)
+    assert scene.catalog.schema_reads == [[hit.id for hit in answer.hits]]
+    assert answer.hits[0].schemas == Schemas(input_schema=SCHEMA)
+
+
+@pytest.mark.requirement("BR-004")
+async def test_an_item_without_schemas_has_none() -> None:
+    answer = await Scene().search(query("summary", kind=ItemKind.PROMPT))
+    assert answer.hits[0].schemas == Schemas()
+
+
+@pytest.mark.parametrize("asked", [query(include_schemas=False), query(skill_ids=("nobody_has_it",))])
+async def test_schemas_that_nobody_needs_are_not_read(asked: ToolQuery) -> None:
+    scene = Scene()
+    answer = await scene.search(asked)
+    assert isinstance(scene.catalog, WatchedCatalog)
+    assert scene.catalog.schema_reads == []
+    assert answer.timings.total > 0
+
+
+@pytest.mark.requirement("BR-007", "BR-008")
+async def test_an_answer_tells_its_query_its_index_and_how_long_each_stage_took() -> None:
+    scene = Scene()
+    answer = await scene.search(query("read"))
+    assert (answer.query, answer.index) == ("read", IndexCard(scene.embedder.model).fingerprint)
+    spent = answer.timings
+    assert spent.skill_search == 0.0
+    assert min(spent.query_embedding, spent.tool_search, spent.schema_load) > 0
+    assert 0 < spent.ranking < spent.tool_search
+    assert spent.total >= spent.query_embedding + spent.tool_search + spent.schema_load
+
+
+def verdict(good_match: float) -> Recipe:
+    return Recipe(calibration=Calibration(good_match=good_match))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+async def test_an_answer_says_whether_its_best_is_a_good_match(threshold: float) -> None:
+    best = (await Scene().search(query())).hits[0].confidence
+    assert best is not None
+    for least, expected in ((best - 0.001, True), (best + 0.001, False)):
+        answer = await Scene(recipe=verdict(least)).search(query(threshold=threshold))
+        assert answer.good_match is expected
+
+
+async def test_confidence_never_rises_down_the_list() -> None:
+    confidences = [hit.confidence or 0.0 for hit in (await Scene().search(query("file"))).hits]
+    assert len(confidences) > 1
+    assert confidences == sorted(confidences, reverse=True)
+    assert all(0 < one < 1 for one in confidences)
+
+
+async def test_an_answer_tells_the_words_that_nobody_has() -> None:
+    assert (await Scene().search(query("read a striped file"))).unmatched == ("striped",)
+    assert (await Scene().search(query("read a file"))).unmatched == ()
+
+
+@pytest.mark.parametrize("search_type", [SearchType.SEMANTIC, SearchType.KEYWORD])
+async def test_one_arm_alone_knows_no_verdict(search_type: SearchType) -> None:
+    answer = await Scene().search(query("read a striped file", search_type=search_type))
+    assert (answer.good_match, answer.unmatched) == (None, ())
+    assert {hit.confidence for hit in answer.hits} == {None}
+
+
+@pytest.mark.requirement("EC-005")
+@pytest.mark.parametrize("text", ["???", "'; DROP TABLE items; --", "<script>alert(1)</script>", "\0", "日本語"])
+async def test_a_query_of_signs_is_answered_like_any_other(text: str) -> None:
+    answer = await Scene().search(query(text))
+    assert answer.degraded == ()
+    assert answer.search_type_used == "hybrid"

@@ -1,0 +1,76 @@
+"""A terminal with a command in it: what it shows can be waited for, and something typed."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from tests.e2e.commands import WAIT_SECONDS, command, environment
+
+HEARD_SECONDS = 5.0
+
+
+class Terminal:
+    def __init__(self, process: "subprocess.Popen[bytes]", screen: int) -> None:
+        self._process = process
+        self._screen = screen
+        self.shown = ""
+        self._read_to = 0
+
+    def expect(self, text: str) -> None:
+        """Waits until this is shown after what was last waited for."""
+        ends_at = time.monotonic() + WAIT_SECONDS
+        while text not in self.shown[self._read_to :]:
+            self._read(ends_at, text)
+        self._read_to = self.shown.index(text, self._read_to) + len(text)
+
+    def type(self, line: str) -> None:
+        os.write(self._screen, f"{line}\n".encode())
+
+    def end_of_input(self) -> None:
+        os.write(self._screen, b"\x04")
+
+    def interrupt(self) -> None:
+        """As Ctrl-C does; again when nothing comes of it, for one just before the program waits is not heard."""
+        ends_at = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < ends_at:
+            self._process.send_signal(signal.SIGINT)
+            if select.select([self._screen], [], [], HEARD_SECONDS)[0]:
+                return
+        raise AssertionError(f"it does not hear: {self.shown}")
+
+    def ended(self) -> int:
+        """The exit code, once all that was shown has been read."""
+        ends_at = time.monotonic() + WAIT_SECONDS
+        while self._read(ends_at, "the end"):
+            pass
+        return self._process.wait(timeout=WAIT_SECONDS)
+
+    def _read(self, ends_at: float, awaited: str) -> bool:
+        ready, _, _ = select.select([self._screen], [], [], max(0.0, ends_at - time.monotonic()))
+        assert ready, f"{awaited!r} was not shown, only this: {self.shown}"
+        try:
+            block = os.read(self._screen, 65536)
+        except OSError:
+            block = b""
+        self.shown += block.decode("utf-8", "replace")
+        assert block or awaited == "the end", f"it ended before {awaited!r}: {self.shown}"
+        return bool(block)
+
+
+@contextmanager
+def in_a_terminal(extra: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
+    ours, its = pty.openpty()
+    process = subprocess.Popen(command(*arguments), env=environment(extra), stdin=its, stdout=its, stderr=its)
+    os.close(its)
+    try:
+        yield Terminal(process, ours)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(timeout=WAIT_SECONDS)
+        os.close(ours)

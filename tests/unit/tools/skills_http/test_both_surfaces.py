@@ -1,0 +1,45 @@
+"""The command line and HTTP tell the same of the same skills."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.commands import run_here
+from tests.unit.tools.skills_http.scenes import SKILLS, Managed
+
+pytestmark = pytest.mark.requirement("SK-001")
+
+
+async def printed(managed: Managed, *arguments: str) -> Any:
+    """On another thread: a command has an event loop of its own."""
+    own = managed.installation.environment
+    return json.loads((await asyncio.to_thread(run_here, own, "skills", *arguments, "--json")).stdout)
+
+
+async def test_what_is_written_on_one_surface_is_read_the_same_on_both(managed: Managed) -> None:
+    await managed.add("over_http", keywords=["web"], by="ann")
+    added = await printed(managed, "add", "over_the_line", "--name", "Typed", "--by", "bob")
+    patched = await managed.ask("PATCH", f"{SKILLS}/over_the_line", json={"name": "Typed", "by": "bob"})
+    assert patched == added
+    for skill in ("over_http", "over_the_line"):
+        assert await printed(managed, "show", skill) == await managed.ask("GET", f"{SKILLS}/{skill}")
+    assert await printed(managed, "list") == await managed.ask("GET", SKILLS, active=True)
+    assert await printed(managed, "audit", "--limit", "1") == await managed.ask("GET", f"{SKILLS}/audit", limit=1)
+
+
+@pytest.mark.requirement("SK-006", "SK-008")
+async def test_suggestions_evidence_and_assignments_are_the_same_on_both(managed: Managed) -> None:
+    await managed.add("mail", description="Send and read email messages")
+    number = await managed.suggest("Email", "send_mail", description="Email messages")
+    suggestions = f"{SKILLS}/suggestions"
+    assert await printed(managed, "suggestions") == await managed.ask("GET", suggestions)
+    assert await printed(managed, "suggestion", str(number)) == await managed.ask("GET", f"{suggestions}/{number}")
+    item = await managed.item("readFile")
+    body = {"skill_ids": ["mail"], "reviewer": "ann"}
+    given = await managed.ask("PUT", f"/api/v1/tools/{item}/skills", json=body)
+    assert await printed(managed, "of", str(item)) == given
+    assert await printed(managed, "assign", str(item), "mail", "--by", "ann") == given
+    tools = (await printed(managed, "show", "mail", "--tools", "5"))["tools"]
+    assert tools == (await managed.ask("GET", f"{SKILLS}/mail/tools"))["tools"]

@@ -1,0 +1,89 @@
+"""The skills of one item over HTTP: what a person says stays said."""
+
+import pytest
+
+from tests.unit.tools.skills_http.scenes import Managed
+from toolscript.core.items import AssignedBy, Assignment
+from toolscript.core.taxonomy import Classification, Classified
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
+
+pytestmark = pytest.mark.requirement("SK-008")
+
+
+def path(item: int) -> str:
+    return f"/api/v1/tools/{item}/skills"
+
+
+async def test_a_person_puts_an_item_into_skills_the_first_being_primary(managed: Managed) -> None:
+    await managed.add("first")
+    await managed.add("second")
+    item = await managed.item("readFile")
+    given = await managed.ask("PUT", path(item), json={"skill_ids": ["second", "first"], "reviewer": "ann"})
+    rows = [(one["skill_id"], one["source"], one["confidence"], one["is_primary"]) for one in given["skills"]]
+    assert rows == [("second", "human", 1.0, True), ("first", "human", 1.0, False)]
+    assert await managed.ask("GET", path(item)) == given == {"tool_id": item, "skills": given["skills"]}
+    members = await managed.ask("GET", "/api/v1/skills/second/tools")
+    assert [(tool["db_id"], tool["source"]) for tool in members["tools"]] == [(item, "human")]
+
+
+async def test_no_classifier_changes_what_a_person_said_until_the_item_is_given_back(managed: Managed) -> None:
+    await managed.add("mine", keywords=["nothing that any item says"])
+    await managed.add("theirs")
+    item = await managed.item("create_event")
+    given = await managed.ask("PUT", path(item), json={"skill_ids": ["mine"], "reviewer": "ann"})
+    await managed.stores.assignments.reclassify(0, 1000)
+    (stored,) = await managed.stores.catalog.items([item])
+    other = Classification((Assignment("theirs", 1.0, AssignedBy.LLM),))
+    await managed.stores.assignments.record([Classified(item, stored.version, other)])
+    async with open_writer(managed.installation.settings) as writer:
+        await writer.worker(silent).drain()
+    assert await managed.ask("GET", path(item)) == given
+    released = await managed.ask("DELETE", path(item), json={"reviewer": "ann"})
+    assert released == given
+    (stored,) = await managed.stores.catalog.items([item])
+    assert stored.needs_skills
+    await managed.stores.assignments.record([Classified(item, stored.version, other)])
+    now = await managed.ask("GET", path(item))
+    assert [(one["skill_id"], one["source"]) for one in now["skills"]] == [("theirs", "llm")]
+
+
+async def test_no_skill_at_all_is_a_persons_word_too(managed: Managed) -> None:
+    await managed.add("tempting")
+    item = await managed.item("send_mail")
+    assert await managed.ask("PUT", path(item), json={"skill_ids": [], "reviewer": "ann"}) == {
+        "tool_id": item,
+        "skills": [],
+    }
+    (stored,) = await managed.stores.catalog.items([item])
+    said = Classification((Assignment("tempting", 1.0, AssignedBy.LLM),))
+    await managed.stores.assignments.record([Classified(item, stored.version, said)])
+    assert (await managed.ask("GET", path(item)))["skills"] == []
+
+
+async def test_an_item_is_put_only_into_active_skills_and_into_few(managed: Managed) -> None:
+    await managed.add("dormant", is_active=False)
+    item = await managed.item("write_file")
+    for wrong in (["dormant"], ["nowhere"], ["No Id"], [f"skill_{number}" for number in range(11)]):
+        error = await managed.refused("PUT", path(item), 422, {"skill_ids": wrong, "reviewer": "ann"})
+        assert "skill" in error["message"]
+    await managed.refused("PUT", path(item), 422, {"skill_ids": []})
+
+
+@pytest.mark.parametrize(("number", "status"), [(999_999, 404), (0, 422), (2**63, 422)])
+async def test_an_item_that_is_not_there_has_no_skills(managed: Managed, number: int, status: int) -> None:
+    await managed.refused("GET", path(number), status)
+    await managed.refused("PUT", path(number), status, {"skill_ids": [], "reviewer": "ann"})
+    await managed.refused("DELETE", path(number), status, {"reviewer": "ann"})
+
+
+async def test_what_a_person_said_of_an_item_is_recorded(managed: Managed) -> None:
+    await managed.add("recorded")
+    item = await managed.item("list_issues")
+    await managed.ask("PUT", path(item), json={"skill_ids": ["recorded"], "reviewer": "ann"})
+    await managed.ask("DELETE", path(item), json={"reviewer": "bob"})
+    entries = (await managed.ask("GET", "/api/v1/skills/audit", limit=2))["entries"]
+    assert [(one["actor"], one["action"], one["subject"]) for one in entries] == [
+        ("bob", "item.release", str(item)),
+        ("ann", "item.assign", str(item)),
+    ]

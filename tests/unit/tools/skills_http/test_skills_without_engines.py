@@ -1,0 +1,37 @@
+"""Skills over HTTP while an engine is down: what is stored is stored, and the answer says what is missing."""
+
+import pytest
+
+from tests.support.faults import Fault
+from tests.unit.tools.skills_http.scenes import SKILLS, Managed, described
+from toolscript.core.values import silent
+from toolscript.server.indexing import open_writer
+
+pytestmark = pytest.mark.requirement("SK-001")
+
+
+async def test_with_the_index_down_a_change_is_made_and_says_that_routing_is_pending(managed: Managed) -> None:
+    await managed.add("patient")
+    await managed.qdrant.fail(Fault.REFUSED)
+    try:
+        ended = await managed.ask("DELETE", f"{SKILLS}/patient")
+    finally:
+        await managed.qdrant.heal()
+    assert (ended["is_active"], ended["routing"]) == (False, "pending")
+    point = await managed.point("patient")
+    assert point is not None
+    assert point["is_active"] is True
+    async with open_writer(managed.installation.settings) as writer:
+        await writer.worker(silent).drain()
+    point = await managed.point("patient")
+    assert point is not None
+    assert point["is_active"] is False
+
+
+async def test_with_the_catalog_down_nothing_is_changed_and_the_answer_says_so(managed: Managed) -> None:
+    await managed.postgres.fail(Fault.REFUSED)
+    try:
+        error = await managed.refused("POST", SKILLS, 503, described("unheard"))
+    finally:
+        await managed.postgres.heal()
+    assert error["code"] == "UNAVAILABLE"

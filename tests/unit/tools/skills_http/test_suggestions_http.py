@@ -1,0 +1,115 @@
+"""Suggested skills over HTTP: the evidence, and the three ways they end."""
+
+import pytest
+
+from tests.unit.tools.skills_http.scenes import SKILLS, Managed
+
+pytestmark = pytest.mark.requirement("SK-006")
+
+SUGGESTIONS = f"{SKILLS}/suggestions"
+
+
+async def test_a_suggestion_comes_with_who_asks_for_it_and_the_nearest_skills(managed: Managed) -> None:
+    await managed.add("mail", description="Send and read email messages")
+    await managed.add("skies", description="Forecasts of rain, sun and wind")
+    number = await managed.suggest("Email", "send_mail", "summarise", description="Email messages and threads")
+    shown = await managed.ask("GET", f"{SUGGESTIONS}/{number}", limit=1)
+    assert (shown["name"], shown["status"], shown["asked_by"]) == ("Email", "pending", 2)
+    assert [(item["server"], item["name"]) for item in shown["items"]] == [("mail", "summarise")]
+    assert shown["items"][0]["description"] == "Summarise an email thread"
+    assert shown["nearest"][0]["id"] == "mail"
+    scores = [near["score"] for near in shown["nearest"]]
+    assert scores == sorted(scores, reverse=True)
+    rest = await managed.ask("GET", f"{SUGGESTIONS}/{number}", after=shown["next"])
+    assert ([item["name"] for item in rest["items"]], rest["next"]) == (["send_mail"], None)
+
+
+async def test_approving_makes_a_skill_that_routes_and_has_those_who_asked_classified_anew(
+    managed: Managed,
+) -> None:
+    number = await managed.suggest("Meeting Rooms", "create_event", description="Rooms for meetings")
+    item = await managed.item("create_event")
+    body = {"reviewer": "ann", "skill": {"id": "rooms", "keywords": ["room"]}}
+    decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/approve", json=body)
+    assert (decided["status"], decided["skill_id"], decided["reviewed_by"]) == ("approved", "rooms", "ann")
+    assert decided["routing"] == "done"
+    assert decided["reviewed_at"] is not None
+    skill = await managed.ask("GET", f"{SKILLS}/rooms")
+    assert (skill["name"], skill["description"], skill["keywords"]) == (
+        "Meeting Rooms",
+        "Rooms for meetings",
+        ["room"],
+    )
+    assert await managed.point("rooms") is not None
+    (stored,) = await managed.stores.catalog.items([item])
+    assert stored.needs_skills
+
+
+async def test_a_skill_that_is_approved_as_it_was_suggested_gets_its_id_from_the_name(managed: Managed) -> None:
+    number = await managed.suggest("Pull Requests!", "create_pull_request")
+    decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/approve", json={"reviewer": "ann"})
+    assert decided["skill_id"] == "pull_requests"
+
+
+async def test_a_taken_id_is_a_conflict_and_the_suggestion_waits_on(managed: Managed) -> None:
+    await managed.add("occupied")
+    number = await managed.suggest("Occupied", "readFile")
+    await managed.refused("POST", f"{SUGGESTIONS}/{number}/approve", 409, {"reviewer": "ann"})
+    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"
+
+
+async def test_a_rejected_suggestion_ends(managed: Managed) -> None:
+    number = await managed.suggest("Nonsense", "readFile")
+    decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/reject", json={"reviewer": "bob"})
+    assert (decided["status"], decided["reviewed_by"], decided["skill_id"]) == ("rejected", "bob", None)
+
+
+async def test_a_merged_suggestion_gives_those_who_ask_the_skill_there_is(managed: Managed) -> None:
+    await managed.add("files")
+    number = await managed.suggest("Disk things", "write_file")
+    body = {"reviewer": "cleo", "into": "files"}
+    decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/merge", json=body)
+    assert (decided["status"], decided["skill_id"], decided["reviewed_by"]) == ("merged", "files", "cleo")
+
+
+async def test_nothing_is_merged_into_a_skill_that_is_gone_or_inactive(managed: Managed) -> None:
+    await managed.add("asleep", is_active=False)
+    number = await managed.suggest("Sleepy", "list_issues")
+    await managed.refused("POST", f"{SUGGESTIONS}/{number}/merge", 404, {"reviewer": "ann", "into": "nowhere"})
+    await managed.refused("POST", f"{SUGGESTIONS}/{number}/merge", 422, {"reviewer": "ann", "into": "asleep"})
+    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"
+
+
+async def test_what_was_decided_cannot_be_decided_again(managed: Managed) -> None:
+    await managed.add("late")
+    number = await managed.suggest("Decided", "get_forecast")
+    await managed.ask("POST", f"{SUGGESTIONS}/{number}/reject", json={"reviewer": "ann"})
+    for how, more in (("approve", {}), ("reject", {}), ("merge", {"into": "late"})):
+        await managed.refused("POST", f"{SUGGESTIONS}/{number}/{how}", 409, {"reviewer": "bob", **more})
+    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["reviewed_by"] == "ann"
+
+
+async def test_suggestions_are_listed_by_state_page_by_page(managed: Managed) -> None:
+    items = ("get_forecast_ru", "get_forecast", "readFile")
+    numbers = [await managed.suggest(f"Listed by {item}", item) for item in items]
+    await managed.ask("POST", f"{SUGGESTIONS}/{numbers[1]}/reject", json={"reviewer": "ann"})
+    before = numbers[0] - 1
+    pending = await managed.ask("GET", SUGGESTIONS, after=before)
+    assert [one["id"] for one in pending["suggestions"]] == [numbers[0], numbers[2]]
+    rejected = await managed.ask("GET", SUGGESTIONS, after=before, status="rejected")
+    assert [one["id"] for one in rejected["suggestions"]] == [numbers[1]]
+    first = await managed.ask("GET", SUGGESTIONS, after=before, status="all", limit=2)
+    rest = await managed.ask("GET", SUGGESTIONS, after=first["next"], status="all", limit=2)
+    assert [one["id"] for one in first["suggestions"] + rest["suggestions"]] == numbers
+    assert rest["next"] is None
+    await managed.refused("GET", SUGGESTIONS, 422, status="lost")
+
+
+async def test_a_decision_needs_a_person_and_a_suggestion(managed: Managed) -> None:
+    number = await managed.suggest("Anonymous", "readFile")
+    for body in ({}, {"reviewer": ""}, {"reviewer": "   "}, {"reviewer": "x" * 201}):
+        await managed.refused("POST", f"{SUGGESTIONS}/{number}/reject", 422, body)
+    await managed.refused("POST", f"{SUGGESTIONS}/999999/reject", 404, {"reviewer": "ann"})
+    await managed.refused("GET", f"{SUGGESTIONS}/999999", 404)
+    await managed.refused("GET", f"{SUGGESTIONS}/{2**63}", 422)
+    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"

@@ -1,0 +1,121 @@
+"""What the catalog holds over HTTP, and how it is taken out again, on the real engines."""
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.unit.tools.sources_http.scenes import Service, catalog, described
+
+pytestmark = pytest.mark.requirement("SK-009", "SK-010")
+
+SOURCES, TOOLS = "/api/v1/catalog/sources", "/api/v1/tools"
+
+
+async def removed(service: Service, source: str) -> int:
+    """How many the job has removed."""
+    accepted = await service.ask("DELETE", f"{SOURCES}/{quote(source, safe='')}", 202)
+    job = await service.until_over(accepted["status_url"])
+    assert job["state"] == "done", job
+    return int(job["report"]["removed"])
+
+
+async def test_a_source_is_listed_and_leaves_with_all_of_its_tools(service: Service) -> None:
+    await service.synced(catalog("leaving", described("a"), described("b"), described("c")))
+    shown = await service.ask("GET", f"{SOURCES}/leaving")
+    assert (shown["name"], shown["item_count"]) == ("leaving", 3)
+    assert shown in (await service.ask("GET", SOURCES, limit=200))["results"]
+    ids = [one.id for one in (await service.items("leaving")).values()]
+    assert await removed(service, "leaving") == 3
+    assert await service.items("leaving") == {}
+    assert "lists them" in (await service.refused("GET", f"{SOURCES}/leaving", 404))["details"]["hint"]
+    for one in ids:
+        await service.refused("GET", f"{TOOLS}/{one}", 404)
+    assert await removed(service, "leaving") == 0
+
+
+async def test_the_index_follows_a_source_that_leaves(service: Service) -> None:
+    await service.synced(catalog("followed", described("a"), described("b")))
+    ids = {one.id for one in (await service.items("followed")).values()}
+    (live,) = await service.stores.dirty.generations()
+    claim = await service.stores.dirty.claim(live.id, 10_000, 60)
+    await service.stores.dirty.clear(live.id, claim)
+    await removed(service, "followed")
+    assert set((await service.stores.dirty.claim(live.id, 10_000, 60)).versions) == ids
+
+
+async def test_the_name_of_a_source_may_have_slashes_and_spaces(service: Service) -> None:
+    name = "examples/my tools.jsonl"
+    await service.synced(catalog(name, described("a")))
+    assert (await service.ask("GET", f"{SOURCES}/{quote(name)}"))["name"] == name
+    assert await removed(service, name) == 1
+
+
+async def test_sources_and_tools_come_in_pages(service: Service) -> None:
+    await service.synced(catalog("pages-1", *(described(f"t{number}") for number in range(5))))
+    await service.synced(catalog("pages-2", described("t")))
+    first = await service.ask("GET", SOURCES, cursor="pages", limit=1)
+    assert ([one["name"] for one in first["results"]], first["next_cursor"]) == (["pages-1"], "pages-1")
+    pages = [await service.ask("GET", TOOLS, source="pages-1", limit=2)]
+    while pages[-1]["next_cursor"]:
+        cursor = pages[-1]["next_cursor"]
+        pages.append(await service.ask("GET", TOOLS, source="pages-1", limit=2, cursor=cursor))
+    assert [len(page["results"]) for page in pages] == [2, 2, 1]
+    names = [one["name"] for page in pages for one in page["results"]]
+    assert names == [f"t{number}" for number in range(5)]
+
+
+async def test_tools_are_filtered_by_source_server_and_kind(service: Service) -> None:
+    prompt = {"type": "prompt", "server": "filtered", "name": "greet"}
+    await service.synced(catalog("filters", described("a"), prompt))
+    by_kind = await service.ask("GET", TOOLS, source="filters", item_type="prompt")
+    by_server = await service.ask("GET", TOOLS, server="filtered")
+    assert [one["name"] for one in by_kind["results"]] == ["greet"]
+    assert by_server["results"] == by_kind["results"]
+    await service.refused("GET", TOOLS, 422, item_type="nothing")
+
+
+async def test_one_tool_is_shown_with_its_schemas_and_can_leave_twice(service: Service) -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    await service.synced(catalog("single", described("read", "Reads a file.", input_schema=schema)))
+    (only,) = (await service.items("single")).values()
+    shown = await service.ask("GET", f"{TOOLS}/{only.id}")
+    assert (shown["id"], shown["source"], shown["input_schema"]) == (only.id, "single", schema)
+    assert (shown["name"], shown["description"]) == ("read", "Reads a file.")
+    for _ in range(2):
+        assert (await service.client.delete(f"{TOOLS}/{only.id}")).status_code == 204
+    await service.refused("GET", f"{TOOLS}/{only.id}", 404)
+    await service.refused("DELETE", f"{TOOLS}/999999999", 404)
+
+
+async def test_what_a_person_said_of_a_tool_holds_again_when_it_comes_back(service: Service) -> None:
+    body = catalog("returning", described("a"))
+    await service.synced(body)
+    (only,) = (await service.items("returning")).values()
+    skills = f"{TOOLS}/{only.id}/skills"
+    await service.ask("POST", "/api/v1/skills", 201, {"id": "returning_things", "name": "Returning"})
+    said = {"skill_ids": ["returning_things"], "reviewer": "ann"}
+    await service.ask("PUT", skills, json=said)
+    await removed(service, "returning")
+    await service.synced(body)
+    (back,) = (await service.items("returning")).values()
+    assert (back.id, back.skill_ids) == (only.id, ("returning_things",))
+
+
+async def test_pruning_with_nothing_is_refused_with_the_request_that_removes_a_source(service: Service) -> None:
+    job = await service.synced(catalog("my tools", prune=True), state="failed")
+    assert "DELETE /api/v1/catalog/sources/my%20tools" in job["error"]
+    assert "--prune" not in job["error"]
+
+
+@pytest.mark.parametrize("path", [f"{SOURCES}/file", f"{TOOLS}/1"])
+async def test_only_writers_remove(path: str, service: Service) -> None:
+    answer = await service.client.delete(path, headers={"Host": "elsewhere.example"})
+    assert answer.status_code == 403
+
+
+async def test_a_server_whose_name_passes_for_anothers_is_refused(service: Service) -> None:
+    look_alike = {"server": "g\u0456thub", "name": "create_issue"}
+    ambiguous = {"server": "a__b", "name": "c"}
+    job = await service.synced(catalog("names", described("a"), look_alike, ambiguous))
+    assert [one["where"] for one in job["report"]["refused"]] == ["item 2", "item 3"]
+    assert (await service.items("names")).keys() == {"a"}

@@ -1,0 +1,192 @@
+"""POST /api/v1/sync and its jobs, over HTTP on the real engines and real MCP servers."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.unit.tools.sources_http.scenes import SYNC, Service, catalog, described
+from toolscript.core.web.request_context import MOST_BYTES
+from toolscript.tools.http.sync import MOST_ITEMS, MOST_SYNC_BYTES
+
+pytestmark = pytest.mark.requirement("SK-010")
+
+
+@pytest.mark.requirement("SK-009")
+async def test_items_that_are_posted_are_in_the_catalog_when_the_job_is_done(service: Service) -> None:
+    body = catalog("one", described("a", "Does a."), described("b", input_schema={"type": "object"}))
+    answer = await service.client.post(SYNC, json=body)
+    assert answer.status_code == 202
+    accepted = answer.json()
+    assert accepted["status_url"] == answer.headers["Location"] == f"{SYNC}/{accepted['job_id']}"
+    job = await service.until_over(accepted["status_url"])
+    assert (job["id"], job["state"], job["source"]) == (accepted["job_id"], "done", "one")
+    assert job["progress"] == {"done": 2, "total": 2}
+    assert job["report"]["stored"] == {"added": 2, "changed": 0, "unchanged": 0, "held": 0}
+    assert (job["error"], job["report"]["removed"]) == (None, 0)
+    assert job["created_at"] <= job["started_at"] <= job["finished_at"]
+    assert (await service.items("one")).keys() == {"a", "b"}
+    again = await service.synced(body)
+    assert again["report"]["stored"]["unchanged"] == 2
+
+
+@pytest.mark.requirement("SK-009")
+async def test_pruning_is_asked_for_and_keeps_to_its_source(service: Service) -> None:
+    await service.synced(catalog("two", described("a"), described("b")))
+    await service.synced(catalog("three", described("a")))
+    await service.synced(catalog("two", described("a")))
+    assert (await service.items("two")).keys() == {"a", "b"}
+    job = await service.synced(catalog("two", described("a"), prune=True))
+    assert (job["report"]["removed"], job["report"]["pruned"]) == (1, True)
+    assert (await service.items("two")).keys() == {"a"}
+    assert (await service.items("three")).keys() == {"a"}
+
+
+async def test_what_is_no_item_is_told_of_and_keeps_the_others_from_being_pruned(service: Service) -> None:
+    await service.synced(catalog("four", described("a"), described("b")))
+    job = await service.synced(catalog("four", described("a"), {"server": "x"}, prune=True))
+    assert job["report"]["refused"] == [{"where": "item 2", "reason": "name is missing"}]
+    assert (await service.items("four")).keys() == {"a", "b"}
+
+
+async def test_a_job_that_fails_says_why(service: Service) -> None:
+    job = await service.synced(catalog("empty", prune=True), state="failed")
+    assert "no item could be read" in job["error"]
+
+
+async def test_text_that_no_database_holds_is_taken_all_the_same(service: Service) -> None:
+    body = '{"source": " odd ", "items": [{"server": "s", "name": "n", "description": "\\u0000 \\ud83d"}]}'
+    answer = await service.client.post(SYNC, content=body)
+    job = await service.until_over(answer.json()["status_url"])
+    assert (job["state"], job["source"]) == ("done", "odd")
+    assert (await service.items("odd"))["n"].item.description == "\ufffd \ufffd"
+
+
+BAD_BODIES: dict[str, Any] = {
+    "no object": [],
+    "a text": "plain",
+    "no source": {"items": []},
+    "no items": {"source": "x"},
+    "items that are no list": {"source": "x", "items": {}},
+    "too many items": {"source": "x", "items": [1] * (MOST_ITEMS + 1)},
+    "a blank source": {"source": " ", "items": []},
+    "a long source": {"source": "x" * 201, "items": []},
+    "the source of a server": {"source": "mcp:plain", "items": []},
+    "items and servers": {"source": "x", "items": [], "servers": ["plain"]},
+    "a server that is no name": {"servers": [{"command": "sh", "args": ["-c", "true"]}]},
+    "a command": {"command": "sh", "args": ["-c", "true"]},
+    "a config": {"mcpServers": {"x": {"command": "sh"}}},
+    "an address": {"servers": ["plain"], "url": "http://127.0.0.1/"},
+    "an environment": {"servers": ["plain"], "env": {"PATH": "/evil"}},
+}
+
+
+@pytest.mark.parametrize("what", BAD_BODIES)
+async def test_a_body_that_is_neither_is_refused(service: Service, what: str) -> None:
+    before = (await service.ask("GET", SYNC, limit=1))["jobs"]
+    error = await service.refused("POST", SYNC, 422, BAD_BODIES[what])
+    assert error["code"] == "VALIDATION_ERROR"
+    assert (await service.ask("GET", SYNC, limit=1))["jobs"] == before
+
+
+@pytest.mark.parametrize("text", ["{", "\xff", "[" * 50_000])
+async def test_a_body_that_is_no_json_is_refused(service: Service, text: str) -> None:
+    answer = await service.client.post(SYNC, content=text.encode("latin-1"))
+    assert answer.status_code == 422
+    assert "not JSON" in answer.json()["error"]["message"]
+
+
+async def test_a_catalog_may_be_longer_than_other_requests_and_not_without_end(service: Service) -> None:
+    long = catalog("long", described("a", "word " * 19_000), described("b", "word " * 19_000))
+    assert len(json.dumps(long)) > 2 * MOST_BYTES
+    assert (await service.synced(long))["report"]["stored"]["added"] == 2
+    answer = await service.client.post(SYNC, content=b" " * (MOST_SYNC_BYTES + 1))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "VALIDATION_ERROR")
+    answer = await service.client.post("/api/v1/search", content=b" " * (MOST_BYTES + 1))
+    assert answer.status_code == 413
+
+
+async def test_servers_over_stdio_and_http_are_asked_for_all_that_they_have(service: Service) -> None:
+    job = await service.synced({"servers": ["plain", "modern"]})
+    assert job["source"] == "mcp:modern, mcp:plain"
+    modern, plain = job["report"]["servers"]
+    assert (modern["server"], modern["failed"], modern["stored"]["added"]) == ("modern", None, 6)
+    assert (plain["server"], plain["failed"], plain["stored"]["added"]) == ("plain", None, 12)
+    kinds = [found.item.kind for found in (await service.items("mcp:modern")).values()]
+    assert sorted(kinds) == ["prompt"] + ["tool"] * 5
+    assert job["progress"] == {"done": 2, "total": 2}
+
+
+@pytest.mark.parametrize("body", [{}, {"servers": []}, None])
+async def test_without_names_all_servers_are_asked_and_those_that_fail_are_told_of(
+    service: Service, body: object
+) -> None:
+    job = await service.synced(body, state="failed")
+    reports = {one["server"]: one for one in job["report"]["servers"]}
+    assert job["error"] == "2 of 4 servers could not be taken: dying, unset"
+    assert "NOBODY_SET_THIS" in reports["unset"]["failed"]
+    assert reports["dying"] == {"server": "dying", "failed": "the process ended with exit code 3"}
+    assert reports["plain"]["stored"]["unchanged"] + reports["plain"]["stored"]["added"] == 12
+
+
+async def test_a_server_that_nobody_knows_is_not_found(service: Service) -> None:
+    error = await service.refused("POST", SYNC, 404, {"servers": ["plain", "sh -c true"]})
+    assert (error["code"], error["details"]["servers"]) == ("NOT_FOUND", ["sh -c true"])
+    assert "modern, plain" in error["details"]["hint"]
+
+
+async def test_jobs_come_page_by_page_the_latest_first(service: Service) -> None:
+    ids = [(await service.synced(catalog("pages", described(str(number)))))["id"] for number in range(3)]
+    first = await service.ask("GET", SYNC, limit=2)
+    assert [job["id"] for job in first["jobs"]] == ids[:0:-1]
+    second = await service.ask("GET", SYNC, limit=2, before=first["next"])
+    assert second["jobs"][0]["id"] == ids[0]
+
+
+async def test_a_job_that_nobody_knows_is_not_found(service: Service) -> None:
+    assert (await service.refused("GET", f"{SYNC}/999999", 404))["code"] == "NOT_FOUND"
+    for path, query in (("/x", {}), ("/0", {}), ("", {"limit": 0}), ("", {"before": 0}), ("", {"limit": 201})):
+        await service.refused("GET", f"{SYNC}{path}", 422, **query)
+
+
+@contextmanager
+def elsewhere(service: Service) -> Iterator[httpx2.AsyncClient]:
+    """A client on another machine."""
+    transport = httpx2.ASGITransport(service.app, client=("10.0.0.7", 123))
+    yield httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+
+async def test_a_stranger_may_neither_look_nor_write_and_what_it_sends_is_not_even_read(service: Service) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"{"
+        raise AssertionError("it was read")
+
+    with elsewhere(service) as stranger:
+        assert (await stranger.get(SYNC)).status_code == 403
+        refused = await stranger.post(SYNC, content=body())
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
+
+
+READ_BY_POST = ("/api/v1/search", "/search_knowledge")
+
+
+def writing_routes(service: Service) -> list[tuple[str, str]]:
+    """But for those of documents, which know their callers by tokens: tests/unit/documents/http."""
+    paths = service.app.openapi()["paths"]
+    known = [(method.upper(), path, one["tags"]) for path, found in paths.items() for method, one in found.items()]
+    methods = [(method, path) for method, path, tags in known if "documents" not in tags]
+    return [(method, path) for method, path in methods if method != "GET" and path not in READ_BY_POST]
+
+
+async def test_no_route_that_writes_is_open_to_strangers(service: Service) -> None:
+    routes = writing_routes(service)
+    assert {path for _, path in routes} >= {SYNC, "/api/v1/skills", "/api/v1/changes/{change_id}/approve"}
+    with elsewhere(service) as stranger:
+        for method, path in routes:
+            real = path.replace("{skill_id}", "some_skill")
+            while "{" in real:
+                real = f"{real[: real.index('{')]}1{real[real.index('}') + 1 :]}"
+            assert (await stranger.request(method, real, json={})).status_code == 403, (method, path)

@@ -1,0 +1,52 @@
+"""What `POST /api/v1/sync` does not do without: a config file, room, and a process that lives."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Installation
+from tests.e2e.gateway.machines import mcp_server
+from tests.unit.tools.sources_http.scenes import SYNC, serving, write_config
+from toolscript.core.postgres.pool import open_pool
+from toolscript.tools.catalog.jobs import AT_ONCE, MOST_WAITING
+from toolscript.tools.model.catalog import JobState
+from toolscript.tools.postgres.jobs import PostgresSyncJobs
+
+pytestmark = pytest.mark.requirement("SK-010")
+
+
+async def test_without_a_config_file_no_server_is_asked(installed: Installation) -> None:
+    async with serving(installed) as service:
+        error = await service.refused("POST", SYNC, 503, {})
+    assert "TOOLSCRIPT_SYNC_CONFIG" in error["details"]["hint"]
+
+
+async def test_a_config_file_that_is_not_there_is_named(installed: Installation, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.json"
+    async with serving(installed, TOOLSCRIPT_SYNC_CONFIG=str(missing)) as service:
+        error = await service.refused("POST", SYNC, 503, {})
+    assert str(missing) in error["message"]
+
+
+async def test_no_more_syncs_are_taken_than_can_wait_and_those_that_are_open_end_with_the_service(
+    installed: Installation, tmp_path: Path
+) -> None:
+    servers = {"hanging": mcp_server("faulty", "hangs_at_start")}
+    config = write_config(tmp_path / "servers.json", servers)
+    async with serving(installed, TOOLSCRIPT_SYNC_CONFIG=config) as service:
+        accepted = [await service.ask("POST", SYNC, 202, {}) for _ in range(AT_ONCE + MOST_WAITING)]
+        error = await service.refused("POST", SYNC, 503, {})
+        assert error["details"]["running_or_waiting"] == AT_ONCE + MOST_WAITING
+    url = installed.settings.postgres_url.get_secret_value()
+    async with open_pool(url, size=1) as pool:
+        states = [(await PostgresSyncJobs(pool).find(one["job_id"])).state for one in accepted]
+    assert states == [JobState.INTERRUPTED] * len(accepted)
+
+
+async def test_where_a_token_is_set_it_is_asked_for(installed: Installation) -> None:
+    body = {"source": "tokens", "items": []}
+    async with serving(installed, TOOLSCRIPT_ADMIN_TOKEN="of-the-house") as service:
+        assert (await service.refused("POST", SYNC, 401, body))["code"] == "UNAUTHORIZED"
+        headers = {"Authorization": "Bearer of-the-house"}
+        assert (await service.client.post(SYNC, json=body, headers=headers)).status_code == 202
+        assert (await service.client.post("/api/v1/search", json={"query": "read a file"})).status_code == 200

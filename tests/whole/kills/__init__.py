@@ -1,1 +1,0 @@
-"""Workers killed beside others that live: how fast their batches are taken over, and what is lost."""

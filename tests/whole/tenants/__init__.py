@@ -1,1 +1,0 @@
-"""Many tenants in one service, as alike as they can be: nothing of one may reach another."""
