@@ -11,10 +11,10 @@ PYTEST = $(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfil
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install engines check lint test nightly docs lock serve
+.PHONY: help install engines check lint test test-engines nightly docs lock serve
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
 install: ## install the package with the service and the tools
 	$(PYTHON) -m pip install -e '.[service,dev]'
@@ -22,7 +22,7 @@ install: ## install the package with the service and the tools
 engines: ## start private engines; prints lines for a shell to eval
 	@scripts/engines start
 
-check: lint test ## everything that has to hold
+check: lint test test-engines ## everything that has to hold
 
 lint: ## format, lint, types, import direction, generated pages
 	ruff format --check .
@@ -35,8 +35,11 @@ lint: ## format, lint, types, import direction, generated pages
 	lint-imports
 	$(PYTHON) scripts/generate-docs --check
 
-test: ## the tests alone, some at once
-	$(PYTEST) -m "not nightly"
+test: ## the tests on the in-memory adapters: nothing to install, no network, seconds
+	$(PYTEST) -m "not engines and not slow and not nightly" tests/unit tests/contracts tests/golden
+
+test-engines: ## all other tests, on the engines that `scripts/engines` starts, or that the environment names
+	$(PYTEST) -m "(engines or slow) and not nightly"
 
 nightly: ## the tests that take long, for the night or by hand
 	$(PYTEST) -m nightly

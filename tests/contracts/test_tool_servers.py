@@ -26,7 +26,7 @@ from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, ToolServe
 from toolscript.core.mcp_client.servers import McpServers
 from toolscript.testing.tool_servers import MemoryToolServers
 
-pytestmark = pytest.mark.requirement("DOC-003", "TS-010", "TS-011")
+pytestmark = [pytest.mark.requirement("DOC-003", "TS-010", "TS-011"), pytest.mark.slow]
 
 
 class World(Protocol):

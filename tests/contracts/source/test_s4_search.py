@@ -21,6 +21,8 @@ from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.qdrant.layout import Layout
 from toolscript.testing import MemoryIndexes
 
+pytestmark = pytest.mark.slow
+
 SEARCH = "/search_knowledge"
 NOWHERE = "/sources/" + "0" * 24
 

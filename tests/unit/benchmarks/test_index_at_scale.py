@@ -11,6 +11,8 @@ from toolscript.testing import HashEmbedder
 from toolscript.testing.retrieval import MemoryIndex
 from toolscript.tools.item_stage import where_of
 
+pytestmark = pytest.mark.slow
+
 
 class Forgetful(MemoryIndex):
     """Finds only every other point, unless asked for all."""

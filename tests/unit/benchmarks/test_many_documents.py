@@ -21,6 +21,8 @@ from toolscript.core.chunking import passage_terms
 from toolscript.documents.model.filters import passes
 from toolscript.documents.model.points import IndexedDocument
 
+pytestmark = pytest.mark.slow
+
 SEED = 5
 
 

@@ -20,6 +20,8 @@ from toolscript.documents.service import DocumentDesk, stored_document
 from toolscript.documents.throttle import Pace
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryDocumentVersions, MemoryTenants
 
+pytestmark = pytest.mark.slow
+
 TENANTS = [Tenant(name) for name in ("ann", "bob", "cid")]
 OLD, NEW = HashEmbedder(), HashEmbedder(dimensions=32, name="other")
 

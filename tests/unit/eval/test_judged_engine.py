@@ -28,6 +28,8 @@ from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, Memo
 from toolscript.testing.retrieval import MemoryIndex
 from toolscript.tools.model.query import Strategy
 
+pytestmark = pytest.mark.slow
+
 ACTIONS = ("read", "write", "delete", "search", "list")
 SUBJECTS = {
     "file": "in a folder of the file system",

@@ -10,6 +10,8 @@ from toolscript.core.embedding.openai import OpenAIEmbedder, translated
 from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, SetupError, ToolscriptError
 from toolscript.core.retrieval.model import ModelCard
 
+pytestmark = pytest.mark.slow
+
 DIMENSIONS = 4
 CARD = ModelCard("remote", "1", DIMENSIONS, query_prefix="query: ", passage_prefix="passage: ")
 ROW = [0.5] * DIMENSIONS

@@ -12,6 +12,8 @@ from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavai
 from toolscript.core.llm.model import TextModel, TextUsage
 from toolscript.core.llm.openai import MOST_TOKENS, OpenAITextModel, translated
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = {
     "type": "object",
     "properties": {"requests": {"type": "array", "items": {"type": "string"}}},

@@ -21,7 +21,7 @@ from toolscript.core.errors import ServerRejected, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, Transport
 from toolscript.core.mcp_client.servers import McpServers
 
-pytestmark = pytest.mark.requirement("TS-011")
+pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 MODERN = ("tests.support.mcp_servers.modern", "http")
 

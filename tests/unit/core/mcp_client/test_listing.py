@@ -21,7 +21,7 @@ from tests.unit.core.mcp_client.scenes import (
 from toolscript.core.items import ItemKind
 from toolscript.core.mcp_client.servers import McpServers
 
-pytestmark = pytest.mark.requirement("TS-011")
+pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 
 async def test_tools_prompts_resources_and_templates_become_items(servers: McpServers) -> None:

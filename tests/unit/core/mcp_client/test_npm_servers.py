@@ -26,7 +26,7 @@ from tests.unit.core.mcp_client.scenes import (
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
 from toolscript.core.mcp_client.servers import McpServers
 
-pytestmark = pytest.mark.requirement("TS-001", "TS-010", "TS-011")
+pytestmark = [pytest.mark.requirement("TS-001", "TS-010", "TS-011"), pytest.mark.slow]
 
 
 def node(name: str, package: str, *args: str, **env: str) -> ServerSpec:

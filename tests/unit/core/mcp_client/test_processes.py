@@ -29,7 +29,7 @@ from toolscript.core.errors import ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
 from toolscript.core.mcp_client.servers import McpServers
 
-pytestmark = pytest.mark.requirement("TS-011")
+pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 
 @pytest.mark.alone

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def stderr_of(command: list[str], folder: Path, **variables: str) -> str:
     """What a command says in an environment without any other setting."""

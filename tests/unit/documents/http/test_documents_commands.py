@@ -16,7 +16,7 @@ from tests.unit.documents.http.scenes import Parts, app_of
 from tests.unit.documents.http.serving import on_a_thread
 from toolscript.cli.documents import snippet_text
 
-pytestmark = pytest.mark.requirement("DOC-006")
+pytestmark = [pytest.mark.requirement("DOC-006"), pytest.mark.slow]
 
 TOKEN = "token-of-acme"
 EVIL = "\x1b[2Jgone\x07\u202e"

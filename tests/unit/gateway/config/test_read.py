@@ -15,7 +15,7 @@ from toolscript.gateway.config.entries import KEYS
 from toolscript.gateway.config.problems import is_server_name
 from toolscript.gateway.config.read import config_paths, read_config
 
-pytestmark = pytest.mark.requirement("TS-001")
+pytestmark = [pytest.mark.requirement("TS-001"), pytest.mark.slow]
 
 NAME = ".toolscript.json"
 ENTRIES = st.dictionaries(st.sampled_from(KEYS) | st.text(), JSON | st.text(alphabet="${}:-AB~/"), max_size=6)

@@ -13,7 +13,7 @@ import watchfiles
 
 from toolscript.gateway.config.watch import config_changes
 
-pytestmark = pytest.mark.requirement("TS-011")
+pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 NEVER = 3600.0
 AT_ONCE = 0.01

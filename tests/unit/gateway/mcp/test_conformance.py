@@ -11,6 +11,8 @@ from tests.unit.gateway.mcp.gateway_double import GatewayDouble
 from tests.unit.gateway.mcp.serving import serve_gateway
 from tests.unit.gateway.mcp.through import serve_everything_through_the_gateway
 
+pytestmark = pytest.mark.slow
+
 MODERN = ("--requirements", "2026-07-28")
 LEGACY = ("--suite", "active", "--spec-version", "2025-06-18")
 

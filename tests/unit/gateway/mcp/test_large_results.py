@@ -10,7 +10,7 @@ from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.gateway.mcp.large_results import MOST_CHARACTERS, MOST_KEPT, LargeResults
 
-pytestmark = pytest.mark.requirement("GW-004")
+pytestmark = [pytest.mark.requirement("GW-004"), pytest.mark.slow]
 
 LINES = "\n".join(f"line {number}" for number in range(700_000))
 ROOM = 400

@@ -21,7 +21,7 @@ from toolscript.core.mcp_client.model import ServerSpec, Transport
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 SECONDS = 20
 
-pytestmark = pytest.mark.requirement("TS-010")
+pytestmark = [pytest.mark.requirement("TS-010"), pytest.mark.slow]
 
 
 @dataclass

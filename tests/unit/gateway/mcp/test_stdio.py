@@ -20,7 +20,7 @@ COMMAND = [sys.executable, "-m", "tests.unit.gateway.mcp.stdio_gateway"]
 SECONDS = 60
 ME = {"name": "old", "version": "1"}
 
-pytestmark = pytest.mark.requirement("TS-010")
+pytestmark = [pytest.mark.requirement("TS-010"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])

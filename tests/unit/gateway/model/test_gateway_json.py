@@ -29,7 +29,7 @@ from toolscript.gateway.json import (
 )
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
 
-pytestmark = pytest.mark.requirement("TS-008", "TS-010")
+pytestmark = [pytest.mark.requirement("TS-008", "TS-010"), pytest.mark.slow]
 
 T = TypeVar("T")
 

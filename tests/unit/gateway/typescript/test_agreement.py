@@ -9,7 +9,7 @@ from tests.unit.gateway.typescript.check_agreement import disagreements, sampled
 from tests.unit.gateway.typescript.schema_cases import CASES, TEXT, obj
 from tests.unit.gateway.typescript.tools import CATALOG
 
-pytestmark = pytest.mark.requirement("TS-009")
+pytestmark = [pytest.mark.requirement("TS-009"), pytest.mark.slow]
 
 DIFFERENT = {
     "an empty enum says nothing": "theirs is `never`: no tool could be called",

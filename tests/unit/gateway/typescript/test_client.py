@@ -16,7 +16,7 @@ from tests.unit.gateway.typescript.schema_cases import TEXT, obj
 from tests.unit.gateway.typescript.tools import tool
 from toolscript.gateway.typescript.module import typescript_module
 
-pytestmark = pytest.mark.requirement("TS-009")
+pytestmark = [pytest.mark.requirement("TS-009"), pytest.mark.slow]
 
 Run = Callable[[str, str, str, str], str]
 PROBLEM = {"error": {"code": "NOT_FOUND", "message": "no tool is called missing", "details": {}}}

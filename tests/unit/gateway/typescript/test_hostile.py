@@ -16,7 +16,7 @@ from tests.unit.gateway.typescript.tools import tool
 from toolscript.gateway.typescript.markdown import client_usage
 from toolscript.gateway.typescript.module import typescript_module
 
-pytestmark = pytest.mark.requirement("TS-009")
+pytestmark = [pytest.mark.requirement("TS-009"), pytest.mark.slow]
 
 TOOLS = int(os.environ.get("TOOLSCRIPT_TEST_HOSTILE_TOOLS", "600"))
 PLAIN = Module("plain", typescript_module([tool(obj(a=TEXT), description="Does it.")]), (("s", "t"),))

@@ -12,7 +12,7 @@ from toolscript.core.items import ItemKind
 from toolscript.gateway.typescript.module import typescript_module
 from toolscript.gateway.typescript.text import camel_case, pascal_case
 
-pytestmark = pytest.mark.requirement("TS-009")
+pytestmark = [pytest.mark.requirement("TS-009"), pytest.mark.slow]
 
 READ_FILE = tool(
     obj(("path",), path=TEXT),

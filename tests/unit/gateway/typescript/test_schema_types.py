@@ -9,7 +9,7 @@ from tests.unit.gateway.typescript.schema_cases import CASES, NUMBER, TEXT, Case
 from tests.unit.gateway.typescript.tools import tool
 from toolscript.gateway.typescript.module import typescript_module
 
-pytestmark = pytest.mark.requirement("TS-009")
+pytestmark = [pytest.mark.requirement("TS-009"), pytest.mark.slow]
 
 
 def uses(module: str, case: Case) -> str:

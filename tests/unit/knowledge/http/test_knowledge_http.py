@@ -9,7 +9,7 @@ from toolscript.core.auth.model import Scope
 from toolscript.core.errors import LibraryUnavailable
 from toolscript.knowledge.model.library import source_id
 
-pytestmark = pytest.mark.requirement("KN-003")
+pytestmark = [pytest.mark.requirement("KN-003"), pytest.mark.slow]
 BEES = source_id("Keeping bees")
 
 

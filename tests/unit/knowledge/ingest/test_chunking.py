@@ -16,7 +16,7 @@ from toolscript.knowledge.ingest.chunking import (
 from toolscript.knowledge.model.ingest import Block, BlockKind
 from toolscript.knowledge.model.library import Chunk
 
-pytestmark = pytest.mark.requirement("KN-005")
+pytestmark = [pytest.mark.requirement("KN-005"), pytest.mark.slow]
 
 SOURCE = "5" * 24
 SENTENCE = "One two three four five six seven eight nine ten. "

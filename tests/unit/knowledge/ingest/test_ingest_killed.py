@@ -18,6 +18,8 @@ from tests.unit.knowledge.ingest.ingest_scenes import (
 )
 from toolscript.knowledge.model.library import point_of
 
+pytestmark = pytest.mark.slow
+
 KEPT, CHANGED, GONE, NEW = (f"{FOLDER}/{name}.md" for name in ("kept", "changed", "gone", "new"))
 
 

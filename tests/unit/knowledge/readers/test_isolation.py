@@ -19,7 +19,7 @@ from toolscript.knowledge.ports import SourceFiles
 from toolscript.knowledge.readers.blocks import ReadingLimits
 from toolscript.knowledge.readers.files import IsolatedFiles, open_source_files
 
-pytestmark = pytest.mark.requirement("KN-005")
+pytestmark = [pytest.mark.requirement("KN-005"), pytest.mark.slow]
 
 MEGABYTE = 1024 * 1024
 GOOD = b"# Good\n\nText.\n"

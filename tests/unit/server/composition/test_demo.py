@@ -20,6 +20,8 @@ import pytest
 from tests.e2e.commands import WAIT_SECONDS, command, environment, run
 from toolscript.server.demo_contents import read_contents
 
+pytestmark = pytest.mark.slow
+
 MOST_CPU_SECONDS = 5.0
 # A machine may be slower than the one that this was measured on, and others may have its caches.
 GENEROUS = 4

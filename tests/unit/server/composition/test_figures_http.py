@@ -22,7 +22,7 @@ from toolscript.core.web.auth import AdminAccess
 from toolscript.server.observability import open_seeing
 from toolscript.testing import HashEmbedder
 
-pytestmark = [pytest.mark.requirement("DOC-007")]
+pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 FIGURES = {"metrics": True}
 

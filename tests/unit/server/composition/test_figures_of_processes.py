@@ -15,7 +15,7 @@ from tests.support.kept_ports import kept_port
 from tests.unit.server.composition.seen_app import TOKEN
 from tests.unit.server.metrics.shown_figures import shown, value
 
-pytestmark = [pytest.mark.requirement("DOC-007")]
+pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 ROOT = Path(__file__).parents[4]
 SOON = 60.0

@@ -10,7 +10,7 @@ from tests.unit.server.metrics.shown_figures import shown, value
 from tests.unit.tools.search.scenes import FailingCatalog, FailingEmbedder, FailingIndex, Scene
 from toolscript.core.errors import CatalogUnavailable, EmbedderUnavailable, IndexUnavailable, LibraryUnavailable
 
-pytestmark = [pytest.mark.requirement("DOC-007")]
+pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 FIGURES = {"metrics": True}
 STAGES = {

@@ -12,7 +12,7 @@ from toolscript.core.retrieval.timings import NoSpans
 from toolscript.core.web.logs import no_trace
 from toolscript.server.observability import figures_folder, ids_for_logs, open_seeing
 
-pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007")]
+pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"

@@ -12,7 +12,7 @@ from toolscript.core.health import Health
 from toolscript.server.app import ApiAccess, create_app
 from toolscript.server.reference import reference_html
 
-pytestmark = pytest.mark.requirement("API-003")
+pytestmark = [pytest.mark.requirement("API-003"), pytest.mark.slow]
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(1)>"
 

@@ -25,7 +25,7 @@ from toolscript.server.mcp_endpoint import Guard
 from toolscript.server.mcp_tools import ServiceTools
 from toolscript.testing import MemoryRequestBudget
 
-pytestmark = pytest.mark.requirement("KN-005")
+pytestmark = [pytest.mark.requirement("KN-005"), pytest.mark.slow]
 
 MODERN = "2026-07-28"
 

@@ -20,7 +20,7 @@ from toolscript.core.observability.tracing import (
     trace_ids,
 )
 
-pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007")]
+pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from toolscript.testing import HashEmbedder
 from toolscript.tools.classify.llm import LlmClassifier
 from toolscript.tools.classify.rules import FallbackClassifier, RulesClassifier
 
+pytestmark = pytest.mark.slow
+
 SKILLS = default_skills()
 KNOWN = frozenset(skill.id for skill in SKILLS)
 TOOLS = benign_tools()[:50]

@@ -17,7 +17,7 @@ from toolscript.testing import HashEmbedder
 from toolscript.tools.classify.llm import LlmClassifier
 from toolscript.tools.classify.rules import FallbackClassifier, RulesClassifier
 
-pytestmark = pytest.mark.requirement("SK-004")
+pytestmark = [pytest.mark.requirement("SK-004"), pytest.mark.slow]
 
 SKILLS = default_skills()
 
