@@ -26,7 +26,7 @@ from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("KN-001", "KN-005")
 
-CLIENTS = Path(__file__).parents[1] / "mcp_clients"
+CLIENTS = Path(__file__).parents[1] / "support" / "mcp_clients"
 PAGES = {
     "bees.md": "# Keeping bees\n\n## The hive\n\nIt must be dry.\n\n## Food\n\nFeed sugar before winter comes.\n",
     "bridges.md": "# Steel bridges\n\n## Rust\n\nBridges rust where water stands.\n",

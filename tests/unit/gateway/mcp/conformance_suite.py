@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-PINNED = Path(__file__).parents[3] / "conformance"
+PINNED = Path(__file__).parents[3] / "support" / "conformance"
 SECONDS = 240
 FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT.*")
 

@@ -12,7 +12,7 @@ from tests.unit.server.mcp.scenes import ACCEPT, CATALOG, LIBRARY, ME, Json, Pla
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings
-from toolscript.server import mcp as mcp_module
+from toolscript.server import mcp_endpoint
 from toolscript.server.mcp import known_hosts
 
 pytestmark = pytest.mark.requirement("KN-005")
@@ -123,7 +123,7 @@ async def test_a_request_that_does_not_arrive_is_not_waited_for_without_end(worl
         await anyio.sleep_forever()
 
     async with world.client() as client:
-        with patch.object(mcp_module, "BODY_SECONDS", 0.01):
+        with patch.object(mcp_endpoint, "BODY_SECONDS", 0.01):
             told = {**ACCEPT, "Content-Type": "application/json"}
             refused = await client.http.post("/mcp", content=silent(), headers=told)
     assert (refused.status_code, refused.json()["error"]["code"]) == (408, 408)
