@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo.sources import ROOT
-from toolscript.cli.app import OWN
+from toolscript.cli.app import MEASURING, YOURS
 
 # As a machine has it where `pip install toolscript` was all: these cannot be imported.
 BLOCKER = """
@@ -71,11 +71,13 @@ def test_the_gateways_own_commands_need_nothing_of_it(bare: dict[str, str], tmp_
         assert "Traceback" not in done.stderr
 
 
-def test_help_tells_the_two_apart(bare: dict[str, str]) -> None:
+def test_help_has_three_panels(bare: dict[str, str]) -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "toolscript", "--help"], env=bare, capture_output=True, text=True, check=True
     ).stdout
-    own, service = shown.split("Your own tools:")[1].split("The service")
-    assert re.findall(r"^  ([a-z-]+)  ", own, re.MULTILINE) == [*OWN]
-    assert {"serve", "worker", "sync", "skills"} <= {*re.findall(r"^  ([a-z-]+)  ", service, re.MULTILINE)}
-    assert "..." not in own + service
+    _, *panels = re.split(r"^(?:Your tools|The service .*|Measuring):$", shown, flags=re.MULTILINE)
+    yours, service, measuring = (re.findall(r"^  ([a-z-]+)  ", panel, re.MULTILINE) for panel in panels)
+    assert yours == [*YOURS]
+    assert {"serve", "worker", "sync", "skills"} <= {*service}
+    assert measuring == [*MEASURING]
+    assert "..." not in "".join(panels)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolscript.tools.indexing.worker import WorkReport
 
 
-OWN = (
+YOURS = (
     "search",
     "list-servers",
     "list-tools",
@@ -43,30 +43,36 @@ OWN = (
     "gateway",
     "config",
     "doctor",
-    "eval",
 )
-OWN_HEADING = "Your own tools"
-SERVICE_HEADING = "The service (pip install 'toolscript[service]')"
-WHOLE = 200
+MEASURING = ("eval",)
+YOURS_PANEL = "Your tools"
+SERVICE_PANEL = "The service (pip install 'toolscript[service]')"
+MEASURING_PANEL = "Measuring"
+MAX_SENTENCE = 200
 
 
-class TwoProducts(TyperGroup):
-    """Commands under two headings, each with the whole of its first sentence."""
+class ThreePanels(TyperGroup):
+    """Commands in three panels, each with the whole of its first sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        named = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        shown = {name: one.get_short_help_str(WHOLE) for name, one in named.items() if one and not one.hidden}
-        service = [name for name in shown if name not in OWN]
-        for heading, names in ((OWN_HEADING, OWN), (SERVICE_HEADING, service)):
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        sentences = {
+            name: command.get_short_help_str(MAX_SENTENCE)
+            for name, command in commands.items()
+            if command and not command.hidden
+        }
+        service = [name for name in sentences if name not in (*YOURS, *MEASURING)]
+        panels = {YOURS_PANEL: YOURS, SERVICE_PANEL: service, MEASURING_PANEL: MEASURING}
+        for heading, names in panels.items():
             with formatter.section(heading):
-                formatter.write_dl([(name, shown[name]) for name in names if name in shown])
+                formatter.write_dl([(name, sentences[name]) for name in names if name in sentences])
 
 
 def build_cli() -> typer.Typer:
     """A command imports what it calls when it is run: help and completion stay fast."""
     app = typer.Typer(
         name="toolscript",
-        cls=TwoProducts,
+        cls=ThreePanels,
         help="Search for AI agents: the right tool for a request in plain words.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
