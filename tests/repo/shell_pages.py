@@ -5,10 +5,26 @@ import json
 import os
 import re
 import signal
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+
+# A command that fails must not leave its server behind.
+GATEWAY_PRELUDE = """
+trap 'toolscript gateway stop >/dev/null 2>&1 || true' EXIT
+"""
+SERVER_PRELUDE = """
+trap 'test -z "${SERVER:-}" || kill "$SERVER" 2>/dev/null || true' EXIT
+"""
+SERVICE_PRELUDE = (
+    SERVER_PRELUDE
+    + """
+toolscript migrate --down-to base --yes
+"""
+)
 
 BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]+ -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
 
@@ -17,6 +33,50 @@ def code_of(part: str, language: str) -> list[str]:
     """The code of a part of a page that is not marked as not run."""
     found = [block for block in BLOCK.finditer(part) if block["language"] == language]
     return [block["text"] for block in found if not block["skip"]]
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def section(text: str, title: str) -> str:
+    """A section of a page, with its subsections."""
+    return text.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+
+
+def gateway_environment(home: Path, port: str, model: str) -> dict[str, str]:
+    """Of somebody whose shell has no settings of ours."""
+    return {
+        **_without_settings(),
+        "HOME": str(home),
+        "TOOLSCRIPT_GATEWAY_PORT": port,
+        "TOOLSCRIPT_SEARCH_MODEL": model,
+    }
+
+
+def demo_environment(port: str) -> dict[str, str]:
+    return {**_without_settings(), "TOOLSCRIPT_PORT": port}
+
+
+def service_environment(settings: Mapping[str, str], port: str) -> dict[str, str]:
+    return {**os.environ, **settings, "TOOLSCRIPT_PORT": port, "PATH": _path()}
+
+
+def _without_settings() -> dict[str, str]:
+    foreign = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLSCRIPT_", "XDG_"))}
+    return {**foreign, "PATH": _path()}
+
+
+def _path() -> str:
+    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+async def finished(script: str, environment: dict[str, str], folder: Path, cwd: Path = ROOT) -> tuple[str, str]:
+    """Stdout and stderr of a script that must succeed."""
+    code = await run(script, environment, folder / "page.out", cwd)
+    output, errors = ((folder / f"page.{end}").read_text("utf-8") for end in ("out", "err"))
+    assert code == 0, output + errors
+    return output, errors
 
 
 async def run(script: str, environment: dict[str, str], output: Path, cwd: Path = ROOT) -> int:

@@ -9,7 +9,6 @@ from tests.repo.sources import ROOT
 
 TEXT = (ROOT / "docs" / "first-run.txt").read_text("utf-8")
 PICTURE = (ROOT / "docs" / "first-run.svg").read_text("utf-8")
-README = (ROOT / "README.md").read_text("utf-8")
 GUIDE = (ROOT / "docs" / "gateway.md").read_text("utf-8")
 
 ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)
@@ -32,9 +31,9 @@ def test_the_picture_is_that_of_the_text() -> None:
     assert checked.returncode == 0, checked.stderr
 
 
-def test_the_readme_shows_the_picture_and_the_text() -> None:
-    assert "](docs/first-run.svg)" in README
-    assert TEXT.strip() in README
+def test_the_guide_shows_the_picture_and_the_text() -> None:
+    assert "](first-run.svg)" in GUIDE
+    assert TEXT.strip() in GUIDE
 
 
 def test_the_picture_needs_nothing_from_elsewhere() -> None:
@@ -68,5 +67,5 @@ def test_the_first_run_installs_imports_and_finds() -> None:
     assert "words alone" not in TEXT
 
 
-def test_the_first_run_does_what_the_readme_says() -> None:
-    assert [command for command in commands()[1:] if command not in README] == []
+def test_the_first_run_does_what_the_guide_says() -> None:
+    assert [command for command in commands()[1:] if command not in GUIDE] == []

@@ -1,19 +1,24 @@
 """The guides are run from top to bottom as they stand, each by somebody who has just begun."""
 
 import json
-import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Installation
-from tests.repo.shell_pages import ROOT, code_of, contains, json_values, run
-from tests.repo.test_readme import GATEWAY_PRELUDE, PRELUDE, home, port
-
-__all__ = ["home", "port"]
+from tests.repo.shell_pages import (
+    GATEWAY_PRELUDE,
+    ROOT,
+    SERVICE_PRELUDE,
+    code_of,
+    contains,
+    finished,
+    gateway_environment,
+    json_values,
+    service_environment,
+)
 
 GUIDES = ROOT / "docs" / "guides"
 # What each section that runs commands shows. One that is not listed here fails.
@@ -67,14 +72,6 @@ def answer_of(text: str) -> Any:
     return json.loads(code_of(shown[1], "json")[0]) if len(shown) > 1 else None
 
 
-async def finished(script: str, environment: dict[str, str], folder: Path) -> tuple[str, str]:
-    """What was shown, and what was said beside it."""
-    code = await run(script, environment, folder / "page.out", folder)
-    output, errors = ((folder / f"page.{end}").read_text("utf-8") for end in ("out", "err"))
-    assert code == 0, output + errors
-    return output, errors
-
-
 def sections(name: str) -> dict[str, str]:
     """The commands of each section that has any."""
     _, *parts = page(name).split("\n## ")
@@ -112,13 +109,8 @@ async def test_the_guide_works_as_written(
 ) -> None:
     for folder in ("docs", "examples"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    environment = {
-        **os.environ,
-        **installation.environment,
-        "TOOLSCRIPT_PORT": port,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    output, errors = await finished(PRELUDE + whole_script(name), environment, tmp_path)
+    environment = service_environment(installation.environment, port)
+    output, errors = await finished(SERVICE_PRELUDE + whole_script(name), environment, tmp_path, tmp_path)
     wanted = answer_of(page(name))
     assert any(isinstance(one, dict) and contains(one, wanted) for one in json_values(output)), output
     assert unsaid(name, output, errors) == {}, output
@@ -127,14 +119,9 @@ async def test_the_guide_works_as_written(
 async def test_the_guide_to_many_tools_works_as_written(
     home: Path, port: str, model_folder: str, tmp_path: Path
 ) -> None:
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("TOOLSCRIPT_", "XDG_"))},
-        "HOME": str(home),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "TOOLSCRIPT_GATEWAY_PORT": port,
-        "TOOLSCRIPT_SEARCH_MODEL": model_folder,
-    }
-    output, errors = await finished(GATEWAY_PRELUDE + whole_script("many-tools"), environment, home)
+    environment = gateway_environment(home, port, model_folder)
+    script = GATEWAY_PRELUDE + whole_script("many-tools")
+    output, errors = await finished(script, environment, tmp_path, home)
     assert unsaid("many-tools", output, errors) == {}, output
     assert "export const tools" in (home / "tools.ts").read_text("utf-8")
 

@@ -1,137 +1,95 @@
-"""The README's commands are run as they stand: the gateway's in one shell, the service's in another."""
+"""The README is short, and its commands run as they stand: the gateway's in one shell, the demo's in another."""
 
 import json
-import os
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.conftest import Installation
-from tests.repo.shell_pages import BLOCK, ROOT, code_of, contains, json_values, run
-from tests.support.kept_ports import kept_port
-from tests.support.npm_servers_installed import entry_point
-from toolscript.core.errors import ERROR_TABLE
-from toolscript.gateway.config.connect import ENTRY
-from toolscript.gateway.config.read import read_config
+from tests.repo.shell_pages import (
+    BLOCK,
+    GATEWAY_PRELUDE,
+    ROOT,
+    code_of,
+    contains,
+    demo_environment,
+    finished,
+    gateway_environment,
+    json_values,
+    page,
+    section,
+)
 
-README = (ROOT / "README.md").read_text("utf-8")
+README = page("README.md")
+GATEWAY = section(README, "60 seconds with the gateway")
+DEMO = section(README, "60 seconds with the service")
 
+MAX_WORDS = 800
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
-NPM_SERVERS = ("filesystem", "memory")
-
-# A command of the README that fails must not leave its server behind.
-GATEWAY_PRELUDE = """
-trap 'toolscript gateway stop >/dev/null 2>&1 || true' EXIT
-"""
-PRELUDE = """
-trap 'test -z "${SERVER:-}" || kill "$SERVER" 2>/dev/null || true' EXIT
-toolscript migrate --down-to base --yes
+DEMO_PRELUDE = """
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 """
 
 
-def blocks(start: str, end: str, language: str) -> list[str]:
-    return code_of(README.split(f"\n{start}\n")[1].split(f"\n{end}\n")[0], language)
-
-
-def gateway_part(language: str) -> list[str]:
-    return blocks("## Your own tools", "## The service", language)
-
-
-def first_search(language: str) -> list[str]:
-    return blocks("### A first search", "### Your own catalog", language)
-
-
-@pytest.fixture
-def port() -> Iterator[str]:
-    with kept_port() as kept:
-        yield str(kept)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Of somebody who uses Cursor with servers from npm."""
-    home = tmp_path / "home"
-    (home / ".cursor").mkdir(parents=True)
-    args = {name: [entry_point(f"server-{name}")] for name in NPM_SERVERS}
-    args["filesystem"].append(str(home))
-    servers = {name: {"command": "node", "args": given} for name, given in args.items()}
-    (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
-    return home
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= MAX_WORDS
 
 
 async def test_the_gateway_works_as_written(home: Path, port: str, model_folder: str, tmp_path: Path) -> None:
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("TOOLSCRIPT_", "XDG_"))},
-        "HOME": str(home),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "TOOLSCRIPT_GATEWAY_PORT": port,
-        "TOOLSCRIPT_SEARCH_MODEL": model_folder,
-    }
-    code = await run(GATEWAY_PRELUDE + "\n".join(gateway_part("sh")), environment, tmp_path / "readme.out", home)
-    output = (tmp_path / "readme.out").read_text("utf-8")
-    assert code == 0, output + (tmp_path / "readme.err").read_text("utf-8")
-    found = re.findall(r"^(\w+__\w+) +0\.\d\d +(\w+)", output, re.MULTILINE)
-    assert ("filesystem__read_text_file", "Semantic") in found
-    assert ("filesystem__read_file", "Fuzzy") in found
-    answers = [one for one in json_values(output) if isinstance(one, dict) and "results" in one]
-    assert [one["query"] for one in answers] == ["read a file", "read a file", "remember a fact"]
-    assert "export const tools" in (home / "tools.ts").read_text("utf-8")
+    script = GATEWAY_PRELUDE + "\n".join(code_of(GATEWAY, "sh"))
+    output, _ = await finished(script, gateway_environment(home, port, model_folder), tmp_path, home)
+    assert re.search(r"^filesystem__read_text_file +0\.\d\d +Semantic", output, re.MULTILINE), output
     assert "toolscript" in json.loads((home / ".cursor" / "mcp.json").read_text("utf-8"))["mcpServers"]
 
 
-def test_the_config_file_of_the_readme_can_be_used(tmp_path: Path) -> None:
-    example = next(text for text in gateway_part("json") if "includeTools" in text)
-    path = tmp_path / ".toolscript.json"
-    path.write_text(example, "utf-8")
-    config = read_config([path], {"HOME": "h", "TICKETS_TOKEN": "t"})
-    assert config.problems == ()
-    filesystem, tickets = config.servers
-    assert filesystem.args[-1] == "h/docs"
-    assert not filesystem.offers("write_file")
-    assert (tickets.url, tickets.headers["Authorization"]) == ("https://tickets.example.com/mcp", "Bearer t")
-    assert tickets.offers("search_all")
-    assert not tickets.offers("delete_ticket")
+async def test_the_demo_works_as_written(port: str, tmp_path: Path) -> None:
+    script = DEMO_PRELUDE + "\n".join(code_of(DEMO, "sh"))
+    output, _ = await finished(script, demo_environment(port), tmp_path, tmp_path)
+    (shown,) = map(json.loads, code_of(DEMO, "json"))
+    answers = [value for value in json_values(output) if isinstance(value, dict)]
+    assert any(contains(answer, shown) for answer in answers), output
 
 
-def test_the_entry_of_the_readme_is_the_one_that_connect_writes() -> None:
-    assert json.loads(gateway_part("json")[0]) == {"mcpServers": {"toolscript": dict(ENTRY)}}
-
-
-async def test_the_first_search_works_as_written(installation: Installation, port: str, tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        **installation.environment,
-        "TOOLSCRIPT_PORT": port,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    script = PRELUDE + "\n".join(first_search("sh"))
-    code = await run(script, environment, tmp_path / "readme.out")
-    output = (tmp_path / "readme.out").read_text("utf-8")
-    assert code == 0, output + (tmp_path / "readme.err").read_text("utf-8")
-    _ready, answer, russian, chinese = json_values(output)
-    assert contains(answer, json.loads(first_search("json")[0])), answer
-    assert russian[0]["server"] == "trains"
-    assert chinese[0]["server"] == "library"
-
-
-def test_only_installing_and_starting_engines_is_not_run() -> None:
+def test_only_installing_is_not_run() -> None:
     skipped = [block["text"] for block in BLOCK.finditer(README) if block["skip"]]
     commands = [line.split()[0] for text in skipped for line in text.splitlines()]
-    assert set(commands) <= {"python3", ".", "pip", "eval"}
+    assert set(commands) == {"pip"}
 
 
-def test_the_table_of_errors_names_every_code_and_status() -> None:
-    rows = dict(re.findall(r"^\| `([A-Z_]+)` \| ([\d, ]+) \|", README, re.MULTILINE))
-    used = {(row.code, str(row.http_status)) for row in ERROR_TABLE.values()}
-    assert [(code, status) for code, status in sorted(used) if status not in rows.get(code, "")] == []
+def test_the_saving_is_the_one_that_was_counted() -> None:
+    wording = r"the ([\d,]+) tools of (\d+) public MCP servers takes ([\d,]+) tokens.*? take (\d+)"
+    said = re.search(wording, README, re.DOTALL)
+    assert said is not None
+    counted = section(page("docs/gateway.md"), "What it costs and saves")
+    assert [figure for figure in said.groups() if figure not in counted] == []
+
+
+def test_the_overview_is_drawn_without_anything_from_elsewhere() -> None:
+    picture = page("docs/overview.svg")
+    assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+    assert re.findall(r"href|@import|<script|<image|<foreignObject|data:", picture) == []
+    assert picture.count("http") == 1
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    "path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 )
-def test_every_link_leads_to_a_file(page: Path) -> None:
-    missing = [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()]
+def test_every_link_leads_to_a_file(path: Path) -> None:
+    missing = [link for link in LINK.findall(path.read_text("utf-8")) if not (path.parent / link).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+def test_every_anchor_leads_to_a_heading(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", path.read_text("utf-8"))
+    lost = [
+        (name, anchor) for name, anchor in links if anchor not in anchors(path.parent / name if name else path)
+    ]
+    assert lost == []
+
+
+def anchors(path: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#{1,6} (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
