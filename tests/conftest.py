@@ -35,7 +35,14 @@ ROOT = Path(__file__).parent.parent
 
 # A machine under load is slow, and that is no fault of what is tested.
 settings.register_profile("house", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("house")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`make test` is to answer at once: of generated examples it tries fewer."""
+    if "not engines" in config.option.markexpr:
+        settings.load_profile("quick")
 
 
 # Folders whose tests start engines, other programs or whole installations.

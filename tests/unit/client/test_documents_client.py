@@ -22,6 +22,8 @@ from toolscript.core.errors import (
 )
 from toolscript.documents.model.document import PutOutcome, PutResult
 
+pytestmark = pytest.mark.slow
+
 COUNTS = b'{"counts": {"created": 1}}'
 CREATED = b'{"doc_id": "a", "status": "created", "passages": 2, "line": 1}\n'
 

@@ -25,6 +25,8 @@ from toolscript.core.errors import (
 from toolscript.tools.model.answer import SkillAnswer, Timings, ToolAnswer
 from toolscript.tools.schemas.search import SearchResponse
 
+pytestmark = pytest.mark.slow
+
 EMPTY = json.loads(SearchResponse.of(ToolAnswer("x", (), 0, "hybrid", Timings())).model_dump_json())
 BROKEN_LISTS: list[object] = [None, {}, [3], [{}]]
 

@@ -7,6 +7,8 @@ import pytest
 
 from toolscript.core.folder_changes import MOST_NAMED, FolderChanges, watched
 
+pytestmark = pytest.mark.slow
+
 SOON = 30.0
 
 

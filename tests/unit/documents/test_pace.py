@@ -10,6 +10,8 @@ from toolscript.core.errors import IndexUnavailable
 from toolscript.documents import throttle
 from toolscript.documents.throttle import LONGEST_REST_SECONDS, MOST_TIMES, PROBES, Pace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from toolscript.eval.judging import judge
 from toolscript.gateway.model import LocalQuery
 from toolscript.testing import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 READ, WRITE = (item.key for item in FILES)
 ITEMS: Sequence[Item] = [*FILES, *MAIL, *tools("many", 30)]
 

@@ -16,6 +16,8 @@ from toolscript.gateway.index import LocalIndex, analyse
 from toolscript.gateway.search import LocalSearch
 from toolscript.testing import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 VERBS = ("create", "delete", "list", "update")
 NOUNS = ("invoice", "ticket", "server", "calendar", "invitation", "recipe", "parcel", "garden")
 ITEMS = [

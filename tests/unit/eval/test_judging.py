@@ -8,6 +8,8 @@ from toolscript.core.values import Progress
 from toolscript.eval.dataset import CalibrationBin, EvalReport, JudgedSet, Measure, SystemRole
 from toolscript.eval.judging import evenly_spread, judge
 
+pytestmark = pytest.mark.slow
+
 ANSWERABLE = [one for one in QUERIES if one.answerable]
 
 

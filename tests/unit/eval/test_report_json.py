@@ -20,6 +20,8 @@ from toolscript.eval.report import (
     result_of,
 )
 
+pytestmark = pytest.mark.slow
+
 ASKED = EvalRequest(Path("set"))
 
 

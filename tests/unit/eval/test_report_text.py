@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.eval.engines import JUDGED, NamingEngine
 from toolscript.eval.dataset import EvalReport
 from toolscript.eval.judging import judge
 from toolscript.eval.report import compare, comparison_text, report_text
+
+pytestmark = pytest.mark.slow
 
 
 async def report(*, tells: bool = True, wrong: frozenset[str] = frozenset()) -> EvalReport:

@@ -17,6 +17,8 @@ from toolscript.eval.plot import quality_plot
 from toolscript.eval.report import differences_of_setup, report_from_json, report_text, report_to_json, result_of
 from toolscript.tools.model.query import Strategy
 
+pytestmark = pytest.mark.slow
+
 SKILLS_OF = {f"t{at}": ("even",) if at % 2 == 0 else ("odd", "late") for at in range(12)}
 FIGURES = {"routed": 0.95, "skills_used": 4.5, "catalog_searched": 0.3, "gold_lost": 0.02}
 

@@ -10,7 +10,7 @@ from tests.unit.core.mcp_client.scenes import ROOT, faulty, plain, text, until_f
 from toolscript.core.errors import InvalidRequest, NotFound, ServerRejected, ServerUnavailable
 from toolscript.core.mcp_client.servers import McpServers
 
-pytestmark = pytest.mark.requirement("TS-010")
+pytestmark = [pytest.mark.requirement("TS-010"), pytest.mark.slow]
 
 
 async def test_structured_content_and_content_survive(servers: McpServers) -> None:

@@ -24,7 +24,7 @@ from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
 from toolscript.core.mcp_client.servers import McpServers
 from toolscript.core.mcp_client.supervision import Pace
 
-pytestmark = pytest.mark.requirement("TS-011")
+pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 
 @pytest.mark.alone

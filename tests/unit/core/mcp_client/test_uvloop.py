@@ -8,7 +8,7 @@ from toolscript.core.mcp_client.model import ServerSpec, Transport
 from toolscript.core.mcp_client.servers import McpServers
 
 pytest.importorskip("uvloop")
-pytestmark = pytest.mark.requirement("TS-011")
+pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from toolscript.documents.http import put as put_module
 from toolscript.documents.http import upload_limits
 from toolscript.documents.http.upload_limits import Pace
 
-pytestmark = pytest.mark.requirement("DOC-006")
+pytestmark = [pytest.mark.requirement("DOC-006"), pytest.mark.slow]
 
 # Of this thread: what others do on the same machine, or what embeds beside it, is no part of it.
 MOST_CPU_SECONDS = 0.5

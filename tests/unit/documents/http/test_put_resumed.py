@@ -22,7 +22,7 @@ from toolscript.core.values import silent
 from toolscript.documents.client.files import DocumentFiles
 from toolscript.documents.model.document import Document, PutOutcome
 
-pytestmark = pytest.mark.requirement("DOC-006")
+pytestmark = [pytest.mark.requirement("DOC-006"), pytest.mark.slow]
 
 SOON = 60.0
 MANY = 1_000

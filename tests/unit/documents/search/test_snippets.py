@@ -144,6 +144,7 @@ def test_a_window_of_an_unspaced_script_is_filled() -> None:
     assert 10 < found.highlights[0][0] < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["cat ", "cat. ", "cat", "東京", "\n", "a_cat-", " "])
 def test_the_time_grows_with_the_length_and_no_faster(piece: str) -> None:
     def seconds(letters: int) -> float:

@@ -11,6 +11,8 @@ from toolscript.documents.model.query import FIRST_PAGE
 from toolscript.documents.qdrant.collection import QdrantDocuments
 from toolscript.testing import MemoryDocuments
 
+pytestmark = pytest.mark.slow
+
 WORDS = ("tax", "wage", "cat", "river", "engine", "music", "winter", "paper")
 KINDS: list[dict[str, Any]] = [
     {},

@@ -24,7 +24,7 @@ from toolscript.core.errors import (
 from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.model import Gateway, LocalQuery
 
-pytestmark = pytest.mark.requirement("TS-008")
+pytestmark = [pytest.mark.requirement("TS-008"), pytest.mark.slow]
 
 ASK: list[Callable[[Gateway], Awaitable[object]]] = [
     lambda gateway: gateway.search(LocalQuery("x")),

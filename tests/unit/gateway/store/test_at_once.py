@@ -13,7 +13,7 @@ from toolscript.core.atomic_files import write_whole
 from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.gateway.store.embeddings import EmbeddingFile
 
-pytestmark = pytest.mark.requirement("TS-007")
+pytestmark = [pytest.mark.requirement("TS-007"), pytest.mark.slow]
 
 CARD = IndexCard(ModelCard("small", "1", 8))
 WRITER = """

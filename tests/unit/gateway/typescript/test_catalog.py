@@ -7,7 +7,7 @@ import pytest
 from tests.unit.gateway.typescript.check_all import Checked, check
 from tests.unit.gateway.typescript.tools import CATALOG, catalog_tools, tool
 
-pytestmark = pytest.mark.requirement("TS-009")
+pytestmark = [pytest.mark.requirement("TS-009"), pytest.mark.slow]
 
 
 @pytest.mark.skipif(not CATALOG.exists(), reason="the catalog of real tools is not on this machine")

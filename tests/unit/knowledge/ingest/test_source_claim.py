@@ -9,6 +9,8 @@ from toolscript.knowledge.ingest.sources import claimed
 from toolscript.knowledge.model.library import Source, SourceStatus, source_id
 from toolscript.testing import MemoryLibrary
 
+pytestmark = pytest.mark.slow
+
 PATH = "/shelf/bees.md"
 BEES = Source(source_id(PATH), "book", "Bees", PATH)
 

@@ -9,7 +9,7 @@ from tests.unit.server.composition.seen_products import TOKEN, served, some_prod
 from tests.unit.server.http.captured_logs import lines, logged
 from tests.unit.server.metrics.otlp_receiver import otlp_receiver
 
-pytestmark = [pytest.mark.requirement("DOC-005")]
+pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.slow]
 
 QUESTION = "where does the secretmarker hive stand"
 

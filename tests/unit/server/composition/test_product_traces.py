@@ -5,7 +5,7 @@ import pytest
 from tests.unit.server.composition.seen_products import served, some_products
 from tests.unit.server.metrics.otlp_receiver import OtlpReceiver, Received, otlp_receiver
 
-pytestmark = [pytest.mark.requirement("DOC-005")]
+pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.slow]
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED = {"traceparent": f"00-{TRACE}-{PARENT}-01"}

@@ -26,7 +26,7 @@ from toolscript.server.metrics import (
     Figures,
 )
 
-pytestmark = [pytest.mark.requirement("DOC-007")]
+pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 
 @pytest.fixture

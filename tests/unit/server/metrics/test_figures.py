@@ -38,7 +38,7 @@ from toolscript.server.metrics import (
 from toolscript.server.observability import Seeing
 from toolscript.testing import HashEmbedder
 
-pytestmark = [pytest.mark.requirement("DOC-007")]
+pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 ANSWER = DocumentAnswer((), Total(0))
 
