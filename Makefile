@@ -36,7 +36,7 @@ lint: ## format, lint, types, import direction, generated pages
 	$(PYTHON) scripts/generate-docs --check
 
 test: ## the tests on the in-memory adapters: nothing to install, no network, seconds
-	$(PYTEST) -m "not engines and not slow and not nightly" tests/unit tests/contracts tests/golden
+	$(PYTEST) --hypothesis-profile quick -m "not engines and not slow and not nightly" tests/unit tests/contracts tests/golden
 
 test-engines: ## all other tests, on the engines that `scripts/engines` starts, or that the environment names
 	$(PYTEST) -m "(engines or slow) and not nightly"

@@ -35,21 +35,15 @@ ROOT = Path(__file__).parent.parent
 
 # A machine under load is slow, and that is no fault of what is tested.
 settings.register_profile("house", deadline=None)
+# `make test` is to answer at once: of generated examples it tries fewer.
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("house")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """`make test` is to answer at once: of generated examples it tries fewer."""
-    if "not engines" in config.option.markexpr:
-        settings.load_profile("quick")
-
 
 # Folders whose tests start engines, other programs or whole installations.
 WHOLE = ("tests/e2e/", "tests/chaos/", "tests/engines/", "tests/gates/", "tests/repo/")
 # What these fixtures hand out is not on every machine, and these values of parameters name engines and a model.
 REAL_FIXTURES = {"engines", "model_folder"}
-REAL_ADAPTERS = {"fastembed", "mongo", "mongodb", "postgres", "qdrant"}
+REAL_ADAPTERS = {"fastembed", "mongo", "postgres", "qdrant"}
 
 
 def needs_engines(item: pytest.Item) -> bool:

@@ -7,10 +7,11 @@ from toolscript.core.errors import Unauthorized
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import compact_json, model_result
 from toolscript.core.mcp.arguments import one_of, require_known, text, whole, wrong
-from toolscript.core.mcp.schemas import READ_ONLY, closed, output_schema, whole_number
+from toolscript.core.mcp.schemas import READ_ONLY, closed, whole_number
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
+from toolscript.core.web.fields import output_schema
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import ask
 from toolscript.documents.model.filters import MOST_CONDITIONS, MOST_FIELD, NO_FILTERS, Filters, Op

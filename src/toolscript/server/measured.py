@@ -64,6 +64,8 @@ from toolscript.tools.model.catalog import Claim, Generation, GenerationState, P
 from toolscript.tools.model.query import SkillQuery, ToolQuery
 from toolscript.tools.ports import DirtySet
 
+OUR_FAULT = (Unavailable, Rejected, SetupError)
+
 SEARCH = "search."
 
 
@@ -220,9 +222,6 @@ class MeasuredDocuments:
 
     async def erase(self) -> None:
         await timed(self._took, "erase", self._documents.erase())
-
-
-OUR_FAULT = (Unavailable, Rejected, SetupError)
 
 
 def outcome_of(hits: Sized, degraded: Iterable[str]) -> str:

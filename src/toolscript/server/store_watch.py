@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 POOL_SECONDS = 5.0
 # Counting reads what it counts: 0.1 s of PostgreSQL for a million items.
 STORES_SECONDS = 30.0
+LONGEST_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,3 @@ class StoreWatch:
             except Exception:
                 logger.exception("the stores cannot be watched")
             await asyncio.sleep(self.stores_seconds)
-
-
-LONGEST_SECONDS = 10.0

@@ -1,12 +1,8 @@
-"""Schemas of tools: what they take, put together by hand, and what they answer, taken from the answer's model."""
+"""Words that schemas of tools are put together from."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from toolscript.core.items import JsonObject
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 STRING: JsonObject = {"type": "string"}
 NUMBER: JsonObject = {"type": "number"}
@@ -33,27 +29,3 @@ def list_of(one: JsonObject) -> JsonObject:
 def whole_number(least: int, most: int, usual: int, description: str = "") -> JsonObject:
     said = {"description": description} if description else {}
     return {"type": "integer", "minimum": least, "maximum": most, "default": usual, **said}
-
-
-def output_schema(model: "type[BaseModel]") -> dict[str, object]:
-    """What the model says of its fields. Without references, which not every client follows."""
-    schema = model.model_json_schema(mode="serialization")
-    inlined: dict[str, object] = _inlined(schema, schema.pop("$defs", {}))
-    return inlined
-
-
-def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Without the titles that are only the names of fields over again."""
-    if isinstance(schema, list):
-        return [_inlined(one, definitions) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    named = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
-    merged = {**named, **schema}
-    return {
-        keyword: {name: _inlined(one, definitions) for name, one in value.items()}
-        if keyword == "properties"
-        else _inlined(value, definitions)
-        for keyword, value in merged.items()
-        if keyword not in ("title", "$ref")
-    }

@@ -1,4 +1,4 @@
-"""What searches take and answer over HTTP."""
+"""Models of requests and answers: fields they share, filled from values, in part, and as a schema."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -69,3 +69,27 @@ def subset(
 def list_of_model(model: type[BaseModel]) -> Any:
     """A required field for `subset` that lists models made by it."""
     return GenericAlias(list, (model,)), ...
+
+
+def output_schema(model: type[BaseModel]) -> dict[str, object]:
+    """What the model says of its fields. Without references, which not every client follows."""
+    schema = model.model_json_schema(mode="serialization")
+    inlined: dict[str, object] = _inlined(schema, schema.pop("$defs", {}))
+    return inlined
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Without the titles that are only the names of fields over again."""
+    if isinstance(schema, list):
+        return [_inlined(one, definitions) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    named = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
+    merged = {**named, **schema}
+    return {
+        keyword: {name: _inlined(one, definitions) for name, one in value.items()}
+        if keyword == "properties"
+        else _inlined(value, definitions)
+        for keyword, value in merged.items()
+        if keyword not in ("title", "$ref")
+    }

@@ -1,8 +1,9 @@
 """What a client is told about the tools of the library."""
 
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, closed, list_of, output_schema, whole_number
+from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, closed, list_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
+from toolscript.core.web.fields import output_schema
 from toolscript.knowledge.model.library import ID_PATTERN, ExtractionType
 from toolscript.knowledge.model.query import MOST_NEIGHBOURS, MOST_RESULTS, MOST_SOURCES, MOST_VALUE, MOST_VALUES
 from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import create_model
 
 from toolscript.core.items import LARGEST_ID, ItemKind, JsonObject
-from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, output_schema, whole_number
+from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
-from toolscript.core.web.fields import list_of_model, subset
+from toolscript.core.web.fields import list_of_model, output_schema, subset
 from toolscript.tools.model.query import MAX_SKILLS, USUAL
 from toolscript.tools.schemas.search import EnrichedTool, Metadata
 from toolscript.tools.schemas.skills import SkillPage, SkillShown
