@@ -16,13 +16,13 @@ from toolscript.core.retrieval.model import Ask, Candidate, Vector, Where
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.documents.model.filters import Filters
-from toolscript.documents.model.points import PassageAsk
+from toolscript.documents.model.points import ChunkQuery
 from toolscript.documents.ports import TenantDocuments
 from toolscript.tools.item_stage import where_of
 from toolscript.tools.model.answer import Timings, ToolAnswer
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.search import ToolSearch
-from toolscript.tools.skill_stage import MOST_SKILLS
+from toolscript.tools.skill_stage import MAX_SKILLS
 
 CANDIDATES = 100
 
@@ -95,9 +95,9 @@ class Recalls:
     async def ask(
         self, row: tuple[str, ...], documents: TenantDocuments, vector: Vector, filters: Filters
     ) -> None:
-        ask = PassageAsk(vector, None, filters, CANDIDATES)
+        ask = ChunkQuery(vector, None, filters, CANDIDATES)
         found = (await documents.search(ask)).dense or ()
-        exact = (await documents.search(PassageAsk(vector, None, filters, CANDIDATES, exact=True))).dense or ()
+        exact = (await documents.search(ChunkQuery(vector, None, filters, CANDIDATES, exact=True))).dense or ()
         listed = self.shares.setdefault(row, [])
         if exact:
             listed.append((recall_at(found, exact, 10), recall_at(found, exact, CANDIDATES)))
@@ -132,7 +132,7 @@ class SmallAndLarge:
 
 
 @dataclass(frozen=True)
-class ShapeFigures:
+class ShapeStats:
     """One way to filter: how long both arms and each alone take, and what the large index misses.
 
     Recall is a mean over the `recall_questions` that have an answer at all, None where none has.
@@ -155,8 +155,8 @@ def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator
     by_skills = {
         "": (),
         " of one skill": any_order[:1],
-        f" of {MOST_SKILLS} fitting skills": (fitting + any_order)[:MOST_SKILLS],
-        f" of {MOST_SKILLS} random skills": any_order[:MOST_SKILLS],
+        f" of {MAX_SKILLS} fitting skills": (fitting + any_order)[:MAX_SKILLS],
+        f" of {MAX_SKILLS} random skills": any_order[:MAX_SKILLS],
         " of most skills": any_order[: SKILLS - 2],
     }
     kinds: dict[str, ItemKind | None] = {"all": None, **{f"{kind}s": kind for kind in ItemKind}}
@@ -171,7 +171,7 @@ async def measure(
     questions: Sequence[Question],
     real: RealPoints,
     on_progress: OnProgress = silent,
-) -> list[ShapeFigures]:
+) -> list[ShapeStats]:
     """Asks both indexes in turn, both arms at once as a search does and each alone; then searches exactly."""
     chance = np.random.default_rng(3)
     times: Times = {}
@@ -179,10 +179,10 @@ async def measure(
     for done, question in enumerate(questions, 1):
         for shape, where in shapes_for(question, real, chance).items():
             ask = Ask(question.vector, question.terms, where, CANDIDATES)
-            for arms, asked in _arms(ask).items():
+            for arms, context in _arms(ask).items():
                 for size, index in (("small", small), ("large", large)):
                     started = time.perf_counter()
-                    await index.search(asked)
+                    await index.search(context)
                     times.setdefault((shape, arms, size), []).append((time.perf_counter() - started) * 1000)
             found = await large.search(replace(ask, terms=None))
             exact = await large.search(replace(ask, terms=None, exact=True))
@@ -195,13 +195,13 @@ def _arms(ask: Ask) -> dict[str, Ask]:
     return {"both": ask, "dense": replace(ask, terms=None), "words": replace(ask, vector=None)}
 
 
-def _figures(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -> ShapeFigures:
+def _figures(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -> ShapeStats:
     def pair(arms: str) -> SmallAndLarge:
         small, large = (Latency.of(f"{arms}, {size}", times[shape, arms, size]) for size in ("small", "large"))
         return SmallAndLarge(small, large)
 
     at_10, at_100 = (round(fmean(values), 4) for values in zip(*recalls, strict=True)) if recalls else (None, None)
-    return ShapeFigures(shape, pair("both"), pair("dense"), pair("words"), at_10, at_100, len(recalls))
+    return ShapeStats(shape, pair("both"), pair("dense"), pair("words"), at_10, at_100, len(recalls))
 
 
 def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> list[tuple[float, float]]:

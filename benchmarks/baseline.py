@@ -22,8 +22,8 @@ from toolscript.core.qdrant.index import BY_GRAPH, BY_LARGE_GRAPH, LARGE
 from toolscript.core.retrieval.model import Ask, Candidates, IndexCard, Vector, Where
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.retrieval.request import Request, read_request
-from toolscript.core.retrieval.rerank import CANDIDATES_PER_ARM, LOOKED_AT
+from toolscript.core.retrieval.request import Request, parse_query
+from toolscript.core.retrieval.rerank import CANDIDATES_PER_RETRIEVER, RERANK_DEPTH
 from toolscript.core.retrieval.timings import Stages
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.qdrant.filters import compiled
@@ -32,14 +32,14 @@ from toolscript.documents.qdrant.tenant_points import TENANT
 from toolscript.knowledge.model.library import chunk_of_point
 from toolscript.knowledge.mongo.connection import MongoLibrary
 from toolscript.knowledge.retrieval import CANDIDATES as CHUNK_CANDIDATES
-from toolscript.server.processes import collect_seldom, run
+from toolscript.server.processes import raise_gc_thresholds, run
 from toolscript.server.serve import CACHED_QUERIES
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder, open_stores
 from toolscript.tools.indexing.versions import open_for_reading
 from toolscript.tools.item_stage import where_of
 from toolscript.tools.model.query import USUAL, Strategy, ToolQuery
-from toolscript.tools.payload_cache import PointMemory, Revisions, revisions_of
+from toolscript.tools.payload_cache import PayloadCache, Revisions, revisions_of
 from toolscript.tools.ports import Catalog
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 
@@ -65,13 +65,13 @@ CHUNKS_RETURNED = 10
 
 
 @dataclass(frozen=True)
-class BareAnswer:
+class BaselineAnswer:
     ids: Sequence[int]
     stages: Mapping[str, float]
 
 
 @dataclass
-class BarePipeline:
+class BaselinePipeline:
     """`prepare` reads the requests beforehand: what is asked is known when the clock starts.
 
     It remembers points and matches skills as a search does: what a search need not ask, it does not ask either,
@@ -86,13 +86,13 @@ class BarePipeline:
     _requests: dict[str, Request] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._memory = PointMemory(self.items)
+        self._memory = PayloadCache(self.items)
         self._matching = SkillMatching(self.skills, self.items, self._memory)
 
     def prepare(self, texts: Sequence[str]) -> None:
-        self._requests.update((text, read_request(ToolQuery(text).text)) for text in texts)
+        self._requests.update((text, parse_query(ToolQuery(text).text)) for text in texts)
 
-    async def run(self, text: str) -> BareAnswer:
+    async def run(self, text: str) -> BaselineAnswer:
         request = self._requests[text]
         stages = Stages()
         worded = (
@@ -112,7 +112,7 @@ class BarePipeline:
         ids = list(best)[:TOOLS_RETURNED]
         await asyncio.gather(self._memory.read({id_: best[id_] for id_ in ids}), self.catalog.schemas(ids))
         stages.end("details")
-        return BareAnswer(ids, stages.spent)
+        return BaselineAnswer(ids, stages.spent)
 
     async def _by_skills(
         self, request: Request, vectors: Sequence[Vector], worded: "asyncio.Future[SkillsOfItems]", stages: Stages
@@ -127,7 +127,7 @@ class BarePipeline:
 
     async def _search(self, request: Request, vectors: Sequence[Vector], where: Where = ()) -> Found:
         parts = zip(vectors, request.parts, strict=True)
-        asks = [Ask(vector, part.terms, where, CANDIDATES_PER_ARM) for vector, part in parts]
+        asks = [Ask(vector, part.terms, where, CANDIDATES_PER_RETRIEVER) for vector, part in parts]
         return await self.items.search_all(asks)
 
 
@@ -137,15 +137,15 @@ def _best(found: Found) -> Revisions:
     for one in found:
         for arm in (one.dense, one.words):
             best.update(revisions_of(arm or ()))
-            if len(best) >= LOOKED_AT:
-                return dict(list(best.items())[:LOOKED_AT])
+            if len(best) >= RERANK_DEPTH:
+                return dict(list(best.items())[:RERANK_DEPTH])
     return best
 
 
 class _Connection(asyncio.Protocol):
     """One request at a time, as the generator sends them."""
 
-    def __init__(self, pipeline: BarePipeline) -> None:
+    def __init__(self, pipeline: BaselinePipeline) -> None:
         self._pipeline = pipeline
         self._received = b""
         self._running: asyncio.Task[None] | None = None
@@ -173,7 +173,7 @@ def _message(status: str, body: bytes) -> bytes:
     return f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def _body(answer: BareAnswer) -> bytes:
+def _body(answer: BaselineAnswer) -> bytes:
     times = "".join(f',"{STAGE_NAMES[name]}_time_ms":{spent:.3f}' for name, spent in answer.stages.items())
     total = sum(answer.stages.values())
     return f'{{"metadata":{{"final_count":{len(answer.ids)}{times},"total_time_ms":{total:.3f}}}}}'.encode()
@@ -188,16 +188,16 @@ async def _serve(port: int, strategy: Strategy, cached_queries: int, texts: list
     async with open_stores(settings) as stores, open_embedder(settings, parallel=cores) as embedder:
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
         cached = CachedEmbedder(embedder, cached_queries)
-        pipeline = BarePipeline(cached, opened.items, opened.skills, stores.catalog, strategy)
+        pipeline = BaselinePipeline(cached, opened.items, opened.skills, stores.catalog, strategy)
         pipeline.prepare(texts)
-        collect_seldom()
+        raise_gc_thresholds()
         server = await loop.create_server(lambda: _Connection(pipeline), "127.0.0.1", port, backlog=256)
         await ended.wait()
         server.close()
 
 
 @dataclass(frozen=True)
-class BareQuestion:
+class BaselineQuestion:
     text: str
     terms: Mapping[int, float]
     search_type: SearchType
@@ -207,7 +207,7 @@ class BareQuestion:
     @classmethod
     def of(
         cls, tenant: Tenant, text: str, terms: Mapping[int, float], search_type: SearchType, filters: Filters
-    ) -> "BareQuestion":
+    ) -> "BaselineQuestion":
         where = compiled(filters)
         own = wire.FieldCondition(key=TENANT, match=wire.Match(keyword=tenant.name))
         where.must.append(wire.Condition(field=own))
@@ -215,13 +215,13 @@ class BareQuestion:
         return cls(text, terms, search_type, where, dense)
 
 
-class BareDocuments:
+class BaselineDocuments:
     def __init__(self, connected: Qdrant, collection: str, embedder: Embedder) -> None:
         self._qdrant = connected
         self._collection = collection
         self._embedder = embedder
 
-    async def run(self, question: BareQuestion) -> int:
+    async def run(self, question: BaselineQuestion) -> int:
         """How many passages were found."""
         vector = None
         if question.search_type is not SearchType.KEYWORD:
@@ -232,16 +232,22 @@ class BareDocuments:
             )
         return len(answer.result)
 
-    def _request(self, question: BareQuestion, vector: Vector | None) -> wire.QueryPoints:
-        arms: list[Arm] = []
+    def _request(self, question: BaselineQuestion, vector: Vector | None) -> wire.QueryPoints:
+        ranked_lists: list[Arm] = []
         if vector is not None:
-            arms.append((DENSE, wire.VectorInput(dense=wire.DenseVector(data=vector.tolist())), question.dense))
+            ranked_lists.append(
+                (DENSE, wire.VectorInput(dense=wire.DenseVector(data=vector.tolist())), question.dense)
+            )
         if question.search_type is not SearchType.SEMANTIC:
             words = wire.SparseVector(indices=question.terms.keys(), values=question.terms.values())
-            arms.append((WORDS, wire.VectorInput(sparse=words), None))
-        return self._joined(question, arms) if len(arms) > 1 else self._of_one(question, *arms[0])
+            ranked_lists.append((WORDS, wire.VectorInput(sparse=words), None))
+        return (
+            self._joined(question, ranked_lists)
+            if len(ranked_lists) > 1
+            else self._of_one(question, *ranked_lists[0])
+        )
 
-    def _joined(self, question: BareQuestion, arms: list[Arm]) -> wire.QueryPoints:
+    def _joined(self, question: BaselineQuestion, ranked_lists: list[Arm]) -> wire.QueryPoints:
         prefetch = [
             wire.PrefetchQuery(
                 query=wire.Query(nearest=nearest),
@@ -250,7 +256,7 @@ class BareDocuments:
                 params=params,
                 limit=DOCUMENT_CANDIDATES,
             )
-            for using, nearest, params in arms
+            for using, nearest, params in ranked_lists
         ]
         return wire.QueryPoints(
             collection_name=self._collection,
@@ -261,7 +267,7 @@ class BareDocuments:
         )
 
     def _of_one(
-        self, question: BareQuestion, using: str, nearest: wire.VectorInput, params: wire.SearchParams | None
+        self, question: BaselineQuestion, using: str, nearest: wire.VectorInput, params: wire.SearchParams | None
     ) -> wire.QueryPoints:
         return wire.QueryPoints(
             collection_name=self._collection,
@@ -274,7 +280,7 @@ class BareDocuments:
         )
 
 
-class BareKnowledge:
+class BaselineKnowledge:
     def __init__(
         self,
         engine: Qdrant,
@@ -302,7 +308,7 @@ class BareKnowledge:
     async def _asked(self, name: str, vector: Vector, terms: Mapping[int, float]) -> Any:
         dense = wire.VectorInput(dense=wire.DenseVector(data=vector.tolist()))
         sparse = wire.SparseVector(indices=terms.keys(), values=terms.values())
-        arms = [
+        ranked_lists = [
             wire.QueryPoints(
                 collection_name=name,
                 query=wire.Query(nearest=nearest),
@@ -316,7 +322,7 @@ class BareKnowledge:
                 (layout.WORDS, wire.VectorInput(sparse=sparse), None),
             )
         ]
-        request = wire.QueryBatchPoints(collection_name=name, query_points=arms)
+        request = wire.QueryBatchPoints(collection_name=name, query_points=ranked_lists)
         with translated():
             answer = await self._engine.points.QueryBatch(request, timeout=self._engine.timeout_seconds)
         return answer.result

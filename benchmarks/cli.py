@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.measurements import Comparison, Latency, LoadComparison, LoadCurve, LoadFigures, Sustained
+from benchmarks.measurements import Comparison, Latency, LoadComparison, LoadCurve, LoadStats, Sustained
 from toolscript.cli.options import AsJson, Model
 from toolscript.cli.output import progress, show
 from toolscript.core.errors import InvalidRequest, SetupError
@@ -21,7 +21,7 @@ _STAGE_HEAD = (
     f"{'':12} {'bare p50':>9} {'p95 ms':>9} {'search p50':>11} {'p95 ms':>9} {'ratio p50':>10} {'p95':>6}"
 )
 
-USUAL_COUNT = 500
+DEFAULT_COUNT = 500
 
 
 def comparison_table(compared: Comparison) -> str:
@@ -91,7 +91,7 @@ def _asked_about(bench: LoadComparison | Sustained) -> str:
     return f"strategy {bench.strategy}, {bench.queries:,} different queries in turn, {kept}"
 
 
-def _load_row(name: str, step: LoadFigures) -> str:
+def _load_row(name: str, step: LoadStats) -> str:
     figures = f"{step.p50_ms:9.1f} {step.p95_ms:9.1f} {step.p99_ms:9.1f} {step.max_ms:9.1f}"
     errors = sum(step.errors.values())
     notes = [
@@ -269,12 +269,12 @@ def add_bench_search(app: typer.Typer) -> None:
         queries: QueriesOption = None,
         count: CountOption = None,
         strategy: Annotated[Strategy, typer.Option(help="Which items are searched.")] = Strategy.HIERARCHICAL,
-        most: Most = None,
+        maximum: Most = None,
         load: Load = False,
         rates: Rates = "",
         step_seconds: StepSeconds = 10.0,
         plot: Plot = None,
-        least: Least = None,
+        minimum: Least = None,
         rate: SustainedRate = None,
         seconds: SustainedSeconds = 60.0,
         cached: Cached = False,
@@ -285,17 +285,17 @@ def add_bench_search(app: typer.Typer) -> None:
         One at a time; with --load, at rising rates; with --rate, the server alone at one rate. Under load,
         requests are sent when they are due, whatever became of those before, and latency counts from then.
         """
-        _require_one_kind(load, rate, {"--rates": bool(rates), "--plot": plot, "--least": least}, most)
-        asked = _Asked(queries, count, strategy, cached, as_json)
+        _require_one_kind(load, rate, {"--rates": bool(rates), "--plot": plot, "--least": minimum}, maximum)
+        asked = _BenchOptions(queries, count, strategy, cached, as_json)
         if rate is not None:
             asked.sustained(rate, seconds)
         elif load:
-            asked.load(_numbers(rates), step_seconds, plot, least)
+            asked.load(_numbers(rates), step_seconds, plot, minimum)
         else:
-            asked.one_at_a_time(most)
+            asked.one_at_a_time(maximum)
 
 
-class _Asked:
+class _BenchOptions:
     """What all three ways have in common."""
 
     def __init__(
@@ -309,23 +309,23 @@ class _Asked:
         self._queries, self._count, self._strategy, self._cached = queries, count, strategy, cached
         self._as_json = as_json
 
-    def one_at_a_time(self, most: float | None) -> None:
+    def one_at_a_time(self, maximum: float | None) -> None:
         from benchmarks.search import bench_search
 
         with progress() as on_progress:
             compared = bench_search(
                 queries=self._queries,
-                count=self._count or USUAL_COUNT,
+                count=self._count or DEFAULT_COUNT,
                 strategy=self._strategy,
                 cached=self._cached,
                 on_progress=on_progress,
             )
         ratios = {"p50_ratio": compared.p50_ratio, "p95_ratio": compared.p95_ratio}
         self._show({"strategy": self._strategy, **asdict(compared), **ratios}, comparison_table(compared))
-        if most is not None and compared.p95_ratio > most:
+        if maximum is not None and compared.p95_ratio > maximum:
             raise typer.Exit(2)
 
-    def load(self, rates: list[float], step_seconds: float, plot: Path | None, least: float | None) -> None:
+    def load(self, rates: list[float], step_seconds: float, plot: Path | None, minimum: float | None) -> None:
         from benchmarks.search import bench_load
 
         with progress() as on_progress:
@@ -342,8 +342,8 @@ class _Asked:
         curves = {"bare": _curve(compared.bare), "ours": _curve(compared.ours)}
         ratio = {"throughput_ratio": compared.throughput_ratio}
         self._show({**asdict(compared), **curves, **ratio}, load_table(compared))
-        if least is not None:
-            _require_throughput(compared, least)
+        if minimum is not None:
+            _require_throughput(compared, minimum)
 
     def sustained(self, rate: float, seconds: float) -> None:
         from benchmarks.search import bench_sustained
@@ -364,7 +364,7 @@ class _Asked:
         show(result, text, as_json=self._as_json)
 
 
-def _require_throughput(compared: LoadComparison, least: float) -> None:
+def _require_throughput(compared: LoadComparison, minimum: float) -> None:
     """Where a curve has no end, its throughput is only what was asked of it, and a ratio says nothing."""
     endless = [
         name for name, curve in (("search", compared.ours), ("bare", compared.bare)) if not curve.is_complete
@@ -374,7 +374,7 @@ def _require_throughput(compared: LoadComparison, least: float) -> None:
             f"no rate was too much for {' and '.join(endless)}: --least has nothing to compare",
             hint="give higher --rates",
         )
-    if compared.throughput_ratio < least:
+    if compared.throughput_ratio < minimum:
         raise typer.Exit(2)
 
 
@@ -383,13 +383,15 @@ def _curve(curve: LoadCurve) -> dict[str, object]:
     return {**asdict(curve), **told}
 
 
-def _require_one_kind(load: bool, rate: float | None, of_load: Mapping[str, object], most: float | None) -> None:
+def _require_one_kind(
+    load: bool, rate: float | None, of_load: Mapping[str, object], maximum: float | None
+) -> None:
     if load and rate is not None:
         raise InvalidRequest("--load and --rate are two benches", hint="run one after the other")
     misplaced = [option for option, value in of_load.items() if value not in (None, False) and not load]
     if misplaced:
         raise InvalidRequest(f"{misplaced[0]} needs --load", hint="add --load, or leave it out")
-    if most is not None and (load or rate is not None):
+    if maximum is not None and (load or rate is not None):
         raise InvalidRequest("--most is about one search at a time", hint="with --load, use --least")
 
 

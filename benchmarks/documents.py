@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.at_scale import InTurn, Recalls, Row, StageTimes
-from benchmarks.baseline import BareDocuments, BareQuestion
+from benchmarks.baseline import BaselineDocuments, BaselineQuestion
 from benchmarks.questions import (
     BY_SIZE,
     FILTERS,
-    MOST_SMALL,
+    MAX_SMALL,
     PLAIN,
     SHAPES,
     UNIFORMLY,
@@ -32,13 +32,13 @@ from benchmarks.synthetic import (
     TenantSize,
     documents_of,
     few_at_once,
-    made_texts,
     originals_of,
     portions_of,
     sizes_of,
+    synthetic_texts,
 )
-from toolscript.core.auth.model import Caller
-from toolscript.core.chunking import passage_query_terms, split_passages
+from toolscript.core.auth.model import Principal
+from toolscript.core.chunking import split_into_chunks, terms_of_chunk_query
 from toolscript.core.errors import IndexUnavailable, NotFound, SetupError
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.connection import Qdrant, translated
@@ -49,7 +49,7 @@ from toolscript.core.values import OnProgress, Progress
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
-from toolscript.documents.qdrant.layout import INDEX_FROM_KB, LARGEST_SEGMENT_KB, DocumentLayout
+from toolscript.documents.qdrant.layout import INDEX_FROM_KB, MAX_SEGMENT_KB, DocumentLayout
 from toolscript.documents.qdrant.tenant_documents import points_of
 from toolscript.documents.qdrant.tenant_points import TENANT, VERSION
 from toolscript.documents.search import DocumentSearch
@@ -62,7 +62,7 @@ POINTS_PER_UPLOAD = 500
 SETTLE_SECONDS = 3600.0
 # Inserts into a segment become ever slower as it grows: small ones, and no graphs.
 LOADING = wire.OptimizersConfigDiff(max_segment_size=60_000, indexing_threshold=0)
-SEARCHING = wire.OptimizersConfigDiff(max_segment_size=LARGEST_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
+SEARCHING = wire.OptimizersConfigDiff(max_segment_size=MAX_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
 
 RETURNED = 10
 WARM_UP = 20
@@ -71,7 +71,7 @@ WITH_GRAPHS = ("big", "biggest")
 KEYWORD = Shape(SearchType.KEYWORD)
 
 # Texts that documents are made to look like: one for so many passages, but not more and not fewer than these.
-PASSAGES_AN_ORIGINAL, FEWEST_ORIGINALS, MOST_ORIGINALS = 50, 50, 2_000
+PASSAGES_AN_ORIGINAL, MIN_ORIGINALS, MAX_ORIGINALS = 50, 50, 2_000
 EMBED_BATCH = 64
 # Tenants that are put into a collection of their own as well.
 ALONE = 200
@@ -184,7 +184,7 @@ class DocumentBench:
         on_progress: OnProgress,
     ) -> None:
         self._embedder, self._originals, self._many = embedder, originals, many
-        self._bare = BareDocuments(connected, many.index.collection, embedder)
+        self._bare = BaselineDocuments(connected, many.index.collection, embedder)
         self._count, self._seed = count, seed
         self._chance = np.random.default_rng([seed, 9])
         self._on_progress = on_progress
@@ -194,7 +194,7 @@ class DocumentBench:
     ) -> dict[str, list[Row]]:
         await self.warm_up(sizes)
         return {
-            "against the bare engine": await self.against_bare(draws(sizes, self._count, self._chance)),
+            "against the bare engine": await self.against_baseline(draws(sizes, self._count, self._chance)),
             "stages of a hybrid search, p50 ms": await self._stages(sizes),
             "first search of a tenant against a later one": await self._first_searches(sizes),
             "the same tenants beside all others against alone": await self.beside_others(alone, few),
@@ -208,7 +208,7 @@ class DocumentBench:
             await _asked(search, question, PLAIN)
             await self._bare.run(await self._bare_question(question, PLAIN))
 
-    async def against_bare(self, drawn: Mapping[str, Sequence[TenantSize]]) -> list[Row]:
+    async def against_baseline(self, drawn: Mapping[str, Sequence[TenantSize]]) -> list[Row]:
         """Tenants of a class are known to the search, as those are who search; any tenant is not."""
         times = InTurn(("tenants", "search"), ("ours", "bare"))
         search = self._search()
@@ -287,10 +287,10 @@ class DocumentBench:
     def _question(self, size: TenantSize) -> Question:
         return question_for(self._originals, size, self._seed, self._chance)
 
-    async def _bare_question(self, question: Question, shape: Shape) -> BareQuestion:
+    async def _bare_question(self, question: Question, shape: Shape) -> BaselineQuestion:
         statistics = await self._many.index.of(question.size.tenant).statistics()
-        terms = {term: statistics.rarity(term) for term in passage_query_terms(question.text)}
-        return BareQuestion.of(question.size.tenant, question.text, terms, shape.search_type, shape.filters)
+        terms = {term: statistics.idf(term) for term in terms_of_chunk_query(question.text)}
+        return BaselineQuestion.of(question.size.tenant, question.text, terms, shape.search_type, shape.filters)
 
     def _progress(self, task: str, done: int, total: int) -> None:
         self._on_progress(Progress(task, done, total))
@@ -300,7 +300,7 @@ async def _asked(search: DocumentSearch, question: Question, shape: Shape) -> No
     query = DocumentQuery(
         question.text, top_k=RETURNED, search_type=shape.search_type, filters=shape.filters, include_snippets=True
     )
-    answer = await search.search(Caller(question.size.tenant), query)
+    answer = await search.search(Principal(question.size.tenant), query)
     if answer.degraded:
         raise SetupError(
             f"a search was degraded, without {', '.join(answer.degraded)}: its times are no measure",
@@ -356,14 +356,14 @@ async def originals_for(
 
 
 def _texts(path: Path | None, passages: int, seed: int) -> list[str]:
-    count = max(FEWEST_ORIGINALS, min(MOST_ORIGINALS, passages // PASSAGES_AN_ORIGINAL))
-    given = made_texts(count, seed) if path is None else read_queries(path, count)
-    return [split_passages(text)[0].text for text in given]
+    count = max(MIN_ORIGINALS, min(MAX_ORIGINALS, passages // PASSAGES_AN_ORIGINAL))
+    given = synthetic_texts(count, seed) if path is None else read_queries(path, count)
+    return [split_into_chunks(text)[0].text for text in given]
 
 
 def _few(sizes: list[TenantSize]) -> list[TenantSize]:
     """Evenly of all that have few passages."""
-    small = [size for size in sizes if size.passages <= MOST_SMALL]
+    small = [size for size in sizes if size.passages <= MAX_SMALL]
     return small[:: max(1, len(small) // ALONE)][:ALONE]
 
 

@@ -11,7 +11,7 @@ from benchmarks.questions import read_queries
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, Offer, ServerSpec, ServerState
-from toolscript.core.retrieval.weights import Recipe
+from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress
 from toolscript.eval.tokens import measure_tokens, o200k_tokens
 from toolscript.gateway.capabilities import default_capabilities
@@ -92,7 +92,7 @@ async def _open(
     """Names of servers in public catalogs may hold spaces; a search does not mind."""
     items = [item for item in read_items(tools) if isinstance(item, Item)]
     servers = FileServers(items)
-    search = LocalSearch(default_capabilities(), Recipe(meaning=settings.search_alpha))
+    search = LocalSearch(default_capabilities(), RankingWeights(meaning=settings.search_alpha))
     indexing = make_indexing(settings, servers, search, on_progress)
     indexing.use(())
     working = asyncio.create_task(indexing.run())

@@ -10,14 +10,14 @@ import numpy as np
 from benchmarks.at_scale import (
     WARM_UP,
     Question,
-    ShapeFigures,
+    ShapeStats,
     SmallAndLarge,
     StagesAtScale,
     measure,
     measure_stages,
 )
 from benchmarks.questions import names_from_catalog, read_queries
-from benchmarks.synthetic import RealPoints, lookalikes, real_points, skill_points
+from benchmarks.synthetic import RealPoints, real_points, skill_points, synthetic_points
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import SetupError
 from toolscript.core.item_text import item_terms
@@ -123,7 +123,7 @@ async def _fill(index: Index, real: RealPoints, count: int, on_progress: OnProgr
     """One batch is made while another is written."""
     done = 0
     writing: asyncio.Task[None] | None = None
-    for points in lookalikes(real, count, BATCH):
+    for points in synthetic_points(real, count, BATCH):
         if writing is not None:
             await writing
         writing = asyncio.create_task(index.put(points))
@@ -149,7 +149,7 @@ def _routing(done: StagesAtScale) -> dict[str, object]:
     return {"searches": "really hierarchical", **done.routed, "of": done.searches}
 
 
-def _row(figures: ShapeFigures) -> dict[str, object]:
+def _row(figures: ShapeStats) -> dict[str, object]:
     return {
         "shape": figures.shape,
         "small p50": round(figures.both.small.p50_ms, 1),

@@ -13,13 +13,13 @@ from typing import Any
 from bson import ObjectId
 
 from benchmarks.at_scale import InTurn, Row
-from benchmarks.baseline import BareKnowledge
+from benchmarks.baseline import BaselineKnowledge
 from benchmarks.documents import originals_for
-from benchmarks.measurements import figures_of, recall_at
+from benchmarks.measurements import recall_at, stats_of
 from benchmarks.open_loop import Answer, OpenLoop, Schedule
 from benchmarks.search import HttpLine, post_request, run_bench, search_server
-from benchmarks.synthetic import MadeSource, Originals, few_at_once, sources_of
-from toolscript.core.chunking import passage_query_terms
+from benchmarks.synthetic import Originals, SyntheticSource, few_at_once, sources_of
+from toolscript.core.chunking import terms_of_chunk_query
 from toolscript.core.errors import NotFound, SetupError
 from toolscript.core.qdrant.connection import Qdrant
 from toolscript.core.retrieval.model import Ask, ModelCard
@@ -42,9 +42,9 @@ CONNECTIONS = 64
 WARM_UP = Schedule(rate=20.0, seconds=3.0)
 DIFFERENT_QUESTIONS = 20_000
 # As many words as questions have, in their order, of what chunks were made of: something fits, and is not alone.
-FEWEST_ASKED, MOST_ASKED = 5, 12
+MIN_ASKED, MAX_ASKED = 5, 12
 DEPTH = 10
-MOST_EXACT = 50
+MAX_EXACT = 50
 TIMEOUT_SECONDS = 600.0
 TOOK = re.compile(rb'"took_ms":([0-9.]+),"degraded":\[(.*?)\]')
 
@@ -104,7 +104,7 @@ class BenchLibrary:
 
         await few_at_once(puts())
 
-    async def _put(self, made: MadeSource, indexes: tuple[Index, Index]) -> None:
+    async def _put(self, made: SyntheticSource, indexes: tuple[Index, Index]) -> None:
         """As new, and not in the place of anything: nothing is there."""
         extracted = [one for several in made.extractions.values() for one in several]
         await self.mongo.sources.insert_one(_with_id(made.source.id, source_document(made.source)))
@@ -196,12 +196,14 @@ class _Bench:
         ):
             if knowledge is None:
                 raise SetupError("there is no library here", hint="TOOLSCRIPT_MONGO_URL says where it is")
-            bare = BareKnowledge(self.engine, self.library.collections, library, embedder, await chunks.count())
+            bare = BaselineKnowledge(
+                self.engine, self.library.collections, library, embedder, await chunks.count()
+            )
             for text in self.questions[:count]:
-                terms = await chunks.rarities(passage_query_terms(text))
+                terms = await chunks.idfs(terms_of_chunk_query(text))
                 ours, plain = partial(knowledge.search, KnowledgeQuery(text)), partial(bare.run, text, terms)
                 await times.ask(("hybrid",), ours, plain)
-            shares = [await _recall(embedder, chunks, text) for text in self.questions[:MOST_EXACT]]
+            shares = [await _recall(embedder, chunks, text) for text in self.questions[:MAX_EXACT]]
         return {
             "library": shape,
             "against the bare engines": times.rows(),
@@ -218,7 +220,7 @@ class _Bench:
                 await OpenLoop(lines, requests, on_progress=self.on_progress).run(WARM_UP, "warm up")
                 loop = OpenLoop(lines, requests[::-1], on_progress=self.on_progress)
                 before = child.cpu_seconds()
-                figures = figures_of(await loop.run(Schedule(rate, seconds), f"{rate:g} a second"))
+                figures = stats_of(await loop.run(Schedule(rate, seconds), f"{rate:g} a second"))
                 spent = (child.cpu_seconds() - before) * 1000 / figures.requests
             finally:
                 for line in lines:
@@ -261,6 +263,6 @@ def _questions(originals: Originals, seed: int) -> Iterator[str]:
     chance = random.Random(seed)
     for _ in range(DIFFERENT_QUESTIONS):
         words = originals.words[chance.randrange(len(originals.words))]
-        length = chance.randint(FEWEST_ASKED, MOST_ASKED)
+        length = chance.randint(MIN_ASKED, MAX_ASKED)
         start = chance.randrange(max(1, len(words) - length + 1))
         yield " ".join(originals.vocabulary.words[at] for at in words[start : start + length].tolist())

@@ -12,8 +12,8 @@ from benchmarks.open_loop import UNANSWERED, UNSENT, Due, Run
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.query import Strategy
 
-LEAST_ACHIEVED = 0.95
-MOST_P95_MS = 1_000.0
+MIN_ACHIEVED = 0.95
+MAX_P95_MS = 1_000.0
 # At the edges of a step, two answers more or less are chance.
 CHANCE_ANSWERS = 2
 MINUTE = 60.0
@@ -61,7 +61,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class LoadFigures:
+class LoadStats:
     """What became of requests that were sent at one rate, whatever became of those before them.
 
     Latencies count from the moment a request was due; of the answers that were right, and of requests that nobody
@@ -89,7 +89,7 @@ class LoadFigures:
 class LoadCurve:
     """One thing at rising rates, up to the one that it no longer carries."""
 
-    steps: tuple[LoadFigures, ...]
+    steps: tuple[LoadStats, ...]
 
     @property
     def throughput(self) -> float:
@@ -129,18 +129,18 @@ class Sustained:
     strategy: Strategy
     queries: int
     cached: bool
-    whole: LoadFigures
-    minutes: tuple[LoadFigures, ...]
+    whole: LoadStats
+    minutes: tuple[LoadStats, ...]
 
 
-Step = Callable[[str, float, int], Awaitable[LoadFigures]]
+Step = Callable[[str, float, int], Awaitable[LoadStats]]
 
 
-def figures_of(run: Run, cpu_ms: Mapping[str, float] | None = None) -> LoadFigures:
+def stats_of(run: Run, cpu_ms: Mapping[str, float] | None = None) -> LoadStats:
     return _figures(run.asked, run.began, run.schedule.seconds, run.schedule.rate, cpu_ms or {})
 
 
-def by_minute(run: Run) -> tuple[LoadFigures, ...]:
+def by_minute(run: Run) -> tuple[LoadStats, ...]:
     """Of the requests due in each minute, so that a drift is seen."""
     seconds, rate = run.schedule.seconds, run.schedule.rate
     minutes = []
@@ -153,7 +153,7 @@ def by_minute(run: Run) -> tuple[LoadFigures, ...]:
 
 
 def is_saturated(achieved: float, offered: float, seconds: float, p95_ms: float) -> bool:
-    return achieved + CHANCE_ANSWERS / seconds < LEAST_ACHIEVED * offered or p95_ms > MOST_P95_MS
+    return achieved + CHANCE_ANSWERS / seconds < MIN_ACHIEVED * offered or p95_ms > MAX_P95_MS
 
 
 async def rise(names: Sequence[str], rates: Sequence[float], step: Step) -> dict[str, LoadCurve]:
@@ -163,7 +163,7 @@ async def rise(names: Sequence[str], rates: Sequence[float], step: Step) -> dict
     and nobody what was asked before. A rate that was too much is tried once more, and the second time counts: a
     machine that was busy for a moment ends no curve.
     """
-    steps: dict[str, list[LoadFigures]] = {name: [] for name in names}
+    steps: dict[str, list[LoadStats]] = {name: [] for name in names}
     asked = 0
     for number, rate in enumerate(rates):
         left = [name for name in names if not steps[name] or not steps[name][-1].saturated]
@@ -180,20 +180,20 @@ async def rise(names: Sequence[str], rates: Sequence[float], step: Step) -> dict
     return {name: LoadCurve(tuple(done)) for name, done in steps.items()}
 
 
-def usual_rates(most: float) -> Iterator[float]:
+def usual_rates(maximum: float) -> Iterator[float]:
     """10, 20, 40, and from there in steps of 20."""
-    rates = (10.0, *(20.0 * number for number in (1, *range(2, math.ceil(most / 20) + 1))))
-    return (rate for rate in rates if rate <= most)
+    rates = (10.0, *(20.0 * number for number in (1, *range(2, math.ceil(maximum / 20) + 1))))
+    return (rate for rate in rates if rate <= maximum)
 
 
 def _figures(
     asked: Sequence[Due], began: float, seconds: float, rate: float, cpu_ms: Mapping[str, float]
-) -> LoadFigures:
+) -> LoadStats:
     waited = sorted((one.done - one.due) * 1000 for one in asked if one.fault in ("", UNSENT, UNANSWERED))
     achieved = min(rate, _achieved(asked, began, began + seconds))
     p50, p95, p99 = _percentiles(waited)
     on_time = [(one.sent - one.due) * 1000 for one in asked if one.sent is not None and not one.had_to_wait]
-    return LoadFigures(
+    return LoadStats(
         offered=rate,
         achieved=round(achieved, 2),
         requests=len(asked),
@@ -271,5 +271,5 @@ class Scored(Protocol):
 def recall_at(found: Sequence[Scored], exact: Sequence[Scored], depth: int) -> float:
     """Of `exact`, which is not empty. By score: of those equally near, any will do."""
     wanted = exact[:depth]
-    least = wanted[-1].score - 1e-6
-    return min(1.0, sum(one.score >= least for one in found[:depth]) / len(wanted))
+    minimum = wanted[-1].score - 1e-6
+    return min(1.0, sum(one.score >= minimum for one in found[:depth]) / len(wanted))

@@ -124,10 +124,10 @@ class _Sending:
         self._next = self._answers = 0
         self._finished = asyncio.Event()
 
-    async def finish(self, most_seconds: float) -> None:
+    async def finish(self, max_seconds: float) -> None:
         timer = self._loop.call_at(self._asked[0].due, self._send_what_is_due)
         try:
-            async with asyncio.timeout(most_seconds):
+            async with asyncio.timeout(max_seconds):
                 await self._finished.wait()
         except TimeoutError:
             pass

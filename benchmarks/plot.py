@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.measurements import LoadComparison, LoadCurve, LoadFigures
+from benchmarks.measurements import LoadComparison, LoadCurve, LoadStats
 from toolscript.eval import plot
 from toolscript.eval.plot import MARGIN, SMALL_LETTER, WIDTH, text_at
 
@@ -31,12 +31,12 @@ FIXED = (
 class Scales:
     """Rates on a plain scale from 0; milliseconds by powers of ten."""
 
-    most_rate: float
+    max_rate: float
     low: int
     high: int
 
     def x(self, rate: float) -> float:
-        return LEFT + (RIGHT - LEFT) * rate / self.most_rate
+        return LEFT + (RIGHT - LEFT) * rate / self.max_rate
 
     def y(self, milliseconds: float) -> float:
         share = (math.log10(max(milliseconds, 10**self.low)) - self.low) / (self.high - self.low)
@@ -44,8 +44,8 @@ class Scales:
 
     @property
     def rates(self) -> list[float]:
-        step = next(size for size in _round_steps() if self.most_rate / size <= 12)
-        return [step * number for number in range(int(self.most_rate / step) + 1)]
+        step = next(size for size in _round_steps() if self.max_rate / size <= 12)
+        return [step * number for number in range(int(self.max_rate / step) + 1)]
 
     @property
     def milliseconds(self) -> list[float]:
@@ -65,7 +65,7 @@ def latency_plot(compared: LoadComparison) -> str:
     return plot.draw("load", title, _description(curves), plot.style_of(FIXED, PAINT), HEIGHT, drawn)
 
 
-def _scales(steps: Sequence[LoadFigures]) -> Scales:
+def _scales(steps: Sequence[LoadStats]) -> Scales:
     shown = [value for step in steps for value in (step.p50_ms, step.p95_ms) if value > 0] or [1.0]
     low, high = math.floor(math.log10(min(shown))), math.ceil(math.log10(max(shown)))
     return Scales(max((step.offered for step in steps), default=1.0) * 1.03, low, max(high, low + 1))
@@ -108,11 +108,11 @@ def _curve(scales: Scales, name: str, curve: LoadCurve) -> Iterable[str]:
         yield f'<circle class="{kind}" {place}><title>{_told(name, step)}</title></circle>'
 
 
-def _value(step: LoadFigures, line: str) -> float:
+def _value(step: LoadStats, line: str) -> float:
     return step.p95_ms if line == "p95" else step.p50_ms
 
 
-def _told(name: str, step: LoadFigures) -> str:
+def _told(name: str, step: LoadStats) -> str:
     times = f"p50 {step.p50_ms:.1f} ms, p95 {step.p95_ms:.1f} ms"
     return f"{NAMES[name]} at {step.offered:g} a second: {step.achieved:.1f} answered, {times}"
 

@@ -17,8 +17,8 @@ from toolscript.server.stores import open_stores
 from toolscript.tools.ports import Catalog
 
 UNIFORMLY, BY_SIZE = "any tenant", "any passage's tenant"
-MOST_TINY, MOST_SMALL, MOST_MEDIUM = 20, 200, 5_000
-FEWEST_WORDS, MOST_WORDS = 6, 12
+MAX_TINY, MAX_SMALL, MAX_MEDIUM = 20, 200, 5_000
+MIN_WORDS, MAX_WORDS = 6, 12
 
 # `year` and `lang` have an index, `source` has none.
 FILTERS: Mapping[str, Filters] = {
@@ -76,8 +76,8 @@ def classes_of(sizes: Sequence[TenantSize]) -> dict[str, list[TenantSize]]:
 
 
 def _class_of(size: TenantSize) -> str:
-    bounds = (("tiny", MOST_TINY), ("small", MOST_SMALL), ("medium", MOST_MEDIUM))
-    return next((name for name, most in bounds if size.passages <= most), "big")
+    bounds = (("tiny", MAX_TINY), ("small", MAX_SMALL), ("medium", MAX_MEDIUM))
+    return next((name for name, maximum in bounds if size.passages <= maximum), "big")
 
 
 def draws(sizes: Sequence[TenantSize], count: int, chance: np.random.Generator) -> dict[str, list[TenantSize]]:
@@ -95,7 +95,7 @@ def draws(sizes: Sequence[TenantSize], count: int, chance: np.random.Generator) 
 def question_for(originals: Originals, size: TenantSize, seed: int, chance: np.random.Generator) -> Question:
     """A few words in a row of something the tenant has documents about."""
     words = originals.texts[int(chance.choice(subjects_of(originals, size, seed)))].split()
-    length = int(chance.integers(FEWEST_WORDS, MOST_WORDS + 1))
+    length = int(chance.integers(MIN_WORDS, MAX_WORDS + 1))
     start = int(chance.integers(max(1, len(words) - length)))
     return Question(size, " ".join(words[start : start + length]))
 

@@ -20,13 +20,13 @@ from benchmarks.measurements import (
     WARM_UP_QUERIES,
     Comparison,
     LoadComparison,
-    LoadFigures,
+    LoadStats,
     Sustained,
     TimedSearch,
     by_minute,
     compare,
-    figures_of,
     rise,
+    stats_of,
     usual_rates,
 )
 from benchmarks.open_loop import Answer, OpenLoop, Run, Schedule
@@ -55,7 +55,7 @@ NOTHING_FOUND = re.compile(rb'"final_count":0\b')
 ANSWER_SECONDS = 30.0
 CONNECTIONS = 64
 DIFFERENT_QUERIES = 10_000
-MOST_RATE = 1_000.0
+MAX_RATE = 1_000.0
 WARM_UP_LOAD = Schedule(rate=20.0, seconds=2.0)
 OURS, BARE = "search", "bare"
 
@@ -99,7 +99,7 @@ async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None)
 
 
 @asynccontextmanager
-async def bare_worker(strategy: Strategy, texts: Sequence[str], *, cached: bool) -> AsyncIterator[Child]:
+async def baseline_worker(strategy: Strategy, texts: Sequence[str], *, cached: bool) -> AsyncIterator[Child]:
     """`texts` are all that it will be asked."""
     with _kept_port() as port:
         given = (str(port), strategy.value, "cached" if cached else "uncached")
@@ -300,7 +300,7 @@ def bench_search(
     async def run() -> Comparison:
         texts = await queries_or_names(queries, count + WARM_UP_QUERIES)
         async with (
-            bare_worker(strategy, texts, cached=cached) as bare,
+            baseline_worker(strategy, texts, cached=cached) as bare,
             search_server(cached=cached) as server,
             _searching(bare.port, strategy) as run_bare,
             _searching(server.port, strategy) as run_ours,
@@ -347,12 +347,12 @@ class Target:
 
     async def run(
         self, requests: Sequence[bytes], schedule: Schedule, on_progress: OnProgress
-    ) -> tuple[Run, LoadFigures]:
+    ) -> tuple[Run, LoadStats]:
         mine, its = time.process_time(), self.child.cpu_seconds()
         loop = OpenLoop(self.lines, requests, on_progress=on_progress)
         run = await loop.run(schedule, f"{self.name} at {schedule.rate:g}/s")
         spent = {"generator": time.process_time() - mine, self.name: self.child.cpu_seconds() - its}
-        return run, figures_of(run, {name: seconds * 1000 / len(run.asked) for name, seconds in spent.items()})
+        return run, stats_of(run, {name: seconds * 1000 / len(run.asked) for name, seconds in spent.items()})
 
 
 def bench_load(
@@ -372,17 +372,17 @@ def bench_load(
         texts = await queries_or_names(queries, count or DIFFERENT_QUERIES)
         requests = [search_request(text, strategy) for text in texts]
         async with AsyncExitStack() as stack:
-            bare = await stack.enter_async_context(_target(BARE, bare_worker(strategy, texts, cached=cached)))
+            bare = await stack.enter_async_context(_target(BARE, baseline_worker(strategy, texts, cached=cached)))
             ours = await stack.enter_async_context(_target(OURS, search_server(cached=cached)))
             targets = {target.name: target for target in (ours, bare)}
             for target in targets.values():
                 await _warm_up(target, requests)
 
-            async def step(name: str, rate: float, first: int) -> LoadFigures:
+            async def step(name: str, rate: float, first: int) -> LoadStats:
                 schedule = Schedule(rate, step_seconds)
                 return (await targets[name].run(_from(requests, first), schedule, on_progress))[1]
 
-            curves = await rise(tuple(targets), rates or tuple(usual_rates(MOST_RATE)), step)
+            curves = await rise(tuple(targets), rates or tuple(usual_rates(MAX_RATE)), step)
         return LoadComparison(strategy, len(texts), cached, curves[BARE], curves[OURS])
 
     _check_place(plot)

@@ -22,7 +22,7 @@ from toolscript.core.taxonomy import skill_point_id
 from toolscript.core.text import Passage
 from toolscript.documents.model.document import DocumentHeader, document_key
 from toolscript.documents.model.filters import filterable
-from toolscript.documents.model.points import IndexedDocument, IndexedPassage
+from toolscript.documents.model.points import IndexedChunk, IndexedDocument
 from toolscript.knowledge.model.library import (
     Chunk,
     Extraction,
@@ -99,7 +99,7 @@ STEEPNESS = 1.2
 FEW = 30
 # Passages of one portion of a tenant, the unit in which documents are made and written.
 PORTION = 200
-PASSAGES_EACH, MOST_EACH = 3.0, 12
+PASSAGES_EACH, MAX_EACH = 3.0, 12
 WORDS_KEPT, WORDS_ADDED = 40, 36
 TITLE_WORDS, SENTENCE = 6, 14
 SUBJECTS, PASSAGES_A_SUBJECT = 5, 20
@@ -151,7 +151,7 @@ def _skill_point(number: int, vectors: Matrix) -> Point:
     return Point(skill_point_id(name), 1, np.asarray(mean / np.linalg.norm(mean)), {}, fields)
 
 
-def lookalikes(real: RealPoints, count: int, batch: int, seed: int = 2) -> Iterator[list[Point]]:
+def synthetic_points(real: RealPoints, count: int, batch: int, seed: int = 2) -> Iterator[list[Point]]:
     """Points 1 to `count`, the same ones for the same seed."""
     chance = np.random.default_rng(seed)
     for start in range(0, count, batch):
@@ -196,7 +196,7 @@ def _exchanged(terms: Terms, others: Terms, chance: np.random.Generator) -> dict
     return mixed | {term: weight for (term, weight), keep in zip(terms.items(), kept, strict=True) if keep}
 
 
-def made_texts(count: int, seed: int) -> list[str]:
+def synthetic_texts(count: int, seed: int) -> list[str]:
     """Each about one subject, with a word of another here and there; the same ones for the same seed."""
     chance = np.random.default_rng(seed)
     names = list(_SUBJECTS)
@@ -316,7 +316,7 @@ def documents_of(originals: Originals, size: TenantSize, portion: int, seed: int
     added = originals.vocabulary.draw(chance, (count, WORDS_ADDED))
     at = 0
     while at < count:
-        several = min(count - at, MOST_EACH, int(chance.geometric(1 / PASSAGES_EACH)))
+        several = min(count - at, MAX_EACH, int(chance.geometric(1 / PASSAGES_EACH)))
         words = [mixed(originals.words[origins[one]], added[one], chance) for one in range(at, at + several)]
         id_ = f"doc-{portion}-{at}"
         yield _document(size.tenant, id_, originals.vocabulary, words, vectors[at : at + several], chance)
@@ -343,7 +343,7 @@ def _document(
     for number, (places, vector) in enumerate(zip(words, vectors, strict=True)):
         text = text_of(places, vocabulary)
         passage = Passage(number, start, start + len(text), text)
-        passages.append(IndexedPassage(passage, vector, terms_of(places, vocabulary)))
+        passages.append(IndexedChunk(passage, vector, terms_of(places, vocabulary)))
         start = passage.end
     header = DocumentHeader(document_key(tenant, id_), id_, metadata, f"{number:032x}", len(passages), version=1)
     return IndexedDocument(header, filterable(metadata), passages)
@@ -375,7 +375,7 @@ def _metadata(title: str, chance: np.random.Generator) -> JsonObject:
 
 
 @dataclass(frozen=True)
-class MadeSource:
+class SyntheticSource:
     """A source with everything that is stored and indexed of it."""
 
     source: Source
@@ -385,19 +385,19 @@ class MadeSource:
     extraction_points: list[Point]
 
 
-def sources_of(originals: Originals, chunks: int, seed: int) -> Iterator[MadeSource]:
+def sources_of(originals: Originals, chunks: int, seed: int) -> Iterator[SyntheticSource]:
     """The same ones for the same seed."""
     for number in range(-(-chunks // CHUNKS_A_SOURCE)):
         count = min(CHUNKS_A_SOURCE, chunks - number * CHUNKS_A_SOURCE)
         yield _source(originals, number, count, np.random.default_rng([seed, number]))
 
 
-def _source(originals: Originals, number: int, count: int, chance: np.random.Generator) -> MadeSource:
+def _source(originals: Originals, number: int, count: int, chance: np.random.Generator) -> SyntheticSource:
     title = f"Source {number}"
     topics = tuple(f"topic-{at}" for at in sorted({*chance.integers(TOPICS, size=3).tolist()}))
     id_ = source_id(f"/made/{number}")
     kind = SOURCE_TYPES[number % len(SOURCE_TYPES)]
-    made = MadeSource(
+    made = SyntheticSource(
         Source(id_, kind, title, f"/made/{number}", ("Somebody",), topics, chunk_count=count), [], [], {}, []
     )
     origins = chance.integers(len(originals.texts), size=count)
@@ -421,7 +421,7 @@ def _source(originals: Originals, number: int, count: int, chance: np.random.Gen
 
 
 def _extract(
-    made: MadeSource,
+    made: SyntheticSource,
     chunk: Chunk,
     originals: Originals,
     words: Numbers,

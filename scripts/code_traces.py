@@ -27,7 +27,7 @@ from toolscript.gateway.settings import GatewaySettings
 from toolscript.gateway.store.offers import OfferFile
 from toolscript.server.demo import Tour, demo_access, demo_settings, open_demo
 from toolscript.server.demo_contents import read_contents
-from toolscript.server.wiring import Common
+from toolscript.server.wiring import SharedResources
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "toolscript"
@@ -41,7 +41,7 @@ def request_trace() -> set[Path]:
     async def run() -> set[Path]:
         settings = demo_settings(Settings.model_construct(), None, None)
         opening = open_demo(
-            settings, Common("", b"secret"), demo_access(settings), read_contents(), Tour("", "", "", {})
+            settings, SharedResources("", b"secret"), demo_access(settings), read_contents(), Tour("", "", "", {})
         )
         async with opening as app, _client(httpx2.ASGITransport(app)) as client:
             for query in QUERIES:
@@ -84,8 +84,10 @@ def _remember(home: Path) -> None:
     OfferFile(home / "data" / "cache" / "tools", specs).remember(
         [Offer(name, tuple(items)) for name, items in by_server.items()]
     )
-    usual = GatewaySettings().search_model
-    Refusals(home / "data" / "models").add(OTHER_NAMES.get(usual, usual), "not downloaded here", REFUSED_SECONDS)
+    default = GatewaySettings().search_model
+    Refusals(home / "data" / "models").add(
+        OTHER_NAMES.get(default, default), "not downloaded here", REFUSED_SECONDS
+    )
 
 
 def _command(*arguments: str) -> None:

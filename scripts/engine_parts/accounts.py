@@ -61,11 +61,11 @@ def bare_environment(home: Path) -> dict[str, str]:
 
 
 def unprivileged_account() -> Account:
-    return _named("nobody") if os.geteuid() == 0 else _caller()
+    return _named("nobody") if os.geteuid() == 0 else _principal()
 
 
 def postgres_account() -> Account:
-    return _named("postgres") if os.geteuid() == 0 else _caller()
+    return _named("postgres") if os.geteuid() == 0 else _principal()
 
 
 def _named(name: str) -> Account:
@@ -76,7 +76,7 @@ def _named(name: str) -> Account:
     return Account(name, entry.pw_uid, entry.pw_gid)
 
 
-def _caller() -> Account:
+def _principal() -> Account:
     try:
         name = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -17,7 +17,7 @@ from .processes import Launch, run_logged
 INSTALL_SECONDS = 900
 INITDB_SECONDS = 120
 PSQL_SECONDS = 60
-LONGEST_SOCKET_FOLDER = 90
+MAX_SOCKET_FOLDER = 90
 
 # Durability stays as PostgreSQL ships it: tests about lost writes must mean something.
 SETTINGS = {
@@ -59,7 +59,7 @@ class Postgres:
 
     def prepare(self) -> None:
         programs = find_programs() or _install(self.places.log("install"))
-        if len(str(self.folder)) > LONGEST_SOCKET_FOLDER:
+        if len(str(self.folder)) > MAX_SOCKET_FOLDER:
             raise EnginesError(f"{self.folder} is too long for a socket; shorten TOOLSCRIPT_ENGINES_DIR")
         account = postgres_account()
         account.own_folder(self.folder)

@@ -35,7 +35,7 @@ from toolscript.server.indexing import LEASE_SECONDS
 from toolscript.server.skills import load_default_skills
 from toolscript.server.stores import Stores, open_stores
 from toolscript.tools.catalog.files import read_items
-from toolscript.tools.indexing.doctor import Doctor, Examination
+from toolscript.tools.indexing.doctor import Doctor, DoctorReport
 from toolscript.tools.indexing.indexer import Step
 from toolscript.tools.indexing.versions import Opened, open_for_writing
 
@@ -58,7 +58,7 @@ class Plan:
 @dataclass(frozen=True)
 class Outcome:
     seen: Seen
-    examined: Examination
+    examined: DoctorReport
     items: int
     changes: int
 

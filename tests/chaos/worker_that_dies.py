@@ -8,7 +8,7 @@ import sys
 from benchmarks.other_constants import change
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 from toolscript.tools.indexing.indexer import Step
 
 # Small batches and short leases: many moments to die in, and no long wait for the survivor.
@@ -24,7 +24,7 @@ async def main(step: Step, times: int) -> None:
         if seen == times:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    async with open_writer(Settings()) as writer:
+    async with open_index_writer(Settings()) as writer:
         await writer.worker(silent, at_step).drain()
 
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.conftest import PATIENCE, drop_collections
-from tests.contracts import document_scenes, library_scenes
-from tests.contracts.scenes import CARD, DIMENSIONS, FIRST, Record
+from tests.contracts import document_builders, library_builders
+from tests.contracts.builders import CARD, DIMENSIONS, FIRST, Record
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.embedding.openai import OpenAIEmbedder
@@ -30,7 +30,7 @@ from toolscript.testing import (
     MemorySuggestions,
     MemoryTaxonomy,
 )
-from toolscript.tools.model.centroids import SkillSum
+from toolscript.tools.model.centroids import Centroid
 from toolscript.tools.postgres.assignments import PostgresAssignments
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.centroids import PostgresSkillVectors
@@ -74,22 +74,22 @@ async def index(some_indexes: Indexes) -> Index:
 @pytest.fixture(params=["memory", "qdrant"])
 async def document_index(request: pytest.FixtureRequest) -> AsyncIterator[DocumentIndex]:
     if request.param == "memory":
-        yield MemoryDocuments(document_scenes.CARD)
+        yield MemoryDocuments(document_builders.CARD)
         return
     engines: Settings = request.getfixturevalue("engines")
     alias = f"test_{uuid.uuid4().hex[:12]}"
     layout = DocumentLayout(fields={"lang": "keyword", "at": "number"})
     async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-        yield await open_documents(connected, alias, document_scenes.CARD, layout)
+        yield await open_documents(connected, alias, document_builders.CARD, layout)
         await drop_collections(connected, alias)
 
 
 @pytest.fixture(params=["memory", "mongo"])
-async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[library_scenes.Shelf]:
+async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[library_builders.Shelf]:
     if request.param == "memory":
-        yield library_scenes.shelf_in_memory()
+        yield library_builders.shelf_in_memory()
         return
-    async with library_scenes.shelf_in_mongo(request.getfixturevalue("engines")) as shelf:
+    async with library_builders.shelf_in_mongo(request.getfixturevalue("engines")) as shelf:
         yield shelf
 
 
@@ -114,7 +114,7 @@ def _in_memory() -> Record:
     suggestions = MemorySuggestions(catalog, taxonomy)
     assignments = MemoryAssignments(catalog, taxonomy, suggestions)
     vectors = MemorySkillVectors(dirty, taxonomy.skills)
-    taxonomy.count_tools = lambda skill_id: vectors.sums.get(FIRST, {}).get(skill_id, SkillSum.nothing()).members
+    taxonomy.count_tools = lambda skill_id: vectors.sums.get(FIRST, {}).get(skill_id, Centroid.nothing()).members
     return Record(catalog, dirty, let_pass, taxonomy, assignments, suggestions, vectors)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.scenes import (
+from tests.contracts.builders import (
     Record,
     classified,
     classify,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.scenes import Record, tool, tools
+from tests.contracts.builders import Record, tool, tools
 from toolscript.core.errors import NotFound
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind, StoredItem, StoreReport

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tests.conftest import PATIENCE
-from tests.contracts.scenes import tool, tools
-from tests.contracts.source_scenes import changing_in_postgres
+from tests.contracts.builders import tool, tools
+from tests.contracts.source_builders import changing_in_postgres
 from toolscript.core.errors import NotFound
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.postgres.pool import open_pool

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.contracts.scenes import tool, tools
-from tests.contracts.source_scenes import Changing, open_changing
+from tests.contracts.builders import tool, tools
+from tests.contracts.source_builders import Changing, open_changing
 from toolscript.core.items import StoreReport
 
 pytestmark = pytest.mark.requirement("SK-009")

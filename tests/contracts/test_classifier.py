@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.unit.core.llm.text_endpoint import TextEndpoint
+from tests.unit.tools.classify.builders import SKILLS, asked, many_skills, tool
 from tests.unit.tools.classify.models import honest
-from tests.unit.tools.classify.scenes import SKILLS, asked, many_skills, tool
 from toolscript.core.items import Item, ItemKind, valid_assignments
 from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.testing import HashEmbedder

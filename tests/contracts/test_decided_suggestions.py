@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.contracts.scenes import (
+from tests.contracts.builders import (
     FIRST,
     Record,
     asked,

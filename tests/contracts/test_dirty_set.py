@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.contracts.scenes import Record, tool, tools
+from tests.contracts.builders import Record, tool, tools
 from toolscript.tools.model.catalog import Claim, Pending
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")

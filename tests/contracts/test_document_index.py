@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from tests.contracts.document_scenes import ANN, BOB, CARD, dense, document, key, must, plain, words
-from tests.contracts.scenes import axis, between, terms
+from tests.contracts.builders import axis, between, terms
+from tests.contracts.document_builders import ANN, BOB, CARD, dense, document, key, must, plain, words
 from toolscript.core.items import JsonObject
-from toolscript.core.retrieval.results import Exactness, PassageId, Total
+from toolscript.core.retrieval.results import ChunkId, Exactness, Total
 from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters
-from toolscript.documents.model.points import PassageAsk
+from toolscript.documents.model.points import ChunkQuery
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
 
 pytestmark = pytest.mark.requirement("DOC-003")
@@ -56,17 +56,17 @@ async def test_how_rare_a_word_is_does_not_count_by_itself(shelf: TenantDocument
 
 async def test_both_arms_can_be_asked_at_once_and_one_that_is_not_says_nothing(shelf: TenantDocuments) -> None:
     await shelf.put([document("a", "red")])
-    both = await shelf.search(PassageAsk(vector=axis(0), terms=terms("red")))
+    both = await shelf.search(ChunkQuery(vector=axis(0), terms=terms("red")))
     assert plain(both.dense or (), "a") == plain(both.words or (), "a") == [("a", 0)]
-    assert (await shelf.search(PassageAsk(vector=axis(0)))).words is None
-    assert (await shelf.search(PassageAsk(terms=terms("red")))).dense is None
-    neither = await shelf.search(PassageAsk())
+    assert (await shelf.search(ChunkQuery(vector=axis(0)))).words is None
+    assert (await shelf.search(ChunkQuery(terms=terms("red")))).dense is None
+    neither = await shelf.search(ChunkQuery())
     assert (neither.dense, neither.words) == (None, None)
 
 
 async def test_an_arm_asked_for_no_words_answers_that_it_knows_nothing(shelf: TenantDocuments) -> None:
     await shelf.put([document("a", "red")])
-    answer = await shelf.search(PassageAsk(vector=axis(0), terms={}))
+    answer = await shelf.search(ChunkQuery(vector=axis(0), terms={}))
     assert answer.words == []
     assert plain(answer.dense or (), "a") == [("a", 0)]
 
@@ -87,15 +87,15 @@ async def test_a_limit_keeps_the_best(shelf: TenantDocuments) -> None:
 
 async def test_passages_of_one_score_come_in_the_order_of_their_ids(shelf: TenantDocuments) -> None:
     await shelf.put([document(f"d{at}", "red", "red") for at in range(20)])
-    ids = sorted(PassageId(key(f"d{at}"), number) for at in range(20) for number in (0, 1))
+    ids = sorted(ChunkId(key(f"d{at}"), number) for at in range(20) for number in (0, 1))
     assert [one.id for one in await dense(shelf, axis(0))] == ids
     assert [one.id for one in await words(shelf, terms("red"))] == ids
 
 
 async def test_an_exact_search_finds_what_a_search_of_few_passages_finds(shelf: TenantDocuments) -> None:
     await shelf.put([document(f"d{at}", vectors=[between(0, 1, at / 10)]) for at in range(9)])
-    ask = PassageAsk(vector=axis(0), terms=terms("text"))
-    exact = await shelf.search(PassageAsk(vector=axis(0), terms=terms("text"), exact=True))
+    ask = ChunkQuery(vector=axis(0), terms=terms("text"))
+    exact = await shelf.search(ChunkQuery(vector=axis(0), terms=terms("text"), exact=True))
     assert (await shelf.search(ask)).dense == exact.dense
 
 
@@ -129,11 +129,11 @@ async def test_every_passage_of_a_document_passes_or_none(shelf: TenantDocuments
 
 
 async def test_an_empty_index_finds_nothing(shelf: TenantDocuments) -> None:
-    answer = await shelf.search(PassageAsk(vector=axis(0), terms=terms("red")))
+    answer = await shelf.search(ChunkQuery(vector=axis(0), terms=terms("red")))
     assert (answer.dense, answer.words) == ([], [])
     assert await shelf.page("", 10, NO_FILTERS) == []
     assert await shelf.count(NO_FILTERS) == Total(0)
-    assert (await shelf.headers([key("a")]), await shelf.passages([PassageId(key("a"), 0)])) == ({}, {})
+    assert (await shelf.headers([key("a")]), await shelf.passages([ChunkId(key("a"), 0)])) == ({}, {})
 
 
 async def test_statistics_count_the_passages_that_have_a_word(shelf: TenantDocuments) -> None:
@@ -142,7 +142,7 @@ async def test_statistics_count_the_passages_that_have_a_word(shelf: TenantDocum
     (red,), (fox,), (unheard,) = terms("red"), terms("fox"), terms("unheard")
     assert statistics.sample == 4
     assert [statistics.count(term) for term in (red, fox, unheard)] == [3, 1, 1]
-    assert statistics.rarity(red) == pytest.approx(math.log(1 + 1.5 / 3.5))
+    assert statistics.idf(red) == pytest.approx(math.log(1 + 1.5 / 3.5))
 
 
 async def test_statistics_of_nothing_are_of_nothing(shelf: TenantDocuments) -> None:
@@ -159,8 +159,8 @@ async def test_headers_and_passages_are_given_as_they_were_put(shelf: TenantDocu
     given = document("a", "first. ", "second 日本", metadata=metadata)
     await shelf.put([given])
     assert await shelf.headers([key("a"), key("b")]) == {key("a"): given.header}
-    ids = [PassageId(key("a"), number) for number in (1, 0, 2)]
-    expected = {PassageId(key("a"), one.passage.number): one.passage for one in given.passages}
+    ids = [ChunkId(key("a"), number) for number in (1, 0, 2)]
+    expected = {ChunkId(key("a"), one.passage.number): one.passage for one in given.passages}
     assert await shelf.passages(ids) == expected
 
 
@@ -210,7 +210,7 @@ async def test_keys_of_another_tenant_give_nothing_and_take_nothing(document_ind
     await ann.put([document("a")])
     await bob.put([document("b", "red", "blue", tenant=BOB)])
     assert await ann.headers([theirs, key("a")]) == await ann.headers([key("a")])
-    assert await ann.passages([PassageId(theirs, 0), PassageId(theirs, 1)]) == {}
+    assert await ann.passages([ChunkId(theirs, 0), ChunkId(theirs, 1)]) == {}
     assert await ann.remove([theirs]) == []
     assert [header.id for header in await ann.page("", 10, NO_FILTERS)] == ["a"]
     assert (await bob.headers([theirs]))[theirs].passages == 2
@@ -236,11 +236,11 @@ async def _everything(shelf: TenantDocuments) -> tuple[object, ...]:
     english = must("lang", "eq", "en")
     statistics = await shelf.statistics()
     return (
-        await shelf.search(PassageAsk(vector=between(0, 1, 0.6), terms=terms("red fox"))),
-        await shelf.search(PassageAsk(vector=axis(0), terms=terms("red"), filters=english, limit=1)),
+        await shelf.search(ChunkQuery(vector=between(0, 1, 0.6), terms=terms("red fox"))),
+        await shelf.search(ChunkQuery(vector=axis(0), terms=terms("red"), filters=english, limit=1)),
         (statistics.sample, statistics.terms.tolist(), statistics.counts.tolist()),
         await shelf.headers([key("a"), key("b")]),
-        await shelf.passages([PassageId(key("a"), 1)]),
+        await shelf.passages([ChunkId(key("a"), 1)]),
         await shelf.page("", 10, NO_FILTERS),
         await shelf.count(english),
     )

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.contracts.document_scenes import ANN, BOB, dense, document, key, must, plain, words
-from tests.contracts.scenes import axis, terms
-from toolscript.core.retrieval.results import PassageId, Total
+from tests.contracts.builders import axis, terms
+from tests.contracts.document_builders import ANN, BOB, dense, document, key, must, plain, words
+from toolscript.core.retrieval.results import ChunkId, Total
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
 
@@ -18,7 +18,7 @@ def shelf(document_index: DocumentIndex) -> TenantDocuments:
 
 async def numbers(shelf: TenantDocuments, id_: str) -> list[int]:
     """The passages of a document that are there, among all it might have."""
-    there = await shelf.passages([PassageId(key(id_), number) for number in range(10)])
+    there = await shelf.passages([ChunkId(key(id_), number) for number in range(10)])
     return sorted(found.number for found in there)
 
 
@@ -77,7 +77,7 @@ async def test_putting_nothing_does_nothing(shelf: TenantDocuments) -> None:
 async def test_more_passages_than_one_request_takes_are_all_stored(shelf: TenantDocuments) -> None:
     await shelf.put([document("a", *(f"word{at} " for at in range(600)))])
     assert (await shelf.headers([key("a")]))[key("a")].passages == 600
-    assert len(await shelf.passages([PassageId(key("a"), number) for number in range(700)])) == 600
+    assert len(await shelf.passages([ChunkId(key("a"), number) for number in range(700)])) == 600
     assert plain(await words(shelf, terms("word599")), "a") == [("a", 599)]
 
 

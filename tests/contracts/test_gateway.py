@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.unit.gateway.runtime.scenes import FILES, MAIL, World, open_world, tool
+from tests.unit.gateway.runtime.builders import FILES, MAIL, World, open_world, tool
 from tests.unit.gateway.runtime.serving import client_of
 from toolscript.core.errors import (
     BlankQuery,

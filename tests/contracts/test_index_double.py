@@ -64,6 +64,6 @@ async def test_the_double_scores_as_the_engine_does(both: tuple[Index, Index], q
     assert scores(engine.words) == pytest.approx(scores(double.words), abs=1e-3)
     assert scores(engine.dense) == pytest.approx(scores(double.dense), abs=1e-3)
     for term in ask.terms or ():
-        assert engine.rarity(term) == pytest.approx(double.rarity(term))
+        assert engine.idf(term) == pytest.approx(double.idf(term))
     assert scores(engine.words)
     assert len(scores(engine.dense)) == len(CATALOG)

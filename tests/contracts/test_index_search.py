@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.contracts.scenes import axis, between, point, terms
+from tests.contracts.builders import axis, between, point, terms
 from toolscript.core.retrieval.model import Ask, Candidate, Condition
 from toolscript.core.retrieval.ports import Index
 
@@ -180,7 +180,7 @@ async def test_an_answer_tells_which_share_of_the_points_has_each_term(index: In
     assert found.points == 4
     read, send, unheard = terms("read send unheard")
     assert [found.shares.get(term, 0.0) for term in (read, send, unheard)] == pytest.approx([0.5, 0.25, 0.0])
-    assert found.rarity(unheard) > found.rarity(send) > found.rarity(read) > 0
+    assert found.idf(unheard) > found.idf(send) > found.idf(read) > 0
     assert set(found.shares) <= {read, send, unheard}
 
 
@@ -199,7 +199,7 @@ async def test_where_no_terms_are_asked_for_no_shares_are_told(index: Index) -> 
 async def test_a_rarer_word_says_more_and_one_that_nobody_has_the_most(index: Index) -> None:
     await index.put([point(1, words="read file"), point(2, words="read mail"), point(3, words="read")])
     read, mail, nobody = (next(iter(terms(word))) for word in ("read", "mail", "unheard"))
-    rarities = await index.rarities([read, mail, nobody])
-    assert rarities[read] < rarities[mail] < rarities[nobody]
-    assert rarities[mail] == pytest.approx(math.log(1 + 2.5 / 1.5))
-    assert await index.rarities([]) == {}
+    idfs = await index.idfs([read, mail, nobody])
+    assert idfs[read] < idfs[mail] < idfs[nobody]
+    assert idfs[mail] == pytest.approx(math.log(1 + 2.5 / 1.5))
+    assert await index.idfs([]) == {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contracts.scenes import axis, point, terms
+from tests.contracts.builders import axis, point, terms
 from toolscript.core.retrieval.model import Ask, PointVersion
 from toolscript.core.retrieval.ports import Index
 

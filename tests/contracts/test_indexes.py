@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contracts.scenes import CARD, OTHER_CARD, point
+from tests.contracts.builders import CARD, OTHER_CARD, point
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.ports import Indexes
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.scenes import tool, tools
-from tests.contracts.source_scenes import Changing, open_changing
+from tests.contracts.builders import tool, tools
+from tests.contracts.source_builders import Changing, open_changing
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import ItemKind, StoreReport
-from toolscript.tools.model.catalog import MOST_KEPT_PER_ITEM, ChangeState
+from toolscript.tools.model.catalog import MAX_KEPT_PER_ITEM, ChangeState
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -68,12 +68,12 @@ async def test_what_python_takes_for_the_same_is_told_apart(scene: Changing, was
 
 async def test_of_each_item_the_last_changes_are_kept(scene: Changing) -> None:
     await scene.known(tool("read", "0"), tool("write", "0"))
-    for number in range(MOST_KEPT_PER_ITEM + 3):
+    for number in range(MAX_KEPT_PER_ITEM + 3):
         await scene.applying.store("file", [tool("read", f"{number + 1}")])
     await scene.applying.store("file", [tool("write", "1")])
     kept = await scene.changes.page(None, 100)
-    assert [one.name for one in kept] == ["write"] + ["read"] * MOST_KEPT_PER_ITEM
-    assert (await scene.changes.find(kept[1].id)).new == {"description": str(MOST_KEPT_PER_ITEM + 3)}
+    assert [one.name for one in kept] == ["write"] + ["read"] * MAX_KEPT_PER_ITEM
+    assert (await scene.changes.find(kept[1].id)).new == {"description": str(MAX_KEPT_PER_ITEM + 3)}
     assert (await scene.changes.find(kept[-1].id)).new == {"description": "4"}
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.library_scenes import MINUTE, RUN, Shelf, a_chunk, a_source, an_extraction
+from tests.contracts.library_builders import MINUTE, RUN, Shelf, a_chunk, a_source, an_extraction
 from toolscript.core.errors import InvalidRequest
 from toolscript.knowledge.model.ingest import ChunkMark
 from toolscript.knowledge.model.library import Chunk, Position, Source, SourceStatus, source_id

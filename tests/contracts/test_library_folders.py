@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.library_scenes import Shelf, a_source
+from tests.contracts.library_builders import Shelf, a_source
 
 pytestmark = pytest.mark.requirement("KN-005")
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.library_scenes import MINUTE, OTHER_RUN, RUN, Shelf, a_chunk, a_source, an_extraction
+from tests.contracts.library_builders import MINUTE, OTHER_RUN, RUN, Shelf, a_chunk, a_source, an_extraction
 from toolscript.core.errors import InvalidRequest
 from toolscript.knowledge.model.ingest import ChunkMark, KnownSource
-from toolscript.knowledge.model.library import MOST_EXTRACTIONS, Chunk, SourceStatus
+from toolscript.knowledge.model.library import MAX_EXTRACTIONS, Chunk, SourceStatus
 
 pytestmark = pytest.mark.requirement("KN-005")
 
@@ -153,9 +153,9 @@ async def test_what_is_extracted_takes_the_place_of_what_was(shelf: Shelf) -> No
 
 async def test_a_chunk_can_have_as_many_extractions_as_there_are_ids_for(shelf: Shelf) -> None:
     chunk = a_chunk(0)
-    most = [an_extraction(chunk, number) for number in range(MOST_EXTRACTIONS)]
-    await shelf.writer.put_extractions("recipe", {chunk.id: most})
-    assert await shelf.writer.extractions_of([chunk.id]) == most
+    maximum = [an_extraction(chunk, number) for number in range(MAX_EXTRACTIONS)]
+    await shelf.writer.put_extractions("recipe", {chunk.id: maximum})
+    assert await shelf.writer.extractions_of([chunk.id]) == maximum
 
 
 async def test_chunks_go_with_their_extractions_and_others_stay(shelf: Shelf) -> None:

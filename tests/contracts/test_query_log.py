@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from tests.conftest import PATIENCE
-from tests.unit.documents.query_log_scenes import search
+from tests.unit.documents.query_log_builders import search
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.documents.model.query import LoggedQuery
 from toolscript.documents.ports import QueryLog

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contracts.scenes import (
+from tests.contracts.builders import (
     Record,
     classified,
     classify,

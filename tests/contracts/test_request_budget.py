@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import PATIENCE
 from toolscript.core.auth.budget import PostgresRequestBudget
-from toolscript.core.auth.model import UNLIMITED, Budget, Plan, RequestBudget, Stranger, Tenant
+from toolscript.core.auth.model import UNLIMITED, Anonymous, Budget, Plan, RequestBudget, Tenant
 from toolscript.core.postgres.pool import open_pool
 from toolscript.testing import MemoryRequestBudget
 
@@ -94,6 +94,6 @@ async def test_another_plan_counts_what_was_spent_before(scene: Scene) -> None:
 
 @pytest.mark.requirement("KN-005")
 async def test_an_address_without_a_token_is_counted_by_itself_whatever_it_is_called(scene: Scene) -> None:
-    for who in (Stranger("acme"), ACME, Stranger("2001:db8::/64")):
+    for who in (Anonymous("acme"), ACME, Anonymous("2001:db8::/64")):
         given = [await scene.budget.take(who, plan(2)) for _ in range(3)]
         assert [one.allowed for one in given] == [True, True, False], who

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.contracts.scenes import DIMENSIONS, axis, between, point
+from tests.contracts.builders import DIMENSIONS, axis, between, point
 from toolscript.core.errors import IndexUnavailable
 from toolscript.core.retrieval.model import Ask, Candidates, Condition, Point, Vector
 from toolscript.core.retrieval.ports import Index
-from toolscript.tools.skill_copy import CHECK_SECONDS, MOST_SKILLS, READ_AGAIN_SECONDS, STALE_SECONDS, SkillCopy
+from toolscript.tools.skill_copy import CHECK_SECONDS, MAX_SKILLS, READ_AGAIN_SECONDS, STALE_SECONDS, SkillCopy
 
 ACTIVE = Condition("is_active", (True,))
 
@@ -140,11 +140,11 @@ async def test_searches_begin_a_check_only_now_and_then(scene: Scene) -> None:
 
 
 async def test_more_points_than_a_copy_holds_are_left_to_the_index(scene: Scene) -> None:
-    await scene.write(*(point(100 + number, vector=axis(1)) for number in range(MOST_SKILLS)))
+    await scene.write(*(point(100 + number, vector=axis(1)) for number in range(MAX_SKILLS)))
     await scene.later(1.0)
     await scene.index.put([point(5, vector=axis(0))])
     assert (await scene.found())[:2] == [1, 5]
-    assert await scene.index.whole(MOST_SKILLS) is None
+    assert await scene.index.whole(MAX_SKILLS) is None
 
 
 async def test_questions_of_words_go_to_the_index(scene: Scene) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.contracts.scenes import DIMENSIONS, Record, axis, tools
+from tests.contracts.builders import DIMENSIONS, Record, axis, tools
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import Skill
 from toolscript.tools.model.catalog import Claim
-from toolscript.tools.model.centroids import Counted, SkillState, SkillSum
+from toolscript.tools.model.centroids import Centroid, Counted, SkillState
 
 pytestmark = pytest.mark.requirement("SK-007")
 
@@ -176,7 +176,7 @@ def random_vector(chance: random.Random) -> Vector:
     return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
 
 
-def assert_same(total: SkillSum, items: Sequence[Counted], skill: str) -> None:
+def assert_same(total: Centroid, items: Sequence[Counted], skill: str) -> None:
     exact = sum(one.weights[skill] * one.vector.astype(np.float64) for one in items)
     assert total.members == len(items)
     assert total.weight == sum(one.weights[skill] for one in items)

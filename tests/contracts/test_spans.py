@@ -13,7 +13,7 @@ from toolscript.core.observability.tracing import spans_of, tracer_provider
 from toolscript.core.retrieval.ports import Spans
 from toolscript.core.retrieval.timings import NoSpans
 from toolscript.server.measured import MeasuredSpans
-from toolscript.server.metrics import Figures
+from toolscript.server.metrics import Metrics
 from toolscript.testing.retrieval import MemorySpans
 
 pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-003")]
@@ -49,7 +49,7 @@ def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
         provider.shutdown()
         return
     memory = MemorySpans()
-    spans = memory if request.param == "memory" else MeasuredSpans(memory, Figures(), "documents")
+    spans = memory if request.param == "memory" else MeasuredSpans(memory, Metrics(), "documents")
     yield Watched(spans, lambda: _remembered(memory))
 
 

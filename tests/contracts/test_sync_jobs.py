@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.conftest import PATIENCE
-from tests.contracts.source_scenes import Working, working_in_memory, working_in_postgres
+from tests.contracts.source_builders import Working, working_in_memory, working_in_postgres
 from toolscript.core.errors import NotFound
 from toolscript.core.postgres.pool import open_pool
-from toolscript.tools.model.catalog import MOST_JOBS_KEPT, SILENT_SECONDS, JobProgress, JobState
+from toolscript.tools.model.catalog import MAX_JOBS_KEPT, SILENT_SECONDS, JobProgress, JobState
 
 pytestmark = pytest.mark.requirement("SK-010")
 
@@ -87,11 +87,11 @@ async def test_the_latest_jobs_are_kept_and_those_that_are_open(scene: Working) 
     still_open = await scene.jobs.add("open")
     for _ in range(3):
         await scene.jobs.finish((await scene.jobs.add("ended")).id, JobState.DONE)
-    for _ in range(MOST_JOBS_KEPT):
+    for _ in range(MAX_JOBS_KEPT):
         latest = await scene.jobs.add("later")
-    kept = await scene.jobs.page(None, 2 * MOST_JOBS_KEPT)
+    kept = await scene.jobs.page(None, 2 * MAX_JOBS_KEPT)
     assert {job.source for job in kept} == {"open", "later"}
-    assert (len(kept), kept[0].id, kept[-1].id) == (MOST_JOBS_KEPT + 1, latest.id, still_open.id)
+    assert (len(kept), kept[0].id, kept[-1].id) == (MAX_JOBS_KEPT + 1, latest.id, still_open.id)
 
 
 async def test_a_job_nobody_knows_is_not_found(scene: Working) -> None:

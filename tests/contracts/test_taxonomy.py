@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contracts.scenes import FIRST, Record, axis, classify, item, sure, with_items, with_skills
+from tests.contracts.builders import FIRST, Record, axis, classify, item, sure, with_items, with_skills
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import AssignedBy, ItemKind
 from toolscript.core.taxonomy import AuditEntry, Member, Skill

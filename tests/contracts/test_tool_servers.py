@@ -10,8 +10,8 @@ from typing import Protocol
 
 import pytest
 
-from tests.contracts.scenes import tool
-from tests.unit.core.mcp_client.scenes import (
+from tests.contracts.builders import tool
+from tests.unit.core.mcp_client.builders import (
     QUICK,
     names_of,
     state_of,

@@ -24,7 +24,7 @@ from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill
 from toolscript.core.values import silent
 from toolscript.server import indexing
-from toolscript.server.indexing import Writer
+from toolscript.server.indexing import IndexWriter
 from toolscript.server.skills import Classifying
 from toolscript.server.stores import Stores, open_stores
 from toolscript.testing import HashEmbedder
@@ -80,7 +80,7 @@ class Touched:
 @dataclass
 class Scene:
     stores: Stores
-    writer: Writer
+    writer: IndexWriter
     items: CountingIndex
     skills: CountingIndex
     _before: dict[str, tuple[int, int]] | None = None
@@ -123,7 +123,7 @@ async def opened_scene(settings: Settings) -> AsyncIterator[Scene]:
         opened = await open_for_writing(stores.indexes, stores.dirty, IndexCard(embedder.model))
         items, skills = CountingIndex(opened.index), CountingIndex(opened.skills)
         counting: Opened = replace(opened, index=items, skills=skills)  # type: ignore[arg-type]
-        yield Scene(stores, Writer(stores, embedder, Classifying(TopicClassifier()), counting), items, skills)
+        yield Scene(stores, IndexWriter(stores, embedder, Classifying(TopicClassifier()), counting), items, skills)
 
 
 async def fill(scene: Scene, items: int, skills: int) -> None:

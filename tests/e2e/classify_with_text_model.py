@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.unit.tools.classify.scenes import asked, default_skills
+from tests.unit.tools.classify.builders import asked, default_skills
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.items import Item, ItemKind, valid_assignments
 from toolscript.core.llm.openai import OpenAITextModel

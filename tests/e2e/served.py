@@ -36,13 +36,13 @@ class Served:
 
 @contextmanager
 def served(
-    extra: Mapping[str, str], most_files: int | None = None, constants: Mapping[str, float] = MappingProxyType({})
+    extra: Mapping[str, str], max_files: int | None = None, constants: Mapping[str, float] = MappingProxyType({})
 ) -> Iterator[Served]:
-    """`most_files` is what the process may have open at once; `constants` have other values, by full name."""
+    """`max_files` is what the process may have open at once; `constants` have other values, by full name."""
     with kept_port() as port, tempfile.TemporaryFile("w+") as log:
         arguments = command(constants, "serve", "--port", str(port))
-        if most_files is not None:
-            arguments = ["sh", "-c", f'ulimit -n {most_files}; exec "$@"', "sh", *arguments]
+        if max_files is not None:
+            arguments = ["sh", "-c", f'ulimit -n {max_files}; exec "$@"', "sh", *arguments]
         process = subprocess.Popen(arguments, env=environment(extra), stderr=log)
         try:
             until_listening(process, port, log)

@@ -69,8 +69,8 @@ def test_a_service_that_is_killed_and_comes_back_gets_every_document(
         stderr=subprocess.PIPE,
         text=True,
     )
-    for least in (1, 300):
-        _until(lambda least=least: _count(running.url, mine) >= least)
+    for minimum in (1, 300):
+        _until(lambda minimum=minimum: _count(running.url, mine) >= minimum)
         running.kill()
         running.start()
     shown, said = putting.communicate(timeout=SOON)

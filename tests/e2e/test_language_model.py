@@ -9,7 +9,7 @@ from toolscript.core.items import Item, ItemKind
 from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 
 ITEMS = [
     Item("a", ItemKind.TOOL, "post", "send_mail", "Send an email message to somebody."),
@@ -23,7 +23,7 @@ SKILLS = [
 
 async def classified(settings: Settings) -> tuple[set[str], float | None]:
     """Who assigned the items, and what it cost."""
-    async with open_writer(settings) as writer:
+    async with open_index_writer(settings) as writer:
         for skill in SKILLS:
             await writer.stores.taxonomy.add(skill, "ann")
         await writer.stores.catalog.store("file", ITEMS)

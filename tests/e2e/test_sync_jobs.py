@@ -12,7 +12,7 @@ from tests.e2e import catalog_files
 from tests.e2e.commands import run, serving
 from tests.e2e.gateway.machines import is_alive, mcp_server, until
 from tests.e2e.test_sync_servers import server_pid
-from tests.unit.tools.sources_http.scenes import write_config
+from tests.unit.tools.sources_http.builders import write_config
 
 pytestmark = pytest.mark.requirement("SK-010")
 

@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import Installation
 from tests.e2e.gateway.catalogs import tool, write_catalog
 from tests.e2e.gateway.machines import WAIT_SECONDS, Machine, is_alive, mcp_server, until
-from tests.unit.core.mcp_client.scenes import running
+from tests.unit.core.mcp_client.builders import running
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Installation
 from tests.e2e.commands import run_here, serving
 from tests.unit.server.metrics.otlp_receiver import otlp_receiver
-from tests.unit.server.metrics.shown_figures import value
+from tests.unit.server.metrics.shown_metrics import value
 from toolscript import __version__
 
 pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007")]

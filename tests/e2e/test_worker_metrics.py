@@ -14,12 +14,12 @@ import pytest
 from tests.conftest import Installation
 from tests.e2e.commands import command, environment, run_here
 from tests.support.kept_ports import kept_port
-from tests.unit.server.metrics.shown_figures import value
+from tests.unit.server.metrics.shown_metrics import value
 from toolscript.core.errors import CatalogUnavailable
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.postgres.pool import Pool
 from toolscript.server.measured import CountedDirtySet
-from toolscript.server.metrics import WorkerFigures
+from toolscript.server.metrics import WorkerMetrics
 from toolscript.testing import MemoryDirtySet
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.postgres.catalog import PostgresCatalog
@@ -81,13 +81,13 @@ def test_a_worker_shows_what_it_has_indexed_and_what_waits(installation: Install
 
 
 async def test_items_that_fail_and_claims_that_fail_are_counted(pool: Pool) -> None:
-    figures = WorkerFigures()
-    dirty = CountedDirtySet(PostgresDirtySet(pool), figures)
+    metrics = WorkerMetrics()
+    dirty = CountedDirtySet(PostgresDirtySet(pool), metrics)
     item = Item("1", ItemKind.TOOL, "fs", "read_file", "Read a file")
     await PostgresCatalog(pool).store("file", [item])
     await dirty.postpone(1, await dirty.claim(1, 10, 60.0), "refused")
-    figures.stores.backlog(await dirty.pending(1))
-    shown = figures.page()
+    metrics.stores.backlog(await dirty.pending(1))
+    shown = metrics.page()
     assert value(shown, "toolscript_worker_items_failed_total") == 1
     assert value(shown, "toolscript_worker_batches_total", outcome="error") == 1
     assert value(shown, "toolscript_backlog_items") == 1
@@ -102,7 +102,7 @@ class Away(MemoryDirtySet):
 
 
 async def test_a_worker_that_cannot_even_ask_is_counted() -> None:
-    figures = WorkerFigures()
+    metrics = WorkerMetrics()
     with pytest.raises(CatalogUnavailable):
-        await CountedDirtySet(Away(), figures).claim(1, 10, 60.0)
-    assert value(figures.page(), "toolscript_worker_batches_total", outcome="error") == 1
+        await CountedDirtySet(Away(), metrics).claim(1, 10, 60.0)
+    assert value(metrics.page(), "toolscript_worker_batches_total", outcome="error") == 1

@@ -31,7 +31,7 @@ from toolscript.documents.qdrant.tenant_points import TENANT
 CARD = DocumentCard(ModelCard("small", "1", 8))
 DOCUMENTS = 400
 BATCH = 100
-MOST_FOUND = 10_000
+MAX_FOUND = 10_000
 OURS, THEIRS = "ours", "theirs"
 NO_INDEXES = DocumentLayout()
 PATIENCE_SECONDS = 60.0
@@ -103,7 +103,7 @@ async def found(qdrant: Qdrant, name: str, asked: Sequence[Filters]) -> list[lis
     for at, filters in enumerate(asked):
         where = compiled(filters)
         where.must.append(wire.Condition(field=wire.FieldCondition(key=TENANT, match=wire.Match(keyword=OURS))))
-        query = wire.QueryPoints(collection_name=name, filter=where, limit=MOST_FOUND)
+        query = wire.QueryPoints(collection_name=name, filter=where, limit=MAX_FOUND)
         if at % 2:
             query.query.nearest.CopyFrom(nearest)
             query.using = DENSE

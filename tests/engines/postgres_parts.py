@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from tests.contracts.scenes import sure
+from tests.contracts.builders import sure
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
 from toolscript.tools.postgres.assignments import PostgresAssignments

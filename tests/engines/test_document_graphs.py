@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.documents import BenchDocuments
 from tests.conftest import drop_collections
-from tests.contracts.document_scenes import ANN, CARD, dense, document, must
+from tests.contracts.document_builders import ANN, CARD, dense, document, must
 from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent

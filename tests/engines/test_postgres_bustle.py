@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from tests.contracts.scenes import FIRST, tool
+from tests.contracts.builders import FIRST, tool
 from tests.engines.postgres_parts import NAMES, Parts, opened
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill

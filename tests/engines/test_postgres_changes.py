@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.contracts.scenes import tools
+from tests.contracts.builders import tools
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.items import StoreReport
 from toolscript.core.postgres.pool import Pool, open_pool

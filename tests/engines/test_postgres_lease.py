@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.contracts.scenes import tools
+from tests.contracts.builders import tools
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.postgres.catalog import PostgresCatalog

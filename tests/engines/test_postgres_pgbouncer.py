@@ -15,7 +15,7 @@ from toolscript.core.errors import Conflict
 from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.settings.service import Settings
-from toolscript.documents.postgres import alone_with
+from toolscript.documents.postgres import tenant_lock
 from toolscript.tools.postgres.centroids import PostgresSkillVectors
 from toolscript.tools.postgres.skills import PostgresTaxonomy
 
@@ -81,12 +81,12 @@ async def test_statements_that_many_repeat_find_what_they_need(pool: Pool) -> No
 
 async def test_who_is_alone_with_a_tenant_is_alone(pool: Pool, url: str, engines: Settings) -> None:
     for _ in range(3):
-        async with alone_with(pool, TENANT):
+        async with tenant_lock(pool, TENANT):
             for _ in range(CLIENTS):
                 with pytest.raises(Conflict):
-                    async with alone_with(pool, TENANT):
+                    async with tenant_lock(pool, TENANT):
                         pass
-            async with alone_with(pool, Tenant("another")):
+            async with tenant_lock(pool, Tenant("another")):
                 pass
     assert _locks(url, engines) == 0
 
@@ -97,7 +97,7 @@ async def test_when_who_was_alone_is_killed_the_next_one_is_let_in(pool: Pool, u
     assert holder.stdout is not None
     assert await holder.stdout.readline() == b"alone\n"
     with pytest.raises(Conflict):
-        async with alone_with(pool, TENANT):
+        async with tenant_lock(pool, TENANT):
             pass
     holder.kill()
     await holder.wait()
@@ -108,7 +108,7 @@ async def _until_let_in(pool: Pool) -> None:
     """PgBouncer hears of the end from the network, as everybody does."""
     while True:
         try:
-            async with alone_with(pool, TENANT):
+            async with tenant_lock(pool, TENANT):
                 return
         except Conflict:
             await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.faults import Fault, Relay, relay
-from tests.unit.documents.query_log_scenes import Losses, search
+from tests.unit.documents.query_log_builders import Losses, search
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.documents.model.query import LoggedQuery
@@ -89,7 +89,7 @@ async def _until_it_answers(sink: PostgresQueryLog) -> None:
                 return
 
 
-class Telling:
+class IngestProgress:
     """Tells when the database was asked and was away."""
 
     def __init__(self, log: PostgresQueryLog) -> None:
@@ -109,7 +109,7 @@ class Telling:
 async def test_a_database_that_is_away_for_a_moment_loses_nothing(postgres_url: str, pool: Pool) -> None:
     async with through_a_relay(postgres_url) as (between, relayed):
         losses = Losses()
-        sink = Telling(PostgresQueryLog(relayed))
+        sink = IngestProgress(PostgresQueryLog(relayed))
         await between.fail(Fault.REFUSED)
         log = QueuedQueryLog(sink, losses, every_seconds=0.0)
         log.record(search())

@@ -11,7 +11,7 @@ from tests.contracts.test_request_budget import ACME, Clock, plan
 from tests.support.faults import Fault, Relay, relay
 from toolscript.core.auth import budget as request_budget
 from toolscript.core.auth.budget import PostgresRequestBudget
-from toolscript.core.auth.model import UNLIMITED, Stranger, Tenant
+from toolscript.core.auth.model import UNLIMITED, Anonymous, Tenant
 from toolscript.core.postgres.pool import Pool, open_pool
 
 pytestmark = pytest.mark.requirement("DOC-007")
@@ -57,7 +57,7 @@ async def test_little_is_lost_when_one_process_of_several_is_asked_most(postgres
 async def test_strangers_that_ask_once_are_written_down_nowhere(postgres_url: str, pool: Pool) -> None:
     async with processes(postgres_url, 1, Clock()) as [budget]:
         for number in range(500):
-            assert (await budget.take(Stranger(f"10.0.{number >> 8}.{number & 255}"), plan(60))).remaining == 59
+            assert (await budget.take(Anonymous(f"10.0.{number >> 8}.{number & 255}"), plan(60))).remaining == 59
     assert await taken(pool) == []
 
 
@@ -65,7 +65,7 @@ async def test_strangers_that_ask_once_are_written_down_nowhere(postgres_url: st
 async def test_a_stranger_that_goes_on_is_counted_by_all(postgres_url: str, limit: int) -> None:
     async with processes(postgres_url, 4, Clock()) as budgets:
         given = await asyncio.gather(
-            *(budget.take(Stranger("10.0.0.1"), plan(limit)) for _ in range(limit + 5) for budget in budgets)
+            *(budget.take(Anonymous("10.0.0.1"), plan(limit)) for _ in range(limit + 5) for budget in budgets)
         )
     # Beyond the plan no more than the first request that each process told nobody of.
     assert limit <= sum(one.allowed for one in given) <= limit + 3
@@ -74,13 +74,13 @@ async def test_a_stranger_that_goes_on_is_counted_by_all(postgres_url: str, limi
 async def test_more_strangers_than_can_be_told_apart_are_counted_in_crowds(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_budget, "MOST_STRANGERS", 10)
+    monkeypatch.setattr(request_budget, "MAX_ANONYMOUS", 10)
     monkeypatch.setattr(request_budget, "CROWDS", 2)
     async with processes(postgres_url, 1, Clock()) as [budget]:
         for number in range(20):
             assert (await budget.take(Tenant(f"t{number}"), plan(5))).allowed
-        given = [await budget.take(Stranger(f"10.0.0.{number}"), plan(5)) for number in range(90)]
-        known = [await budget.take(Stranger(f"10.0.0.{number}"), plan(5)) for number in range(10)]
+        given = [await budget.take(Anonymous(f"10.0.0.{number}"), plan(5)) for number in range(90)]
+        known = [await budget.take(Anonymous(f"10.0.0.{number}"), plan(5)) for number in range(10)]
         assert len(budget._windows) == 20 + 10 + 2
     assert all(one.allowed for one in [*given[:10], *known])
     assert sum(one.allowed for one in given[10:]) == 2 * 5
@@ -92,9 +92,9 @@ async def test_a_clock_that_is_set_back_a_little_gives_nothing_twice(postgres_ur
     async with processes(postgres_url, 1, clock) as [budget]:
         for number in range(60):
             clock.at += 60 if number % 2 else -60
-            allowed += (await budget.take(Stranger("10.0.0.1"), plan(7))).allowed
+            allowed += (await budget.take(Anonymous("10.0.0.1"), plan(7))).allowed
         clock.at -= 3600
-        assert (await budget.take(Stranger("10.0.0.1"), plan(7))).allowed
+        assert (await budget.take(Anonymous("10.0.0.1"), plan(7))).allowed
     assert allowed == 1 + 7
 
 

@@ -10,10 +10,10 @@ import pytest
 from psycopg import AsyncCursor
 from psycopg_pool import AsyncConnectionPool
 
-from tests.contracts.scenes import FIRST, sure, tools
+from tests.contracts.builders import FIRST, sure, tools
 from tests.engines.postgres_parts import Parts, opened
 from toolscript.core.taxonomy import (
-    MOST_COUNTED,
+    MAX_COUNTED,
     Classification,
     Classified,
     Skill,
@@ -98,7 +98,7 @@ async def test_of_many_who_asked_the_first_are_called_by_the_decision_and_the_ot
     await parts.catalog.store("file", tools(count))
     await parts.assignments.record(await parts.words(random.Random(0), "Post"))
     (pending,) = await parts.suggestions.page(0, 10)
-    assert pending.asked_by == MOST_COUNTED
+    assert pending.asked_by == MAX_COUNTED
     await parts.suggestions.approve(pending.id, Skill("post", "Post"), "ann")
     assert [await parts.suggestions.call_more() for _ in range(3)] == [CALLED_AT_ONCE, 50, 0]
     (waiting,) = await parts.rows(

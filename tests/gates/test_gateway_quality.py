@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.core.embedding.cache import CachedEmbedder, RememberingEmbedder, VectorStore
+from toolscript.core.embedding.cache import CachedEmbedder, DiskCachedEmbedder, VectorStore
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.items import tool_id
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import MAX_QUERY
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.core.values import silent
 from toolscript.eval.baselines import baselines_of
-from toolscript.eval.dataset import EvalReport, JudgedSet, read_judged_set
+from toolscript.eval.dataset import Dataset, EvalReport, read_dataset
 from toolscript.eval.gateway import GatewayEngine, PreparedItems, gateway_search
 from toolscript.eval.judging import evenly_spread, judge
 from toolscript.gateway.index import LocalIndex, analyse
@@ -37,31 +37,31 @@ async def embedder(model_folder: str, tmp_path_factory: pytest.TempPathFactory) 
     """Engines and baselines share what was embedded: it is their ranking that is judged."""
     model = LocalEmbedder(model_folder)
     store = VectorStore(tmp_path_factory.mktemp("vectors"), model.model)
-    yield CachedEmbedder(RememberingEmbedder(model, store), size=10_000)
+    yield CachedEmbedder(DiskCachedEmbedder(model, store), size=10_000)
     model.close()
 
 
 @pytest.fixture(scope="module")
 async def our_own(embedder: Embedder) -> GatewayEngine:
-    engine = GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
-    await engine.load(read_judged_set(GOLDEN).items)
+    engine = GatewayEngine(gateway_search(DEFAULT_WEIGHTS), embedder, PreparedItems(embedder))
+    await engine.load(read_dataset(GOLDEN).items)
     return engine
 
 
-def public_set(name: str) -> JudgedSet:
+def public_set(name: str) -> Dataset:
     if not (DATA / name).is_dir():
         pytest.skip("the judged sets are not beside this checkout")
-    return read_judged_set(DATA / name)
+    return read_dataset(DATA / name)
 
 
-async def judged(judged_set: JudgedSet, embedder: Embedder) -> EvalReport:
-    engine = GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
+async def judged(judged_set: Dataset, embedder: Embedder) -> EvalReport:
+    engine = GatewayEngine(gateway_search(DEFAULT_WEIGHTS), embedder, PreparedItems(embedder))
     plain = await baselines_of(judged_set, embedder, silent)
     return await judge(engine, judged_set, model="", baselines=plain, without_gold=False)
 
 
 async def test_our_own_set_keeps_its_floor_and_beats_every_baseline(embedder: Embedder) -> None:
-    engine, *plain = (await judged(read_judged_set(GOLDEN), embedder)).systems
+    engine, *plain = (await judged(read_dataset(GOLDEN), embedder)).systems
     reached = engine.measures["ndcg@10"].value
     assert reached >= GOLDEN_FLOOR
     assert reached > max(one.measures["ndcg@10"].value for one in plain)
@@ -70,7 +70,7 @@ async def test_our_own_set_keeps_its_floor_and_beats_every_baseline(embedder: Em
 
 @pytest.mark.parametrize("kind", GOLDEN_FIRSTS)
 async def test_first_answers_of_every_kind_of_query(kind: str, our_own: GatewayEngine) -> None:
-    of_kind = [query for query in read_judged_set(GOLDEN).queries if query.id.startswith(f"{kind}-")]
+    of_kind = [query for query in read_dataset(GOLDEN).queries if query.id.startswith(f"{kind}-")]
     firsts = [(query, (await our_own.answer(query.text)).keys[:1]) for query in of_kind]
     wrong = [query.text for query, keys in firsts if not set(keys) & set(query.relevant)]
     assert len(wrong) <= (1 - GOLDEN_FIRSTS[kind]) * len(of_kind) + 1e-9, wrong
@@ -89,7 +89,7 @@ async def test_a_slice_of_a_public_set_keeps_its_floor_and_beats_every_baseline(
 async def test_an_exact_name_is_first_among_all_of_a_large_catalog() -> None:
     """Asked for every third of them."""
     items = public_set("etom").items
-    search = gateway_search(DEFAULT_RECIPE)
+    search = gateway_search(DEFAULT_WEIGHTS)
     search.index = LocalIndex(items, [analyse(item) for item in items]).warm()
     wrong = []
     for item in items[::3]:

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Installation
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 from toolscript.tools.catalog.files import read_items
 from toolscript.tools.catalog.items import import_items
 from toolscript.tools.model.query import ToolQuery
@@ -50,7 +50,7 @@ QUESTIONS = {
 
 @pytest.fixture
 async def search(installation: Installation) -> AsyncIterator[ToolSearch]:
-    async with open_writer(installation.settings) as writer:
+    async with open_index_writer(installation.settings) as writer:
         await import_items(writer.stores.catalog, "examples", read_items(EXAMPLES))
         await writer.worker(silent).drain()
         yield ToolSearch(writer.embedder, writer.opened.index, writer.opened.skills, writer.stores.catalog)

@@ -12,7 +12,7 @@ from toolscript.core.items import Item
 from toolscript.tools.catalog.files import read_items
 
 FOLDER = Path(__file__).parent
-LEAST_OF_A_KIND = {
+MIN_KIND = {
     "exact": 20,
     "typo": 20,
     "plain": 25,
@@ -59,13 +59,13 @@ def test_no_request_occurs_twice() -> None:
 
 def test_every_request_has_a_text_a_known_kind_and_an_id_that_says_it() -> None:
     assert [query["id"] for query in QUERIES if not query["text"].strip()] == []
-    assert {query["kind"] for query in QUERIES} == set(LEAST_OF_A_KIND)
+    assert {query["kind"] for query in QUERIES} == set(MIN_KIND)
     assert [query["id"] for query in QUERIES if not query["id"].startswith(query["kind"] + "-")] == []
 
 
 def test_there_is_enough_of_each_kind() -> None:
     counts = Counter(query["kind"] for query in QUERIES)
-    assert {kind: counts[kind] for kind, least in LEAST_OF_A_KIND.items() if counts[kind] < least} == {}
+    assert {kind: counts[kind] for kind, minimum in MIN_KIND.items() if counts[kind] < minimum} == {}
 
 
 def test_every_tool_that_is_asked_for_exists() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.repo.sources import ROOT, committed_files, functions, modules, name_of, own_lines, text_of
 
-MOST_LINES_OF_A_FUNCTION = 40
+MAX_LINES_OF_A_FUNCTION = 40
 CODE_FOLDERS = {"src", "benchmarks", "tests", "scripts"}
 READS_ENVIRONMENT = re.compile(r"src/toolscript/(core|gateway|server|client)/settings\b")
 NO_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "base", "misc"}
@@ -40,7 +40,7 @@ def test_no_function_is_longer_than_40_lines() -> None:
         f"{name}: {function.name} has {own_lines(function)} lines"
         for name, tree in modules()
         for function in functions(tree)
-        if own_lines(function) > MOST_LINES_OF_A_FUNCTION
+        if own_lines(function) > MAX_LINES_OF_A_FUNCTION
     ]
     assert long == []
 

@@ -10,7 +10,7 @@ import yaml
 
 from tests.repo.sources import ROOT
 from tests.unit.server.composition.seen_app import put_two, watched
-from tests.unit.server.metrics.shown_figures import shown
+from tests.unit.server.metrics.shown_metrics import shown
 from toolscript.core.observability.routes import METRICS_PATH
 from toolscript.server.metrics import OUTCOMES, PRODUCTS, STAGES
 

@@ -42,7 +42,9 @@ def _ids(tree: ast.AST) -> Iterator[str]:
 
 
 def test_every_requirement_has_its_place_in_the_manifest() -> None:
-    expected = {f"{family}-{number:03}" for family, most in FAMILIES.items() for number in range(1, most + 1)}
+    expected = {
+        f"{family}-{number:03}" for family, maximum in FAMILIES.items() for number in range(1, maximum + 1)
+    }
     assert sorted(requirement.id for requirement in ALL) == sorted(expected)
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.document_scenes import ANN, document, key, must
-from tests.contracts.scenes import terms
+from tests.contracts.builders import terms
+from tests.contracts.document_builders import ANN, document, key, must
 from tests.repo.sources import PACKAGE, modules, name_of
 from toolscript.core.qdrant import wire
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters
-from toolscript.documents.model.points import DocumentCard, IndexedDocument, PassageAsk
+from toolscript.documents.model.points import ChunkQuery, DocumentCard, IndexedDocument
 from toolscript.documents.ports import TenantDocuments
 from toolscript.documents.qdrant.collection import QdrantDocuments
 from toolscript.documents.qdrant.layout import DocumentLayout
@@ -148,15 +148,15 @@ async def exercise(shelf: TenantDocuments) -> set[str]:
     await shelf.put([long(2, 1, replaces=3)])
     await shelf.restore([long(3, 2)])
     for filters in (NO_FILTERS, must("tenant", "eq", "bob"), hostile):
-        await shelf.search(PassageAsk(HashEmbedder()._embed("fox"), terms("red"), filters))
+        await shelf.search(ChunkQuery(HashEmbedder()._embed("fox"), terms("red"), filters))
         await shelf.count(filters)
         await shelf.page("", 10, filters)
     await shelf.page(key("long"), 10, NO_FILTERS)
     await shelf.statistics()
     await shelf.headers([key("long")])
-    await shelf.passages([PassageId(key("long"), 0)])
-    await shelf.vectors([PassageId(key("long"), 0)])
-    await shelf.shown([PassageId(key("long"), 0)])
+    await shelf.passages([ChunkId(key("long"), 0)])
+    await shelf.vectors([ChunkId(key("long"), 0)])
+    await shelf.shown([ChunkId(key("long"), 0)])
     await shelf.remove([key("long")])
     await shelf.erase()
     return {

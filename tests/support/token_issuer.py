@@ -84,8 +84,8 @@ class Issuer:
     def claims(self, tenant: object = "acme", **other: object) -> Json:
         """A claim that is None is left out."""
         now = int(self._now())
-        usual = {"iss": self.name, "aud": self.audience, "iat": now, "exp": now + 3600, "tenant_id": tenant}
-        return {name: value for name, value in {**usual, **other}.items() if value is not None}
+        default = {"iss": self.name, "aud": self.audience, "iat": now, "exp": now + 3600, "tenant_id": tenant}
+        return {name: value for name, value in {**default, **other}.items() if value is not None}
 
     def token(
         self,

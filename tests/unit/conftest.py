@@ -15,7 +15,7 @@ from tests.unit.server.http.items import ITEMS
 from toolscript.core.item_json import item_from_json
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 from toolscript.server.serve import open_app
 from toolscript.tools.catalog.items import import_items
 
@@ -31,7 +31,7 @@ class Api:
 
 
 async def fill(settings: Settings) -> None:
-    async with open_writer(settings) as writer:
+    async with open_index_writer(settings) as writer:
         await import_items(writer.stores.catalog, "test", [item_from_json(item) for item in ITEMS])
         await writer.worker(silent).drain()
 

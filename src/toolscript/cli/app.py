@@ -28,7 +28,7 @@ from toolscript.core.version import __version__
 
 if TYPE_CHECKING:
     from toolscript.core.values import IndexStatus
-    from toolscript.tools.indexing.doctor import Examination
+    from toolscript.tools.indexing.doctor import DoctorReport
     from toolscript.tools.indexing.worker import WorkReport
 
 
@@ -234,13 +234,13 @@ def _examine_service(*, repair: bool, as_json: bool) -> bool:
     return report.healthy or repair
 
 
-def _examine_gateway(given: Mapping[str, object], *, as_json: bool) -> bool:
+def _examine_gateway(data: Mapping[str, object], *, as_json: bool) -> bool:
     from toolscript.gateway.doctor import examine
 
     with progress() as on_progress:
-        findings = examine(flags=given, on_progress=on_progress)
+        findings = examine(flags=data, on_progress=on_progress)
     show_findings(findings, as_json=as_json)
-    return all(one.ok for one in findings)
+    return all(finding.ok for finding in findings)
 
 
 def _spending(report: "WorkReport") -> str:
@@ -253,7 +253,7 @@ def _spending(report: "WorkReport") -> str:
     )
 
 
-def _show_examination(report: "Examination", indexes: Sequence["IndexStatus"], *, as_json: bool) -> None:
+def _show_examination(report: "DoctorReport", indexes: Sequence["IndexStatus"], *, as_json: bool) -> None:
     for item, reason in report.failing:
         say(f"item {item} keeps failing: {reason}")
     text = (
@@ -262,8 +262,8 @@ def _show_examination(report: "Examination", indexes: Sequence["IndexStatus"], *
         f"{report.skills:,} skills, {report.wrong_skills:,} wrong in the index"
     )
     columns = ("product", "collection", "state", "model", "points", "shards", "under way")
-    rows = [[str(value) for value in asdict(one).values()] for one in indexes]
-    shown = {**asdict(report), "healthy": report.healthy, "indexes": [asdict(one) for one in indexes]}
+    rows = [[str(value) for value in asdict(status).values()] for status in indexes]
+    shown = {**asdict(report), "healthy": report.healthy, "indexes": [asdict(status) for status in indexes]}
     show(shown, f"{text}\n\n{table(columns, rows, colour=False)}", as_json=as_json)
     if not report.healthy:
         next_step = "`toolscript worker --drain`" if report.repaired else "`toolscript doctor --repair`"

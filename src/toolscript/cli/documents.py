@@ -27,10 +27,10 @@ from toolscript.core.errors import InvalidRequest, ToolscriptError
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.values import silent
 from toolscript.documents.model.document import PutOutcome
-from toolscript.documents.model.query import FIRST_PAGE, MAX_SNIPPET, MAX_TOP_K, MOST_RANKED, Rerank
+from toolscript.documents.model.query import FIRST_PAGE, MAX_RANKED, MAX_SNIPPET, MAX_TOP_K, Rerank
 
 if TYPE_CHECKING:
-    from toolscript.documents.model.upload import SendingReport
+    from toolscript.documents.model.upload import UploadReport
 
 
 KINDS = ("must", "should", "must_not")
@@ -221,7 +221,7 @@ def _say_why(problem: ToolscriptError, seconds: float) -> None:
     say(f"{printable(problem.message)}: trying again in {seconds:.1f} s")
 
 
-def _show(report: "SendingReport", *, as_json: bool) -> None:
+def _show(report: "UploadReport", *, as_json: bool) -> None:
     for where, reason in report.named[:MAX_SAID]:
         say(f"{printable(where)}: {printable(reason)}")
     unsaid = report.refused + report.skipped - len(report.named[:MAX_SAID])
@@ -249,7 +249,7 @@ Filter = Annotated[
     ),
 ]
 TopK = Annotated[int | None, typer.Option(min=1, max=MAX_TOP_K, help="Most documents shown, or of a page. [10]")]
-Offset = Annotated[int | None, typer.Option(min=0, max=MOST_RANKED, help="How many of the best are left out. [0]")]
+Offset = Annotated[int | None, typer.Option(min=0, max=MAX_RANKED, help="How many of the best are left out. [0]")]
 Reranked = Annotated[Rerank | None, typer.Option(help="Who looks at the best once more. [off]")]
 Snippet = Annotated[int | None, typer.Option(min=1, max=MAX_SNIPPET, help="Characters of a snippet. [240]")]
 Field = Annotated[list[str] | None, typer.Option(help="Only this field of the metadata; repeatable.")]
@@ -353,10 +353,10 @@ def _delete(group: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _walk(ask: Callable[[Mapping[str, object]], Json], asked: Mapping[str, object]) -> Iterator[Json]:
+def _walk(ask: Callable[[Mapping[str, object]], Json], data: Mapping[str, object]) -> Iterator[Json]:
     cursor: object = FIRST_PAGE
     while cursor:
-        page = ask({**asked, "cursor": cursor})
+        page = ask({**data, "cursor": cursor})
         yield page
         cursor = page["next_cursor"]
 

@@ -67,7 +67,7 @@ def evaluate_commands() -> typer.Typer:
         without_gold: WithoutGold = True,
         count: QueryCount = None,
         model: Model = None,
-        recipe: RecipeFile = None,
+        weights: RecipeFile = None,
         out: ReportFile = None,
         seed: SamplingSeed = 0,
         as_json: AsJson = False,
@@ -86,7 +86,7 @@ def evaluate_commands() -> typer.Typer:
             ablate=ablate,
             seed=seed,
             before=None if compare is None else read_report(compare),
-            recipe=None if recipe is None else read_report(recipe),
+            weights=None if weights is None else read_report(weights),
             strategy=strategy,
         )
         result = _judged(request, engine)
@@ -187,10 +187,12 @@ def add_fit(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Fit the weights of the ranking and its confidence, and try each set with weights fitted without it."""
-        from toolscript.eval.gateway import fit_recipe
+        from toolscript.eval.gateway import fit_ranking_weights
 
         with progress() as on_progress:
-            fitted = fit_recipe(datasets, model=model, count=count, held_out=held_out, on_progress=on_progress)
+            fitted = fit_ranking_weights(
+                datasets, model=model, count=count, held_out=held_out, on_progress=on_progress
+            )
         if out is not None:
             out.write_text(json.dumps(fitted.data, indent=2) + "\n", "utf-8")
         show(dict(fitted.data), fitted.text, as_json=as_json)

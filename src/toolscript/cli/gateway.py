@@ -25,7 +25,7 @@ Preview = Annotated[bool, typer.Option("--preview", help="Only show what would b
 
 NONE_HERE = "no config file of a project is here; your own needs no trust"
 NOT_RUNNING = 1
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def config_commands() -> typer.Typer:
@@ -158,10 +158,10 @@ def say_untrusted(flags: Mapping[str, object]) -> None:
 
 
 def _show_question(question: "TrustQuestion") -> None:
-    for one in question.starts:
-        say(f"  {printable(one.server)}: {printable(one.start)}")
-        if one.given:
-            say(f"      given: {printable(one.given)}")
+    for start in question.starts:
+        say(f"  {printable(start.server)}: {printable(start.start)}")
+        if start.given:
+            say(f"      given: {printable(start.given)}")
     if not question.starts:
         say("it names no server")
 
@@ -192,9 +192,11 @@ def _show_list(*, as_json: bool) -> None:
     from toolscript.gateway.trust import list_trusted
 
     records = list_trusted()
-    rows = [["trusted" if one.trusted else "refused", one.path] for one in records]
+    rows = [["trusted" if record.trusted else "refused", record.path] for record in records]
     text = table(["", "File"], rows, colour=colour_wanted()) if rows else "no project's config file is trusted"
-    show({"files": [{"file": one.path, "trusted": one.trusted} for one in records]}, text, as_json=as_json)
+    show(
+        {"files": [{"file": record.path, "trusted": record.trusted} for record in records]}, text, as_json=as_json
+    )
 
 
 def serve_commands(app: typer.Typer) -> None:
@@ -260,12 +262,12 @@ def _gateway() -> typer.Typer:
 
 
 def _status_line(health: "GatewayHealth") -> str:
-    ready = sum(one.status is ServerStatus.READY for one in health.servers)
-    down = [one.name for one in health.servers if one.status is ServerStatus.FAILED]
+    ready = sum(server_state.status is ServerStatus.READY for server_state in health.servers)
+    down = [server_state.name for server_state in health.servers if server_state.status is ServerStatus.FAILED]
     state = "running" if health.ready else "starting"
     by = f"by meaning and words ({health.model})" if health.semantic else "by words alone"
     why = f": {health.note}" if health.note and not health.semantic else ""
-    lost = f", down: {', '.join(down[:MOST_NAMED])}{', ...' if len(down) > MOST_NAMED else ''}" if down else ""
+    lost = f", down: {', '.join(down[:MAX_NAMED])}{', ...' if len(down) > MAX_NAMED else ''}" if down else ""
     of = f"{ready} of {len(health.servers)} servers"
     return f"{state}: {health.items} items of {of}{lost}; searched {by}{why}"
 

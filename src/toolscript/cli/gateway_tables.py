@@ -14,8 +14,8 @@ from toolscript.gateway.model import LocalAnswer, LocalHit
 if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
 
-MOST_DESCRIBED = 80
-MOST_WORDS = 8
+MAX_DESCRIBED = 80
+MAX_WORDS = 8
 
 
 def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
@@ -52,8 +52,8 @@ def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
 
 
 def _unmatched(answer: LocalAnswer) -> str:
-    more = len(answer.unmatched) - MOST_WORDS
-    words = f"{', '.join(answer.unmatched[:MOST_WORDS])}{f' and {more} more' if more > 0 else ''}"
+    more = len(answer.unmatched) - MAX_WORDS
+    words = f"{', '.join(answer.unmatched[:MAX_WORDS])}{f' and {more} more' if more > 0 else ''}"
     return f"matched nothing: {printable(words)}" if words else ""
 
 
@@ -66,7 +66,7 @@ def _explained(hit: LocalHit, *, semantic: bool) -> str:
     standing = ", ".join(f"{name} {given:+.2f}" for name, given in parts.standing.items()) or "nothing"
     lines = [
         printable(_name(hit.item)),
-        f"  {printable(hit.item.description)[:MOST_DESCRIBED]}",
+        f"  {printable(hit.item.description)[:MAX_DESCRIBED]}",
         f"  {scores}",
         f"  matched: {printable(matched)}",
         f"  standing: {printable(standing)}",
@@ -79,8 +79,16 @@ def show_servers(states: Sequence[ServerState]) -> None:
         say("no servers\nhint: `toolscript config import` takes over those of your other clients")
         return
     rows = [
-        [one.name, one.status, str(one.tools), str(one.prompts), str(one.resources), one.protocol, one.error]
-        for one in states
+        [
+            state.name,
+            state.status,
+            str(state.tools),
+            str(state.prompts),
+            str(state.resources),
+            state.protocol,
+            state.error,
+        ]
+        for state in states
     ]
     head = ["Server", "Status", "Tools", "Prompts", "Resources", "Protocol", "Error"]
     sys.stdout.write(table(head, rows, colour=colour_wanted()) + "\n")
@@ -90,7 +98,7 @@ def show_items(items: Sequence[Item]) -> None:
     if not items:
         say("nothing is offered\nhint: `toolscript list-servers` shows how the servers are doing")
         return
-    rows = [[_name(item), item.kind, printable(item.description)[:MOST_DESCRIBED]] for item in items]
+    rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED]] for item in items]
     sys.stdout.write(table(["Tool", "Kind", "Description"], rows, colour=colour_wanted()) + "\n")
 
 
@@ -120,9 +128,9 @@ def _name(item: Item) -> str:
 
 def show_findings(findings: "Sequence[Finding]", *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json_text({"findings": [asdict(one) for one in findings]}) + "\n")
+        sys.stdout.write(json_text({"findings": [asdict(finding) for finding in findings]}) + "\n")
         return
-    for one in findings:
-        sys.stdout.write(f"{'ok  ' if one.ok else 'FIX '} {one.code}: {printable(one.message)}\n")
-        if one.fix:
-            sys.stdout.write(f"      {printable(one.fix)}\n")
+    for finding in findings:
+        sys.stdout.write(f"{'ok  ' if finding.ok else 'FIX '} {finding.code}: {printable(finding.message)}\n")
+        if finding.fix:
+            sys.stdout.write(f"      {printable(finding.fix)}\n")

@@ -24,7 +24,7 @@ NoSkills = Annotated[bool, typer.Option("--no-skills", help="Load no skills.")]
 Show = Annotated[bool, typer.Option("--show", help="Only show the revisions, and which of them are applied.")]
 Yes = Annotated[bool, typer.Option("--yes", help="With --down-to: do not ask.")]
 
-MOST_OWN_SHARDS = 64
+MAX_OWN_SHARDS = 64
 
 
 def add_migrate(app: typer.Typer) -> None:
@@ -59,8 +59,13 @@ def add_migrate(app: typer.Typer) -> None:
 
 def _show(status: SchemaStatus, *, as_json: bool) -> None:
     rows = [
-        [one.id, "applied" if status.is_applied(one) else "pending", one.oldest_code, one.title]
-        for one in status.revisions
+        [
+            revision.id,
+            "applied" if status.is_applied(revision) else "pending",
+            revision.oldest_code,
+            revision.title,
+        ]
+        for revision in status.revisions
     ]
     head = ["Revision", "State", "Serves code from", "What"]
     data = {**asdict(status), "is_newer": status.is_newer}
@@ -77,12 +82,14 @@ def _summary(status: SchemaStatus) -> str:
 
 def _confirm_down(status: SchemaStatus, down_to: str, *, yes: bool) -> None:
     undone = [
-        one for one in status.revisions if status.is_applied(one) and (down_to == "base" or one.id > down_to)
+        revision
+        for revision in status.revisions
+        if status.is_applied(revision) and (down_to == "base" or revision.id > down_to)
     ]
     if not undone:
         return
-    for one in reversed(undone):
-        say(f"undoes {one.id}: {one.title}")
+    for revision in reversed(undone):
+        say(f"undoes {revision.id}: {revision.title}")
     confirm(f"Go back to {down_to}, and delete what these hold for good?", yes=yes)
 
 
@@ -186,9 +193,9 @@ def _own_shards(given: Sequence[str]) -> dict[str, int]:
     numbers = dict[str, int]()
     for one in given:
         tenant, _, number = one.rpartition("=")
-        if not tenant or not number.isdecimal() or not 1 <= int(number) <= MOST_OWN_SHARDS:
+        if not tenant or not number.isdecimal() or not 1 <= int(number) <= MAX_OWN_SHARDS:
             raise InvalidRequest(
-                f"--own-shards {one} is not a tenant and a number from 1 to {MOST_OWN_SHARDS}",
+                f"--own-shards {one} is not a tenant and a number from 1 to {MAX_OWN_SHARDS}",
                 hint="for example `--own-shards acme=4`",
             )
         numbers[tenant] = int(number)

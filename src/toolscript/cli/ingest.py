@@ -10,7 +10,7 @@ from toolscript.cli.options import AsJson
 from toolscript.cli.output import MAX_SAID, json_text, printable, progress, say, show
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import silent
-from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
+from toolscript.knowledge.model.ingest import IngestOptions, IngestOutcome, IngestResult
 
 if TYPE_CHECKING:
     from toolscript.knowledge.ingest.report import IngestReport
@@ -34,8 +34,8 @@ def json_line(result: IngestResult) -> str:
 
 
 def say_skipped(report: "IngestReport") -> None:
-    for one in report.skipped[:MAX_SAID]:
-        say(f"skipped {printable(one.path)}: {printable(one.problem)}")
+    for result in report.skipped[:MAX_SAID]:
+        say(f"skipped {printable(result.path)}: {printable(result.problem)}")
     unsaid = report.outcomes[IngestOutcome.SKIPPED] - len(report.skipped[:MAX_SAID])
     if unsaid:
         say(f"and {unsaid:,} more; --json names them all")
@@ -154,7 +154,7 @@ def add_ingest(app: typer.Typer) -> None:
         what the library has of it. --type, --topic and --author are remembered with each file: whoever leaves them
         out later takes them back. With --json every skipped file is a line, and the last line is the report.
         """
-        order = IngestOrder(
+        order = IngestOptions(
             paths=tuple(paths or ()),
             base=base or "",
             type=type_ or "",
@@ -173,7 +173,7 @@ def add_ingest(app: typer.Typer) -> None:
         (_watch if watch else _ingest)(order, as_json=as_json)
 
 
-def _ingest(order: IngestOrder, *, as_json: bool) -> None:
+def _ingest(order: IngestOptions, *, as_json: bool) -> None:
     from toolscript.server.ingest import ingest
 
     def on_result(result: IngestResult) -> None:
@@ -194,7 +194,7 @@ def _ingest(order: IngestOrder, *, as_json: bool) -> None:
         raise typer.Exit(SOME_SKIPPED)
 
 
-def _watch(order: IngestOrder, *, as_json: bool) -> None:
+def _watch(order: IngestOptions, *, as_json: bool) -> None:
     """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
     from toolscript.server.ingest import watch_ingest
 
@@ -229,7 +229,7 @@ def _write(line: str) -> None:
     sys.stdout.flush()
 
 
-def _require_possible(order: IngestOrder, *, watch: bool, drop_previous: bool) -> None:
+def _require_possible(order: IngestOptions, *, watch: bool, drop_previous: bool) -> None:
     if not order.paths:
         raise InvalidRequest("there is nothing to ingest", hint="name files or folders: toolscript ingest PATH...")
     if watch and order.dry:

@@ -52,11 +52,13 @@ def _list(group: typer.Typer) -> None:
         from toolscript.knowledge.schemas import SourceShown
         from toolscript.server.library import list_library
 
-        found = list_library(folder=folder, after=after, limit=limit + 1)
-        shown = found[:limit]
+        sources = list_library(folder=folder, after=after, limit=limit + 1)
+        shown = sources[:limit]
         page = {
-            "results": [{"path": one.path, **SourceShown.of(one).model_dump(mode="json")} for one in shown],
-            "next_cursor": shown[-1].path if len(found) > limit else None,
+            "results": [
+                {"path": source.path, **SourceShown.of(source).model_dump(mode="json")} for source in shown
+            ],
+            "next_cursor": shown[-1].path if len(sources) > limit else None,
         }
         show_page(page, _table(shown), page["next_cursor"], as_json=as_json)
 
@@ -87,10 +89,10 @@ def _remove(group: typer.Typer) -> None:
 
 
 def _show_removed(results: Sequence[IngestResult], *, as_json: bool) -> None:
-    removed = sum(one.outcome is IngestOutcome.REMOVED for one in results)
-    left = [one for one in results if one.outcome is not IngestOutcome.REMOVED]
-    for one in left[:MAX_SAID]:
-        say(f"{printable(one.path)}: {printable(one.problem)}")
+    removed = sum(result.outcome is IngestOutcome.REMOVED for result in results)
+    left = [result for result in results if result.outcome is not IngestOutcome.REMOVED]
+    for result in left[:MAX_SAID]:
+        say(f"{printable(result.path)}: {printable(result.problem)}")
     show({"removed": removed, "left": len(left)}, f"{removed:,} removed, {len(left):,} left", as_json=as_json)
     if left:
         raise typer.Exit(SOME_LEFT)
@@ -99,5 +101,8 @@ def _show_removed(results: Sequence[IngestResult], *, as_json: bool) -> None:
 def _table(sources: "Sequence[Source]") -> str:
     if not sources:
         return "the library has no such files"
-    rows = [[one.path, one.type, one.title, f"{one.chunk_count:,}", one.ingested_at[:16]] for one in sources]
+    rows = [
+        [source.path, source.type, source.title, f"{source.chunk_count:,}", source.ingested_at[:16]]
+        for source in sources
+    ]
     return table(["Path", "Type", "Title", "Chunks", "Ingested"], rows, colour=colour_wanted())

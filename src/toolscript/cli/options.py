@@ -8,7 +8,7 @@ import typer
 
 from toolscript.cli.output import say
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.items import LARGEST_ID, ItemKind
+from toolscript.core.items import MAX_ID, ItemKind
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
 from toolscript.tools.model.query import MAX_SKILLS, Preset, Strategy
 
@@ -65,8 +65,8 @@ Timeout = Annotated[float, typer.Option(min=0.1, max=600, help="Seconds to wait 
 
 
 SkillId = Annotated[str, typer.Argument(metavar="ID", help="Id of a skill.")]
-ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", min=1, max=LARGEST_ID, help="Number of an item.")]
-SuggestionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a suggestion.")]
+ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", min=1, max=MAX_ID, help="Number of an item.")]
+SuggestionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_ID, help="Number of a suggestion.")]
 By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Who decides; recorded. Default: who is logged in.")
 ]

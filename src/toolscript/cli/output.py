@@ -28,7 +28,7 @@ MAX_SAID = 20
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 # Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
-SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 5.0, 60.0
+MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 5.0, 60.0
 GOOD_PART = 0.1
 NOT_WORTH_SAYING_SECONDS = 1.0
 
@@ -143,7 +143,7 @@ def progress() -> Iterator[OnProgress]:
         bars.close()
 
 
-class _Pace:
+class _Rate:
     """How fast one task goes, over all of its time."""
 
     def __init__(self, began: float) -> None:
@@ -158,13 +158,13 @@ class _Bars:
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
-        self._tasks: dict[str, tuple[TaskID, _Pace]] = {}
+        self._tasks: dict[str, tuple[TaskID, _Rate]] = {}
         self._heard_at = time.monotonic()
 
     def show(self, at: Progress) -> None:
         bar = self._bar = self._bar or _started_bar()
         if at.task not in self._tasks:
-            self._tasks[at.task] = (bar.add_task(at.task, rate=""), _Pace(self._heard_at))
+            self._tasks[at.task] = (bar.add_task(at.task, rate=""), _Rate(self._heard_at))
         self._heard_at = time.monotonic()
         task, pace = self._tasks[at.task]
         bar.update(task, completed=at.done, total=at.total, rate=rate_text(pace.per_second(at.done)))
@@ -196,8 +196,8 @@ def _started_bar() -> "Bar":
 class _LineTask:
     """What was last written of a task, and after how long the next line may follow."""
 
-    pace: _Pace
-    pause: float = SHORTEST_PAUSE_SECONDS
+    pace: _Rate
+    pause: float = MIN_PAUSE_SECONDS
     share: float = 0.0
     was_finished: bool = False
 
@@ -208,36 +208,36 @@ class _Lines:
         self._began_at = self._said_at = self._heard_at = time.monotonic()
 
     def show(self, at: Progress) -> None:
-        task = self._tasks.setdefault(at.task, _LineTask(_Pace(self._heard_at)))
+        task = self._tasks.setdefault(at.task, _LineTask(_Rate(self._heard_at)))
         now = self._heard_at = time.monotonic()
         if now - self._began_at < NOT_WORTH_SAYING_SECONDS or not self._is_due(task, at, now - self._said_at):
             return
         self._said_at = now
-        task.pause = min(2 * task.pause, LONGEST_PAUSE_SECONDS)
+        task.pause = min(2 * task.pause, MAX_PAUSE_SECONDS)
         task.share, task.was_finished = _share(at), _share(at) >= 1
         say(_progress_line(at, task.pace.per_second(at.done)))
 
-    def _is_due(self, task: _LineTask, at: Progress, silent_seconds: float) -> bool:
-        if _share(at) >= 1 and not task.was_finished:
+    def _is_due(self, task: _LineTask, progress: Progress, silent_seconds: float) -> bool:
+        if _share(progress) >= 1 and not task.was_finished:
             return True
-        is_good_part = _share(at) - task.share >= GOOD_PART
-        return silent_seconds >= (SHORTEST_PAUSE_SECONDS if is_good_part else task.pause)
+        is_good_part = _share(progress) - task.share >= GOOD_PART
+        return silent_seconds >= (MIN_PAUSE_SECONDS if is_good_part else task.pause)
 
 
-def _share(at: Progress) -> float:
-    return 0.0 if not at.total else at.done / at.total
+def _share(progress: Progress) -> float:
+    return 0.0 if not progress.total else progress.done / progress.total
 
 
-def _progress_line(at: Progress, rate: float) -> str:
-    if at.total is None:
-        return f"{at.task}: {at.done:,}"
+def _progress_line(progress: Progress, rate: float) -> str:
+    if progress.total is None:
+        return f"{progress.task}: {progress.done:,}"
     # More than was expected may come, such as files that were added meanwhile.
-    total = max(at.total, at.done)
-    facts = [f"{at.done:,} of {total:,}"]
-    if at.done:
+    total = max(progress.total, progress.done)
+    facts = [f"{progress.done:,} of {total:,}"]
+    if progress.done:
         facts.append(rate_text(rate))
-        facts += [f"{(total - at.done) / rate:,.0f} s left"] if at.done < total else []
-    return f"{at.task}: {', '.join(facts)}"
+        facts += [f"{(total - progress.done) / rate:,.0f} s left"] if progress.done < total else []
+    return f"{progress.task}: {', '.join(facts)}"
 
 
 def rate_text(rate: float) -> str:

@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def queries_of(lines: Iterable[str], usual: LocalQuery) -> Iterator[LocalQuery]:
+def queries_of(lines: Iterable[str], default: LocalQuery) -> Iterator[LocalQuery]:
     """Blank lines are skipped. A line of JSON may also have `limit`, `threshold` and `search_type`."""
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text:
-            yield _query(text, number, usual)
+            yield _query(text, number, default)
 
 
-def _query(text: str, number: int, usual: LocalQuery) -> LocalQuery:
+def _query(text: str, number: int, default: LocalQuery) -> LocalQuery:
     try:
-        return _from_json(json.loads(text), usual) if text.startswith("{") else replace(usual, text=text)
+        return _from_json(json.loads(text), default) if text.startswith("{") else replace(default, text=text)
     except (ValueError, TypeError, OverflowError, RecursionError, InvalidRequest) as error:
         raise InvalidRequest(
             f"line {number} is no query: {error}", hint='write a line of text, or {"query": "read a file"}'
         ) from None
 
 
-def _from_json(data: dict[str, Any], usual: LocalQuery) -> LocalQuery:
+def _from_json(data: dict[str, Any], default: LocalQuery) -> LocalQuery:
     if not isinstance(data.get("query"), str):
         raise TypeError("it has no text under `query`")
     return replace(
-        usual,
+        default,
         text=data["query"],
-        limit=int(data.get("limit", usual.limit)),
-        threshold=float(data.get("threshold", usual.threshold)),
-        search_type=SearchType(data["search_type"]) if "search_type" in data else usual.search_type,
+        limit=int(data.get("limit", default.limit)),
+        threshold=float(data.get("threshold", default.threshold)),
+        search_type=SearchType(data["search_type"]) if "search_type" in data else default.search_type,
     )
 
 
@@ -106,12 +106,12 @@ def _search(app: typer.Typer) -> None:
         from toolscript.gateway.session import usual_query
 
         given = flags(config=config, data_dir=data_dir, model=model)
-        usual = usual_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
-        queries = _queries(query, usual)
+        default = usual_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
+        queries = _queries(query, default)
         how = Output.JSON if as_json else output
 
         async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
-            return [await _one(gateway, one, how) for one in queries]
+            return [await _one(gateway, local_query, how) for local_query in queries]
 
         answers = _ask(ask, given, Need(refresh=refresh))
         for answer, types in answers:
@@ -120,20 +120,20 @@ def _search(app: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _ask(action: "Callable[[Gateway], Awaitable[T]]", given: Mapping[str, object], need: "Need") -> T:
+def _ask(action: "Callable[[Gateway], Awaitable[T]]", data: Mapping[str, object], need: "Need") -> T:
     from toolscript.gateway.session import ask
 
-    offer_trust(given)
+    offer_trust(data)
     with progress() as on_progress:
-        return ask(action, flags=given, need=need, on_progress=on_progress)
+        return ask(action, flags=data, need=need, on_progress=on_progress)
 
 
-def _queries(query: str | None, usual: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
+def _queries(query: str | None, default: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
     if query not in (None, "-"):
-        return [usual(str(query))]
+        return [default(str(query))]
     if sys.stdin.isatty():
         raise InvalidRequest("nothing to search for", hint='write `toolscript search "read a file"`')
-    return list(queries_of(sys.stdin, usual("-")))
+    return list(queries_of(sys.stdin, default("-")))
 
 
 async def _one(gateway: "Gateway", query: LocalQuery, how: Output) -> tuple[LocalAnswer, str]:
@@ -195,7 +195,7 @@ def _lists(app: typer.Typer) -> None:
         need = Need(model=False, refresh=refresh)
         items = _ask(ask, flags(config=config, data_dir=data_dir), need)
         say_untrusted(flags(config=config, data_dir=data_dir))
-        _print_json({"tools": [item_to_json(one, schemas=True) for one in items]}) if as_json else show_items(
+        _print_json({"tools": [item_to_json(item, schemas=True) for item in items]}) if as_json else show_items(
             items
         )
         if not items:

@@ -28,7 +28,7 @@ from toolscript.cli.output import progress, say, show
 from toolscript.cli.skills_text import assigned_text, audit_table, skill_card, skills_table
 from toolscript.cli.suggestions import suggestion_commands
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.items import LARGEST_ID
+from toolscript.core.items import MAX_ID
 from toolscript.core.taxonomy import Member, SkillEntry
 from toolscript.tools.model.skill_json import skill_from_json
 
@@ -167,9 +167,9 @@ def _assign(group: typer.Typer) -> None:
 
         with open_skills() as ask:
             ask(lambda managed: managed.assignments.release(item_id, person(by)))
-            found = ask(lambda managed: managed.assignments.of(item_id))
+            assignments = ask(lambda managed: managed.assignments.of(item_id))
         text = f"item {item_id} is the classifier's again"
-        show(ItemSkills.of(item_id, found), text, as_json=as_json)
+        show(ItemSkills.of(item_id, assignments), text, as_json=as_json)
         say(WORKER_HINT)
 
 
@@ -255,7 +255,7 @@ def _read(group: typer.Typer) -> None:
     ) -> None:
         """Show one skill, and items that are in it."""
 
-        async def found(skills: "SkillManagement") -> tuple[SkillEntry, list[Member]]:
+        async def assignments(skills: "SkillManagement") -> tuple[SkillEntry, list[Member]]:
             entry = await skills.taxonomy.find(skill_id)
             return entry, list(await skills.taxonomy.members(skill_id, 0, tools)) if tools else []
 
@@ -263,7 +263,7 @@ def _read(group: typer.Typer) -> None:
         from toolscript.tools.schemas.skills import MemberPage, SkillShown
 
         with open_skills() as ask:
-            entry, members = ask(found)
+            entry, members = ask(assignments)
         data = SkillShown.of(entry).model_dump(mode="json")
         if tools:
             data["tools"] = MemberPage.of(members, tools).model_dump(mode="json")["tools"]
@@ -276,15 +276,15 @@ def _read(group: typer.Typer) -> None:
         from toolscript.tools.schemas.skills import ItemSkills
 
         with open_skills() as ask:
-            found = ask(lambda skills: skills.assignments.of(item_id))
-        show(ItemSkills.of(item_id, found), assigned_text(item_id, found), as_json=as_json)
+            assignments = ask(lambda skills: skills.assignments.of(item_id))
+        show(ItemSkills.of(item_id, assignments), assigned_text(item_id, assignments), as_json=as_json)
 
 
 def _history(group: typer.Typer) -> None:
     @group.command()
     def audit(
         before: Annotated[
-            int | None, typer.Option(min=1, max=LARGEST_ID, help="Only what is older than this number.")
+            int | None, typer.Option(min=1, max=MAX_ID, help="Only what is older than this number.")
         ] = None,
         limit: PageLimit = 50,
         as_json: AsJson = False,

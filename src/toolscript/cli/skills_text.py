@@ -8,13 +8,19 @@ from toolscript.core.items import Assignment, tool_id
 from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry, Suggestion
 from toolscript.tools.model.skills import Evidence
 
-MOST_DESCRIBED = 80
+MAX_DESCRIBED = 80
 
 
 def skills_table(entries: Sequence[SkillEntry]) -> str:
     rows = [
-        [one.skill.id, one.skill.name, f"{one.tool_count:,}", _state(one.skill), _short(one.skill.description)]
-        for one in entries
+        [
+            entry.skill.id,
+            entry.skill.name,
+            f"{entry.tool_count:,}",
+            _state(entry.skill),
+            _short(entry.skill.description),
+        ]
+        for entry in entries
     ]
     return table(["Skill", "Name", "Items", "State", "Description"], rows, colour=colour_wanted())
 
@@ -38,13 +44,13 @@ def skill_card(entry: SkillEntry, members: Sequence[Member]) -> str:
 def members_table(members: Sequence[Member]) -> str:
     rows = [
         [
-            str(one.item_id),
-            tool_id(one.server, one.name),
-            f"{one.assignment.confidence:.2f}",
-            str(one.assignment.source),
-            _short(one.description),
+            str(member.item_id),
+            tool_id(member.server, member.name),
+            f"{member.assignment.confidence:.2f}",
+            str(member.assignment.source),
+            _short(member.description),
         ]
-        for one in members
+        for member in members
     ]
     return table(["Item", "Tool", "Confidence", "By", "Description"], rows, colour=colour_wanted())
 
@@ -52,22 +58,25 @@ def members_table(members: Sequence[Member]) -> str:
 def assigned_text(item_id: int, assignments: Sequence[Assignment]) -> str:
     if not assignments:
         return f"item {item_id} is in no skill"
-    rows = [[one.skill_id, f"{one.confidence:.2f}", str(one.source), one.reason] for one in assignments]
+    rows = [
+        [assignment.skill_id, f"{assignment.confidence:.2f}", str(assignment.source), assignment.reason]
+        for assignment in assignments
+    ]
     return table(["Skill", "Confidence", "By", "Reason"], rows, colour=colour_wanted())
 
 
 def suggestions_table(suggestions: Sequence[Suggestion]) -> str:
     rows = [
         [
-            str(one.id),
-            one.suggested.name,
-            str(one.state),
-            f"{one.asked_by:,}",
-            one.skill_id or "",
-            one.reviewed_by or "",
-            _short(one.suggested.description),
+            str(suggestion.id),
+            suggestion.suggested.name,
+            str(suggestion.state),
+            f"{suggestion.asked_by:,}",
+            suggestion.skill_id or "",
+            suggestion.reviewed_by or "",
+            _short(suggestion.suggested.description),
         ]
-        for one in suggestions
+        for suggestion in suggestions
     ]
     head = ["Id", "Name", "Status", "Asked by", "Skill", "Reviewed by", "Description"]
     return table(head, rows, colour=colour_wanted())
@@ -91,13 +100,13 @@ def audit_table(entries: Sequence[tuple[int, AuditEntry]]) -> str:
     rows = [
         [
             str(number),
-            one.at.isoformat(timespec="seconds"),
-            one.actor,
-            one.action,
-            one.subject,
-            _short(_told(one.details)),
+            entry.at.isoformat(timespec="seconds"),
+            entry.actor,
+            entry.action,
+            entry.subject,
+            _short(_told(entry.details)),
         ]
-        for number, one in entries
+        for number, entry in entries
     ]
     return table(["Number", "When", "Who", "What", "Of", "Details"], rows, colour=colour_wanted())
 
@@ -128,4 +137,4 @@ def _state(skill: Skill) -> str:
 
 def _short(text: str) -> str:
     line = printable(text)
-    return line if len(line) <= MOST_DESCRIBED else f"{line[: MOST_DESCRIBED - 1]}…"
+    return line if len(line) <= MAX_DESCRIBED else f"{line[: MAX_DESCRIBED - 1]}…"

@@ -13,7 +13,7 @@ import typer
 
 from toolscript.cli.options import WORKER_HINT, AsJson, By, PageLimit, Yes, person
 from toolscript.cli.output import colour_wanted, confirm, printable, progress, say, show, show_page, table
-from toolscript.core.items import LARGEST_ID, tool_id
+from toolscript.core.items import MAX_ID, tool_id
 from toolscript.tools.model.catalog import ChangeState, ItemChange, ItemSource
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source,
 WIDTH = 100
 AROUND = 3
 # To match more lines than that takes long, and how long is for a stranger to choose.
-MOST_LINES_MATCHED = 2_000
+MAX_LINES_MATCHED = 2_000
 
 # Before what belongs to the line above.
 CONTINUED = "\u21aa "
@@ -66,9 +66,9 @@ def _list(group: typer.Typer) -> None:
         from toolscript.server.sync import list_item_sources
         from toolscript.tools.schemas.catalog import ItemSourcePage
 
-        found = list_item_sources(after=after, limit=limit + 1)
-        page = ItemSourcePage.of(found, limit)
-        show_page(page, _table(found[:limit]), page.next_cursor, as_json=as_json)
+        sources = list_item_sources(after=after, limit=limit + 1)
+        page = ItemSourcePage.of(sources, limit)
+        show_page(page, _table(sources[:limit]), page.next_cursor, as_json=as_json)
 
 
 def _remove(group: typer.Typer) -> None:
@@ -96,7 +96,9 @@ def _remove(group: typer.Typer) -> None:
 def _table(sources: Sequence[ItemSource]) -> str:
     if not sources:
         return "there are no sources"
-    rows = [[one.name, f"{one.items:,}", f"{one.synced_at.astimezone():%Y-%m-%d %H:%M}"] for one in sources]
+    rows = [
+        [source.name, f"{source.items:,}", f"{source.synced_at.astimezone():%Y-%m-%d %H:%M}"] for source in sources
+    ]
     return table(["Source", "Tools", "Last sync"], rows, colour=colour_wanted())
 
 
@@ -104,7 +106,7 @@ def field_diff(field: str, old: object, new: object) -> list[str]:
     """Both as text in lines, and where they differ; nothing that differs is left out."""
     was, now = _lines(old), _lines(new)
     names = f"{field} in force", f"{field} as it is now said to be"
-    if max(len(was), len(now)) <= MOST_LINES_MATCHED:
+    if max(len(was), len(now)) <= MAX_LINES_MATCHED:
         return [*unified_diff(was, now, *names, lineterm="", n=AROUND)]
     return [f"--- {names[0]}", f"+++ {names[1]}", *_without_matching(was, now)]
 
@@ -155,7 +157,7 @@ def _in_common(first: Sequence[str], second: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
-ChangeId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a change.")]
+ChangeId = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_ID, help="Number of a change.")]
 
 
 def change_commands() -> typer.Typer:
@@ -173,7 +175,7 @@ def _look(group: typer.Typer) -> None:
     def list_(
         state: Annotated[ChangeState | None, typer.Option(help="Only those in this state.")] = None,
         before: Annotated[
-            int | None, typer.Option(metavar="ID", min=1, max=LARGEST_ID, help="Only those before this one.")
+            int | None, typer.Option(metavar="ID", min=1, max=MAX_ID, help="Only those before this one.")
         ] = None,
         limit: PageLimit = 50,
         as_json: AsJson = False,
@@ -182,12 +184,12 @@ def _look(group: typer.Typer) -> None:
         from toolscript.server.sync import list_changes
         from toolscript.tools.schemas.catalog import ChangePage
 
-        found = list_changes(before=before, limit=limit + 1, state=state)
-        page = ChangePage.of(found, limit)
+        changes = list_changes(before=before, limit=limit + 1, state=state)
+        page = ChangePage.of(changes, limit)
         if as_json:
             show(page, "", as_json=True)
             return
-        _show_table(found[:limit])
+        _show_table(changes[:limit])
         if page.next:
             say(f"hint: --before {page.next} shows older ones")
 
@@ -232,14 +234,14 @@ def _show_table(changes: Sequence[ItemChange]) -> None:
         return
     rows = [
         [
-            str(one.id),
-            one.state,
-            f"{one.seen_at.astimezone():%Y-%m-%d %H:%M}",
-            _name(one),
-            ", ".join(one.changed_fields),
-            one.reviewed_by or "",
+            str(change.id),
+            change.state,
+            f"{change.seen_at.astimezone():%Y-%m-%d %H:%M}",
+            _name(change),
+            ", ".join(change.changed_fields),
+            change.reviewed_by or "",
         ]
-        for one in changes
+        for change in changes
     ]
     head = ["Id", "State", "Seen", "Item", "Changed", "Reviewed by"]
     sys.stdout.write(table(head, rows, colour=colour_wanted()) + "\n")

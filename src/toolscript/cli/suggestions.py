@@ -27,7 +27,7 @@ from toolscript.cli.options import (
 from toolscript.cli.output import printable, say, show
 from toolscript.cli.skills_text import evidence_card, suggestions_table
 from toolscript.core.errors import Conflict, InvalidRequest, ToolscriptError
-from toolscript.core.items import LARGEST_ID
+from toolscript.core.items import MAX_ID
 from toolscript.core.taxonomy import Suggestion, SuggestionState, skill_id_of
 from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME
 from toolscript.tools.model.skills import Evidence
@@ -129,7 +129,7 @@ class _Review:
         return "approved"
 
     def _merge(self) -> str:
-        near = {str(place): one.skill.id for place, one in enumerate(self.evidence.nearest or (), 1)}
+        near = {str(place): skill.skill.id for place, skill in enumerate(self.evidence.nearest or (), 1)}
         which = f"1 to {len(near)}, or an id" if near else "an id"
         typed = self.dialogue.read(f"merge into ({which}; nothing: back): ").strip()
         if not typed:
@@ -149,8 +149,8 @@ class _Review:
         return self.typed[name]
 
     def _is_decided(self) -> bool:
-        found = self.ask(lambda skills: skills.suggestions.find(self.evidence.suggestion.id))
-        return found.state is not SuggestionState.PENDING
+        suggestion = self.ask(lambda skills: skills.suggestions.find(self.evidence.suggestion.id))
+        return suggestion.state is not SuggestionState.PENDING
 
     def _elsewhere(self) -> str:
         self.dialogue.write(f"somebody has decided about suggestion {self.evidence.suggestion.id} already")
@@ -204,7 +204,7 @@ def _read(group: typer.Typer) -> None:
     @group.command()
     def suggestions(
         status: Annotated[Status, typer.Option(help="Only those in this state.")] = Status.PENDING,
-        after: Annotated[int, typer.Option(min=0, max=LARGEST_ID, help="Only those after this number.")] = 0,
+        after: Annotated[int, typer.Option(min=0, max=MAX_ID, help="Only those after this number.")] = 0,
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
@@ -214,9 +214,13 @@ def _read(group: typer.Typer) -> None:
         from toolscript.tools.schemas.skills import SuggestionPage
 
         with open_skills() as ask:
-            found = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, state)))
-        page = SuggestionPage.of(found, limit)
-        show(page, suggestions_table(found[:limit]) if found else "nothing waits for review", as_json=as_json)
+            suggestions = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, state)))
+        page = SuggestionPage.of(suggestions, limit)
+        show(
+            page,
+            suggestions_table(suggestions[:limit]) if suggestions else "nothing waits for review",
+            as_json=as_json,
+        )
         if page.next and not as_json:
             say(f"hint: `toolscript skills suggestions --after {page.next}` shows the next ones")
 

@@ -130,14 +130,14 @@ def _counts(report: "ImportReport") -> str:
 
 def _show_servers(reports: "Sequence[ServerReport]", *, as_json: bool) -> None:
     if as_json:
-        data = {"servers": [one.as_json() for one in reports]}
+        data = {"servers": [report.as_json() for report in reports]}
         sys.stdout.write(json_text(data) + "\n")
     else:
         _say_refused(reports)
         head = ["Server", "Added", "Changed", "Unchanged", "Held", "Removed", "Failed"]
-        sys.stdout.write(table(head, [_row(one) for one in reports], colour=colour_wanted()) + "\n")
-    _hint_at_held(sum((one.taken.stored for one in reports if one.taken), StoreReport()))
-    if any(one.failed for one in reports):
+        sys.stdout.write(table(head, [_row(report) for report in reports], colour=colour_wanted()) + "\n")
+    _hint_at_held(sum((report.taken.stored for report in reports if report.taken), StoreReport()))
+    if any(report.failed for report in reports):
         raise typer.Exit(2)
 
 
@@ -150,7 +150,7 @@ def _row(report: "ServerReport") -> list[str]:
 
 
 def _say_refused(reports: "Sequence[ServerReport]") -> None:
-    for taken in (one.taken for one in reports if one.taken):
+    for taken in (report.taken for report in reports if report.taken):
         for refused in taken.refused:
             say(f"{printable(refused.where)}: {printable(refused.reason)}")
 

@@ -10,7 +10,7 @@ from toolscript.cli.output import MAX_SAID, colour_wanted, printable, progress, 
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import InvalidRequest
 
-MOST_LISTED = 1_000
+MAX_LISTED = 1_000
 SOME_LEFT_OUT = 2
 
 Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as its tokens have it.")]
@@ -34,7 +34,7 @@ def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         after: Annotated[str, typer.Option(metavar="TENANT", help="Begin after this one.")] = "",
-        limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED, help="Most tenants listed.")] = 100,
+        limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Most tenants listed.")] = 100,
         as_json: AsJson = False,
     ) -> None:
         """Who has put documents: how many, where they lie, since when. In the order of their names."""

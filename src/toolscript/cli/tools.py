@@ -32,8 +32,8 @@ from toolscript.cli.tools_text import (
     standing_lines,
     timings_text,
 )
-from toolscript.core.items import LARGEST_ID, ItemKind, tool_id
-from toolscript.tools.model.answer import Absence, AbsenceReason
+from toolscript.core.items import MAX_ID, ItemKind, tool_id
+from toolscript.tools.model.answer import AbsenceReason, WhyNotAnswer
 from toolscript.tools.model.catalog import CatalogItem, ItemFilter
 from toolscript.tools.model.query import Strategy
 
@@ -51,11 +51,11 @@ OPTIONS = {
     "`hybrid`": "`--strategy hybrid`",
 }
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 NOTHING_SEARCHED = 2
 
 
-def absence_text(absence: Absence) -> str:
+def why_not_text(absence: WhyNotAnswer) -> str:
     found = absence.reason is AbsenceReason.RETURNED
     head = f"{absence.name or absence.about}: {'found' if found else absence.reason.replace('_', ' ')}"
     lines = [_with_options(absence.message)]
@@ -76,12 +76,12 @@ def _with_options(message: str) -> str:
     return message
 
 
-Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST_ID, help="Number of a tool.")]
-Ids = Annotated[list[int], typer.Argument(metavar="ID...", min=1, max=LARGEST_ID, help="Numbers of tools.")]
+Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_ID, help="Number of a tool.")]
+Ids = Annotated[list[int], typer.Argument(metavar="ID...", min=1, max=MAX_ID, help="Numbers of tools.")]
 Source = Annotated[str | None, typer.Option(help="Only those of this source.")]
 Server = Annotated[str | None, typer.Option(help="Only those of this server.")]
 Kind = Annotated[ItemKind | None, typer.Option(help="Only those of this kind.")]
-After = Annotated[int, typer.Option(metavar="ID", min=0, max=LARGEST_ID, help="Begin after this one.")]
+After = Annotated[int, typer.Option(metavar="ID", min=0, max=MAX_ID, help="Begin after this one.")]
 
 
 def add_catalog(group: typer.Typer) -> None:
@@ -105,9 +105,9 @@ def _list(group: typer.Typer) -> None:
         from toolscript.tools.schemas.catalog import ToolPage
 
         wanted = ItemFilter(source, server, kind)
-        found = list_items(after=after, limit=limit + 1, wanted=wanted)
-        page = ToolPage.of(found, limit)
-        show_page(page, _table(found[:limit]), page.next_cursor, as_json=as_json)
+        items = list_items(after=after, limit=limit + 1, wanted=wanted)
+        page = ToolPage.of(items, limit)
+        show_page(page, _table(items[:limit]), page.next_cursor, as_json=as_json)
 
 
 def _add_show(group: typer.Typer) -> None:
@@ -117,8 +117,8 @@ def _add_show(group: typer.Typer) -> None:
         from toolscript.server.sync import find_item
         from toolscript.tools.schemas.catalog import ToolShown
 
-        found = find_item(number)
-        show(ToolShown.of(found), "\n".join(_lines(found)), as_json=as_json)
+        item = find_item(number)
+        show(ToolShown.of(item), "\n".join(_lines(item)), as_json=as_json)
 
 
 def _remove(group: typer.Typer) -> None:
@@ -139,29 +139,35 @@ def _named(numbers: Sequence[int]) -> str:
     """What somebody who decides should see."""
     from toolscript.server.sync import find_item
 
-    items = [find_item(number).item for number in numbers[:MOST_NAMED]]
+    items = [find_item(number).item for number in numbers[:MAX_NAMED]]
     names = ", ".join(printable(tool_id(item.server, item.name)) for item in items)
-    return f"{names} and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else names
+    return f"{names} and {len(numbers) - MAX_NAMED:,} more" if len(numbers) > MAX_NAMED else names
 
 
 def _table(items: Sequence[CatalogItem]) -> str:
     if not items:
         return "there are no such tools"
     rows = [
-        [str(one.id), one.item.kind, tool_id(one.item.server, one.item.name), one.source, one.item.description]
-        for one in items
+        [
+            str(item.id),
+            item.item.kind,
+            tool_id(item.item.server, item.item.name),
+            item.source,
+            item.item.description,
+        ]
+        for item in items
     ]
     return table(["Id", "Kind", "Name", "Source", "Description"], rows, colour=colour_wanted())
 
 
-def _lines(one: CatalogItem) -> list[str]:
-    item = one.item
-    skills = ", ".join(given.skill_id for given in one.assignments) or "none"
+def _lines(catalog_item: CatalogItem) -> list[str]:
+    item = catalog_item.item
+    skills = ", ".join(assignment.skill_id for assignment in catalog_item.assignments) or "none"
     lines = [
-        f"{item.kind} {one.id}: {printable(tool_id(item.server, item.name))}",
-        f"source: {printable(one.source)}, key {printable(item.key)}",
+        f"{item.kind} {catalog_item.id}: {printable(tool_id(item.server, item.name))}",
+        f"source: {printable(catalog_item.source)}, key {printable(item.key)}",
         f"skills: {skills}",
-        f"changed: {one.updated_at.astimezone():%Y-%m-%d %H:%M}",
+        f"changed: {catalog_item.updated_at.astimezone():%Y-%m-%d %H:%M}",
         f"description: {printable(item.description)}",
     ]
     schemas = {name: getattr(item, name) for name in ("input_schema", "output_schema", "annotations")}
@@ -256,20 +262,20 @@ def _skills(group: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _show_answer(answer: "ToolAnswer", asked: Mapping[str, object]) -> None:
+def _show_answer(answer: "ToolAnswer", data: Mapping[str, object]) -> None:
     """What was found goes to stdout; how, and how far it can be believed, to stderr."""
-    explain = bool(asked.get("explain"))
-    say(routing_text(answer, wanted=asked.get("strategy", Strategy.HIERARCHICAL)))
+    explain = bool(data.get("explain"))
+    say(routing_text(answer, wanted=data.get("strategy", Strategy.HIERARCHICAL)))
     for line in degraded_lines(answer.degraded):
         say(line)
     if answer.hits:
-        _show_hits(answer, explain=explain, schemas=bool(asked.get("include_schemas")))
+        _show_hits(answer, explain=explain, schemas=bool(data.get("include_schemas")))
     for line in doubt_lines(answer) if answer.hits else nothing_found_lines(answer):
         say(line)
     if explain:
         say(timings_text(answer.timings))
     if answer.absence is not None:
-        sys.stdout.write(("\n" if answer.hits else "") + absence_text(answer.absence) + "\n")
+        sys.stdout.write(("\n" if answer.hits else "") + why_not_text(answer.absence) + "\n")
 
 
 def _show_hits(answer: "ToolAnswer", *, explain: bool, schemas: bool) -> None:

@@ -8,8 +8,8 @@ from toolscript.core.items import ItemKind, tool_id
 from toolscript.tools.model.answer import Explanation, MatchedBy, MatchedSkill, Timings, ToolAnswer, ToolHit
 from toolscript.tools.model.query import Strategy
 
-MOST_DESCRIBED = 80
-MOST_NAMED = 8
+MAX_DESCRIBED = 80
+MAX_NAMED = 8
 LIKELY = 0.5
 
 WITHOUT = {
@@ -31,8 +31,8 @@ def hits_table(hits: Sequence[ToolHit]) -> str:
 
 def skills_table(skills: Sequence[MatchedSkill]) -> str:
     rows = [
-        [one.id, _share(one.score), str(one.matched_by), f"{one.tool_count:,}", _short(one.description)]
-        for one in skills
+        [skill.id, _share(skill.score), str(skill.matched_by), f"{skill.tool_count:,}", _short(skill.description)]
+        for skill in skills
     ]
     return table(["Skill", "Score", "Matched by", "Items", "Description"], rows, colour=colour_wanted())
 
@@ -136,8 +136,8 @@ def _way(skill_ids: Sequence[str], explanation: Explanation, matched: Sequence[M
 
 
 def _listed(skills: Sequence[MatchedSkill]) -> str:
-    more = len(skills) - MOST_NAMED
-    named = ", ".join(f"{skill.id} ({_how(skill)})" for skill in skills[:MOST_NAMED])
+    more = len(skills) - MAX_NAMED
+    named = ", ".join(f"{skill.id} ({_how(skill)})" for skill in skills[:MAX_NAMED])
     return printable(f"{named}{f' and {more} more' if more > 0 else ''}")
 
 
@@ -147,8 +147,8 @@ def _how(skill: MatchedSkill) -> str:
 
 
 def _unmatched(answer: ToolAnswer) -> str:
-    more = len(answer.unmatched) - MOST_NAMED
-    words = f"{', '.join(answer.unmatched[:MOST_NAMED])}{f' and {more} more' if more > 0 else ''}"
+    more = len(answer.unmatched) - MAX_NAMED
+    words = f"{', '.join(answer.unmatched[:MAX_NAMED])}{f' and {more} more' if more > 0 else ''}"
     return f"matched nothing: {printable(words)}" if words else ""
 
 
@@ -163,7 +163,7 @@ def _share(value: float | None) -> str:
 
 def _short(text: str) -> str:
     line = printable(text)
-    return line if len(line) <= MOST_DESCRIBED else f"{line[: MOST_DESCRIBED - 1]}…"
+    return line if len(line) <= MAX_DESCRIBED else f"{line[: MAX_DESCRIBED - 1]}…"
 
 
 def _pretty(schema: object) -> str:

@@ -18,17 +18,17 @@ from toolscript.core.errors import InvalidRequest, SetupError, ToolscriptError, 
 from toolscript.core.values import OnProgress, Progress
 from toolscript.documents.client.files import DocumentFiles, Found, FoundDocument, names_of
 from toolscript.documents.model.document import PutOutcome, document_to_json
-from toolscript.documents.model.upload import Place, SendingReport
+from toolscript.documents.model.upload import Place, UploadReport
 from toolscript.gateway.settings import load_gateway_settings
 
 FORMAT = "toolscript documents put 1"
 
-MOST_IN_REQUEST = 200
-MOST_REQUEST_BYTES = 1024 * 1024
-MOST_TRIES = 8
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+MAX_IN_REQUEST = 200
+MAX_REQUEST_BYTES = 1024 * 1024
+MAX_TRIES = 8
+FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
 # However long a service asks to be left alone.
-LONGEST_WAIT = 300.0
+MAX_WAIT = 300.0
 TASK = "sending documents"
 
 # Why it pauses, and for how many seconds.
@@ -39,31 +39,31 @@ PASSING = (Unavailable, TooManyRequests)
 
 # In place of a file's name: one of the installation's own.
 DEFAULT_STATE = "default"
-MOST_REMOVED_AT_ONCE = 1_000
+MAX_REMOVED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
-class SendingState:
+class UploadState:
     """Everything up to `place` was acknowledged; None at the beginning."""
 
     began_at: float = field(default_factory=time.time)
     place: Place | None = None
-    report: SendingReport = field(default_factory=SendingReport)
+    report: UploadReport = field(default_factory=UploadReport)
 
 
-class SendingFile:
+class UploadStateFile:
     """`run` is what is sent and to whom: a state of another run is none of this one."""
 
     def __init__(self, path: Path, run: Sequence[str]) -> None:
         self._path = path
         self._run = list(run)
 
-    def load(self) -> SendingState:
+    def load(self) -> UploadState:
         """Refuses what is not certainly ours: it would be overwritten."""
         try:
             data = json.loads(self._path.read_text("utf-8"))
         except FileNotFoundError:
-            return SendingState()
+            return UploadState()
         except OSError as error:
             raise SetupError(f"cannot read {self._path}: {error.strerror}") from None
         except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ class SendingFile:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise self._foreign("holds no state of sending documents") from None
 
-    def save(self, state: SendingState) -> None:
+    def save(self, state: UploadState) -> None:
         report = state.report
         data = {
             "format": FORMAT,
@@ -102,15 +102,15 @@ class SendingFile:
         return InvalidRequest(f"{self._path} {problem}", hint="--resume names another file; or remove this one")
 
 
-def _state(data: Any) -> SendingState:
+def _state(data: Any) -> UploadState:
     outcomes = Counter({PutOutcome(name): int(count) for name, count in data["outcomes"].items()})
     named = [(str(where), str(reason)) for where, reason in data["named"]]
-    report = SendingReport(outcomes, int(data["skipped"]), named)
+    report = UploadReport(outcomes, int(data["skipped"]), named)
     report.sent_before = report.done
     at = data["place"]
     steps = tuple(str(step) for step in at["steps"])
     place = Place(int(at["path"]), steps, int(at["offset"]), int(at["line"]))
-    return SendingState(float(data["began_at"]), place, report)
+    return UploadState(float(data["began_at"]), place, report)
 
 
 def _write_whole(path: Path, data: object) -> None:
@@ -128,60 +128,60 @@ def _write_whole(path: Path, data: object) -> None:
 
 
 @dataclass(frozen=True)
-class Ways:
+class UploadHooks:
     """How documents are sent, how it is remembered how far that has come, and how time passes."""
 
     send: Callable[[Sequence[bytes]], PutAnswer]
-    remember: Callable[[SendingState], None]
+    remember: Callable[[UploadState], None]
     on_progress: OnProgress
     on_wait: OnWait
     pause: Callable[[float], None] = time.sleep
 
 
-class Sending:
-    def __init__(self, ways: Ways, state: SendingState, total: int | None) -> None:
+class BulkUpload:
+    def __init__(self, ways: UploadHooks, state: UploadState, total: int | None) -> None:
         self._ways = ways
         self._state = state
         self._total = total
         self._batch: list[bytes] = []
 
     @property
-    def report(self) -> SendingReport:
+    def report(self) -> UploadReport:
         return self._state.report
 
-    def send(self, found: Iterable[Found]) -> SendingReport:
+    def send(self, found: Iterable[Found]) -> UploadReport:
         """What was acknowledged is remembered before anything else is sent."""
         self._show()
-        at: Place | None = None
+        place: Place | None = None
         for one in found:
             line = _line(one) if isinstance(one, FoundDocument) else b""
             if self._batch and not self._fits(line):
-                self._flush(at)
-            at = one.place
+                self._flush(place)
+            place = one.place
             if isinstance(one, FoundDocument):
                 self._batch.append(line)
             else:
                 (self.report.refuse if one.refused else self.report.skip)(one.where, one.reason)
-        self._flush(at)
+        self._flush(place)
         return self.report
 
     def _fits(self, line: bytes) -> bool:
         size = sum(len(one) for one in self._batch) + len(line)
-        return len(self._batch) < MOST_IN_REQUEST and size <= MOST_REQUEST_BYTES
+        return len(self._batch) < MAX_IN_REQUEST and size <= MAX_REQUEST_BYTES
 
-    def _flush(self, at: Place | None) -> None:
+    def _flush(self, place: Place | None) -> None:
         batch, self._batch = self._batch, []
         tries = 0
         while batch:
             left, problem = self._sent(batch)
             tries = 1 if len(left) < len(batch) else tries + 1
-            if problem is not None and (tries >= MOST_TRIES or not isinstance(problem, PASSING)):
+            if problem is not None and (tries >= MAX_TRIES or not isinstance(problem, PASSING)):
                 raise problem
             batch = left
             if problem is not None:
                 self._wait(problem, tries)
-        if at is not None:
-            self._state = replace(self._state, place=at)
+        if place is not None:
+            self._state = replace(self._state, place=place)
             self._ways.remember(self._state)
         self._show()
 
@@ -200,8 +200,8 @@ class Sending:
     def _wait(self, problem: ToolscriptError, tries: int) -> None:
         """As long as the service asks for; else longer and longer, and not all senders at the same moment."""
         told = problem.details.get("retry_after_seconds")
-        usual = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (tries - 1)) * random.uniform(0.5, 1.0)  # noqa: S311
-        seconds = min(LONGEST_WAIT, float(told)) if isinstance(told, int | float) else usual
+        default = min(MAX_PAUSE, FIRST_PAUSE * 2 ** (tries - 1)) * random.uniform(0.5, 1.0)  # noqa: S311
+        seconds = min(MAX_WAIT, float(told)) if isinstance(told, int | float) else default
         self._ways.on_wait(problem, seconds)
         self._ways.pause(seconds)
 
@@ -209,8 +209,8 @@ class Sending:
         self._ways.on_progress(Progress(TASK, self.report.done, self._total))
 
 
-def _line(found: FoundDocument) -> bytes:
-    return json.dumps(document_to_json(found.document), ensure_ascii=False, separators=(",", ":")).encode()
+def _line(document: FoundDocument) -> bytes:
+    return json.dumps(document_to_json(document.document), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def find_documents(
@@ -229,8 +229,8 @@ def remove_documents(
 ) -> dict[str, list[str]]:
     client = _client(_settings(url, token), seconds)
     whole: dict[str, list[str]] = {"deleted": [], "missing": []}
-    for at in range(0, len(ids), MOST_REMOVED_AT_ONCE):
-        answer = client.remove(ids[at : at + MOST_REMOVED_AT_ONCE])
+    for index in range(0, len(ids), MAX_REMOVED_AT_ONCE):
+        answer = client.remove(ids[index : index + MAX_REMOVED_AT_ONCE])
         for name, found in whole.items():
             found += [str(one) for one in answer.get(name, [])]
     return whole
@@ -245,28 +245,28 @@ def put_documents(
     resume: str | None,
     on_progress: OnProgress,
     on_wait: OnWait,
-) -> SendingReport:
+) -> UploadReport:
     """With `resume` it goes on where an earlier one was ended, and remembers how far it has come."""
     settings = _settings(url, token)
     client = _client(settings, seconds)
     file = None if resume is None else _state_file(resume, [client.place, *names_of(paths)])
-    state = SendingState() if file is None else file.load()
+    state = UploadState() if file is None else file.load()
     files = DocumentFiles(paths, state.place, state.began_at)
-    ways = Ways(client.put, _forget if file is None else file.save, on_progress, on_wait)
-    report = Sending(ways, state, files.count()).send(files.read())
+    ways = UploadHooks(client.put, _forget if file is None else file.save, on_progress, on_wait)
+    report = BulkUpload(ways, state, files.count()).send(files.read())
     if file is not None:
         file.remove()
     return report
 
 
-def _forget(_: SendingState) -> None: ...
+def _forget(_: UploadState) -> None: ...
 
 
-def _state_file(resume: str, run: Sequence[str]) -> SendingFile:
+def _state_file(resume: str, run: Sequence[str]) -> UploadStateFile:
     if resume != DEFAULT_STATE:
-        return SendingFile(Path(resume), run)
+        return UploadStateFile(Path(resume), run)
     name = hashlib.sha256("\0".join(run).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return SendingFile(load_gateway_settings().data_folder / "sending" / f"{name}.json", run)
+    return UploadStateFile(load_gateway_settings().data_folder / "sending" / f"{name}.json", run)
 
 
 def _settings(url: str | None, token: str | None) -> ClientSettings:

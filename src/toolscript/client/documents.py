@@ -55,7 +55,7 @@ class DocumentsClient:
             *results, last = [json.loads(line) for line in answer.body.splitlines()]
             error = last.get("error")
             return PutAnswer(
-                {int(one["line"]): _result(one) for one in results},
+                {int(result["line"]): _result(result) for result in results},
                 None if error is None else Unavailable(str(error["message"]), hint=_hint(error)),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:

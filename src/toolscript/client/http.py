@@ -49,9 +49,9 @@ class ServiceClient:
             raise not_one(SERVICE, self._address) from error
 
 
-def _readable(asked: Mapping[str, object]) -> dict[str, object]:
+def _readable(data: Mapping[str, object]) -> dict[str, object]:
     """A command line can hold what no text can."""
-    return {name: readable(value) if isinstance(value, str) else value for name, value in asked.items()}
+    return {name: readable(value) if isinstance(value, str) else value for name, value in data.items()}
 
 
 def find_tools(

@@ -42,7 +42,8 @@ def load_client_settings(overrides: Mapping[str, str | None] | None = None) -> C
     """Flag beats environment beats default."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     named = {
-        one.name: os.environ.get(f"TOOLSCRIPT_{one.name.upper()}", "").strip() for one in fields(ClientSettings)
+        field.name: os.environ.get(f"TOOLSCRIPT_{field.name.upper()}", "").strip()
+        for field in fields(ClientSettings)
     }
     return ClientSettings(**{**named, **given})
 

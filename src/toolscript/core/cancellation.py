@@ -3,7 +3,7 @@
 import asyncio
 
 
-def go_on_unless_cancelled() -> None:
+def raise_if_cancelled() -> None:
     """For loops: whoever was told to stop while a driver was at work may never have heard of it."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -9,7 +9,7 @@ from toolscript.core.errors import SetupError
 
 QUIET_MS, PATIENCE_MS, LOOK_MS = 200, 2_000, 200
 # So many that looking at everything is quicker than looking at each.
-MOST_NAMED = 10_000
+MAX_NAMED = 10_000
 NO_WATCH = "allow more (fs.inotify.max_user_watches), or run the command without --watch now and then"
 
 
@@ -28,10 +28,10 @@ class FolderChanges:
         if self._failure:
             raise SetupError(f"the folders cannot be watched: {self._failure}", hint=NO_WATCH)
         changed, self._changed = list(self._changed), {}
-        return changed if len(changed) <= MOST_NAMED else []
+        return changed if len(changed) <= MAX_NAMED else []
 
     def note(self, paths: Sequence[str]) -> None:
-        self._changed |= dict.fromkeys(paths[: MOST_NAMED + 1 - len(self._changed)])
+        self._changed |= dict.fromkeys(paths[: MAX_NAMED + 1 - len(self._changed)])
         self._news.set()
 
     def fail(self, reason: str) -> None:

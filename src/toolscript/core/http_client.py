@@ -157,16 +157,16 @@ def granted(peer: Peer, to: Address, method: str, path: str, body: object = None
 
 
 def _refused(peer: Peer, to: Address, answer: Answer) -> ToolscriptError:
-    told = refusal_in(answer)
+    refusal = refusal_in(answer)
     wait = answer.headers.get("retry-after", "")
-    details = {**told.details, **({"retry_after_seconds": int(wait)} if _is_count(wait) else {})}
-    if not told.code:
+    details = {**refusal.details, **({"retry_after_seconds": int(wait)} if _is_count(wait) else {})}
+    if not refusal.code:
         return not_one(peer, to)
     kind = REFUSALS.get(answer.status, Unavailable)
     request = answer.headers.get(REQUEST_ID_HEADER, "")
     logged = f"the {peer.name}'s log has it as request {request}" if answer.status >= 500 and request else ""
-    message = f"the {peer.name} answered {answer.status} {told.code}: {told.message}"
-    return kind(message, hint=told.hint or logged, details=details)
+    message = f"the {peer.name} answered {answer.status} {refusal.code}: {refusal.message}"
+    return kind(message, hint=refusal.hint or logged, details=details)
 
 
 def _is_count(text: str) -> bool:

@@ -74,7 +74,7 @@ def _kind(data: JsonObject) -> ItemKind:
         raise InvalidRequest(f"kind must be tool, prompt or resource, not {str(value)[:40]!r}") from None
 
 
-def _text(data: JsonObject, field: str, most: int, *, required: bool = False) -> str:
+def _text(data: JsonObject, field: str, maximum: int, *, required: bool = False) -> str:
     value = data.get(field)
     if value is None or value == "":
         if required:
@@ -85,9 +85,9 @@ def _text(data: JsonObject, field: str, most: int, *, required: bool = False) ->
     text = readable(value).strip()
     if required and not text:
         raise InvalidRequest(f"{field} is blank")
-    if len(text) > most and most == MAX_NAME:
-        raise InvalidRequest(f"{field} is longer than {most} characters")
-    return text[:most]
+    if len(text) > maximum and maximum == MAX_NAME:
+        raise InvalidRequest(f"{field} is longer than {maximum} characters")
+    return text[:maximum]
 
 
 def _object(data: JsonObject, field: str) -> JsonObject | None:

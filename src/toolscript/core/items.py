@@ -13,15 +13,15 @@ from toolscript.core.errors import InvalidRequest
 from toolscript.core.text import has_unseen, readable
 
 SKILL_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
-LEAST_CONFIDENCE = 0.5
-MOST_ASSIGNMENTS = 3
-MOST_BY_HAND = 10
+MIN_CONFIDENCE = 0.5
+MAX_ASSIGNMENTS = 3
+MAX_BY_HAND = 10
 MAX_REASON = 300
 
 JsonObject = Mapping[str, object]
 
 # Numbers of items, and of whatever else has one, have 64 bits.
-LARGEST_ID = 2**63 - 1
+MAX_ID = 2**63 - 1
 
 SEPARATOR = "__"
 CLIENT_PREFIX = "mcp__toolscript__"
@@ -58,16 +58,18 @@ class Assignment:
 def valid_assignments(given: Sequence[Assignment], known: frozenset[str]) -> tuple[Assignment, ...]:
     """What a classifier may say: known skills, each once, sure enough, the best few, best first."""
     best: dict[str, Assignment] = {}
-    for one in given:
-        kept = best.get(one.skill_id)
-        if one.skill_id in known and (kept is None or kept.confidence < one.confidence):
-            best[one.skill_id] = one
-    sure = [_tidy(one) for one in best.values() if LEAST_CONFIDENCE <= one.confidence <= 1.0]
-    return tuple(sorted(sure, key=lambda one: (-one.confidence, one.skill_id))[:MOST_ASSIGNMENTS])
+    for assignment in given:
+        kept = best.get(assignment.skill_id)
+        if assignment.skill_id in known and (kept is None or kept.confidence < assignment.confidence):
+            best[assignment.skill_id] = assignment
+    sure = [_tidy(assignment) for assignment in best.values() if MIN_CONFIDENCE <= assignment.confidence <= 1.0]
+    return tuple(
+        sorted(sure, key=lambda assignment: (-assignment.confidence, assignment.skill_id))[:MAX_ASSIGNMENTS]
+    )
 
 
-def _tidy(one: Assignment) -> Assignment:
-    return replace(one, confidence=round(one.confidence, 4), reason=one.reason[:MAX_REASON])
+def _tidy(assignment: Assignment) -> Assignment:
+    return replace(assignment, confidence=round(assignment.confidence, 4), reason=assignment.reason[:MAX_REASON])
 
 
 class ItemKind(StrEnum):
@@ -128,7 +130,7 @@ class StoredItem:
 
     @property
     def skill_ids(self) -> tuple[str, ...]:
-        return tuple(one.skill_id for one in self.assignments)
+        return tuple(assignment.skill_id for assignment in self.assignments)
 
     @property
     def primary_skill_id(self) -> str | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 2_000
 
 # Beyond this it does not matter to a reviewer how many more there are, and counting them all would take its time.
-MOST_COUNTED = 1_000
+MAX_COUNTED = 1_000
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def visible(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii() and text.isprintable():
         return text
-    return _UNSEEN.sub(lambda found: _written_out(found, text), text)
+    return _UNSEEN.sub(lambda match: _written_out(match, text), text)
 
 
 def has_unseen(text: str) -> bool:
@@ -54,10 +54,10 @@ def visible_json(value: object, depth: int = 0) -> object:
     return value
 
 
-def _written_out(found: re.Match[str], text: str) -> str:
-    unseen = found[0]
+def _written_out(match: re.Match[str], text: str) -> str:
+    unseen = match[0]
     if len(unseen) == 1 and _belongs(
-        unseen, text[max(0, found.start() - 1) : found.start()], text[found.end() : found.end() + 1]
+        unseen, text[max(0, match.start() - 1) : match.start()], text[match.end() : match.end() + 1]
     ):
         return unseen
     if len(unseen) > _SPELT_OUT:

@@ -72,7 +72,7 @@ class SchemaStatus:
     @property
     def is_newer(self) -> bool:
         """Whether a later version of the program has migrated it."""
-        return self.current is not None and self.current not in {one.id for one in self.revisions}
+        return self.current is not None and self.current not in {revision.id for revision in self.revisions}
 
     def is_applied(self, revision: Revision) -> bool:
         return self.current is not None and (self.is_newer or revision.id <= self.current)

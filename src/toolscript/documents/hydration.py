@@ -10,21 +10,21 @@ from typing import NamedTuple
 from toolscript.core.auth.model import Plan
 from toolscript.core.chunking import SENTENCE_END, WORD_END, between_letters
 from toolscript.core.retrieval.fusion import Ranked
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.core.retrieval.terms import UNSPACED, placed_stems
 from toolscript.core.text import Passage
 from toolscript.documents.model.answer import DocumentHit, Snippet
 from toolscript.documents.model.document import DocumentHeader
-from toolscript.documents.model.points import ShownPassages
+from toolscript.documents.model.points import ShownChunks
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.plan_limits import shown_metadata
 from toolscript.documents.ports import TenantDocuments
 from toolscript.documents.retrieval import Understood
 
 # A word that no statistics know still counts, and one that is said again a little.
-LEAST_RARITY, AGAIN = 1e-3, 1e-5
+MIN_IDF, AGAIN = 1e-3, 1e-5
 # How much of a window may stay empty for the sake of ending with a sentence.
-MOST_EMPTY_SHARE = 0.35
+MAX_EMPTY_SHARE = 0.35
 # Where no sentence begins in reach, so much of the room that is left stands before what matched.
 SHARE_BEFORE = 1 / 3
 
@@ -54,8 +54,8 @@ def snippet(passage: Passage, wanted: Mapping[int, float], max_chars: int) -> Sn
     matches = list(_matches(text, wanted))
     core = _richest([one for one in matches if one.end - one.start <= max_chars], wanted, max_chars)
     start, end = _framed(text, core, max_chars)
-    shown = _merged(_Span(one.start, one.end) for one in matches if start <= one.start and one.end <= end)
-    highlights = tuple((one.start - start, one.end - start) for one in shown)
+    spans = _merged(_Span(one.start, one.end) for one in matches if start <= one.start and one.end <= end)
+    highlights = tuple((one.start - start, one.end - start) for one in spans)
     return Snippet(text[start:end], passage.start + start, passage.start + end, highlights)
 
 
@@ -66,7 +66,7 @@ def _matches(text: str, wanted: Mapping[int, float]) -> Iterator[_Match]:
 def _richest(matches: Sequence[_Match], wanted: Mapping[int, float], max_chars: int) -> _Span | None:
     """Of all windows that begin with a match, the first that is worth most, up to its last match."""
     worth, best, richest = _Worth(wanted), 0.0, None
-    by_start, by_end = sorted(matches), sorted(matches, key=lambda one: one.end)
+    by_start, by_end = sorted(matches), sorted(matches, key=lambda match: match.end)
     taken = 0
     for gone, first in enumerate(by_start):
         if gone:
@@ -96,14 +96,14 @@ class _Worth:
         self.total -= self._of(stem)
 
     def _of(self, stem: int) -> float:
-        return AGAIN if self._times[stem] else max(self._wanted[stem], LEAST_RARITY)
+        return AGAIN if self._times[stem] else max(self._wanted[stem], MIN_IDF)
 
 
 def _framed(text: str, core: _Span | None, max_chars: int) -> _Span:
     """The core with what stands around it, from where a reader can begin to where one can stop."""
     first = len(text) - len(text.lstrip())
     core = core or _Span(first, first)
-    borders = [_Span(found.start() + len(found[0].rstrip()), found.end()) for found in _BORDER.finditer(text)]
+    borders = [_Span(match.start() + len(match[0].rstrip()), match.end()) for match in _BORDER.finditer(text)]
     start = _start(text, core, max_chars, [first, *(border.end for border in borders if border.end > first)])
     end = _end(text, start, core, max_chars, [border.start for border in borders])
     return _Span(start, start + len(text[start:end].rstrip()))
@@ -128,11 +128,11 @@ def _end(text: str, start: int, core: _Span, max_chars: int, ends: Sequence[int]
     limit = start + max_chars
     if limit >= len(text):
         return len(text)
-    full_enough = max(core.end, start + int(max_chars * (1 - MOST_EMPTY_SHARE)))
-    in_reach = [at for at in ends if full_enough <= at <= limit]
+    full_enough = max(core.end, start + int(max_chars * (1 - MAX_EMPTY_SHARE)))
+    in_reach = [end for end in ends if full_enough <= end <= limit]
     if in_reach:
         return in_reach[-1]
-    words = [found.start() for found in WORD_END.finditer(text, core.end, limit + 1)]
+    words = [match.start() for match in WORD_END.finditer(text, core.end, limit + 1)]
     if words and not _IS_UNSPACED.match(text, limit):
         return words[-1]
     return between_letters(text, limit, core.end)
@@ -150,7 +150,7 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
 
 
 @dataclass(frozen=True)
-class Enrichment:
+class Hydration:
     documents: TenantDocuments
     plan: Plan
     query: DocumentQuery
@@ -171,28 +171,30 @@ class Enrichment:
 
     async def of_headers(self, headers: Sequence[DocumentHeader]) -> list[DocumentHit]:
         """Of documents that nothing but filters have chosen: all are as good, and shown from their beginning."""
-        ids = [PassageId(header.key, 0) for header in headers] if self.query.include_snippets else []
+        ids = [ChunkId(header.key, 0) for header in headers] if self.query.include_snippets else []
         passages = await self.documents.passages(ids)
         return [
-            self._hit(Ranked(header.key, 1.0, 0), header, passages.get(PassageId(header.key, 0)))
+            self._hit(Ranked(header.key, 1.0, 0), header, passages.get(ChunkId(header.key, 0)))
             for header in headers
         ]
 
     async def _hits(self, order: Sequence[Ranked]) -> list[tuple[int, DocumentHit]]:
         """Those that are there, each with its place."""
-        found = await self._shown(order)
+        chunks = await self._shown(order)
         hits: list[tuple[int, DocumentHit]] = []
-        for at, one in enumerate(order):
-            if (header := found.headers.get(one.key)) is not None:
-                hits.append((at, self._hit(one, header, found.passages.get(PassageId(one.key, one.passage)))))
-                if at % AT_ONCE == AT_ONCE - 1:
+        for index, ranked in enumerate(order):
+            if (header := chunks.headers.get(ranked.key)) is not None:
+                hits.append(
+                    (index, self._hit(ranked, header, chunks.passages.get(ChunkId(ranked.key, ranked.passage))))
+                )
+                if index % AT_ONCE == AT_ONCE - 1:
                     await asyncio.sleep(0)
         return hits
 
-    async def _shown(self, order: Sequence[Ranked]) -> ShownPassages:
+    async def _shown(self, order: Sequence[Ranked]) -> ShownChunks:
         if self.query.include_snippets:
-            return await self.documents.shown([PassageId(one.key, one.passage) for one in order])
-        return ShownPassages(await self.documents.headers([one.key for one in order]), {})
+            return await self.documents.shown([ChunkId(ranked.key, ranked.passage) for ranked in order])
+        return ShownChunks(await self.documents.headers([ranked.key for ranked in order]), {})
 
     def _hit(self, ranked: Ranked, header: DocumentHeader, passage: Passage | None) -> DocumentHit:
         said = self.understood.said if self.understood else {}

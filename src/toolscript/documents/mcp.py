@@ -2,7 +2,7 @@
 
 from pydantic import ValidationError
 
-from toolscript.core.auth.model import Scope, Visitor
+from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.errors import Unauthorized
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import compact_json, model_result
@@ -14,22 +14,22 @@ from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.web.fields import output_schema
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import ask
-from toolscript.documents.model.filters import MOST_CONDITIONS, MOST_FIELD, NO_FILTERS, Filters, Op
+from toolscript.documents.model.filters import MAX_CONDITIONS, MAX_FIELD, NO_FILTERS, Filters, Op
 from toolscript.documents.model.query import MAX_DOCUMENT_QUERY, DocumentQuery
 from toolscript.documents.schemas import DocumentFilters, DocumentFound, DocumentSearchResponse
 
 SEARCH_DOCUMENTS = "search_documents"
 DEFAULT_LIMIT = 5
-MOST_RESULTS = 20
+MAX_RESULTS = 20
 # A model reads more than a person who looks through a list.
 SNIPPET_CHARS = 600
 
 _CONDITIONS: JsonObject = {
     "type": "array",
-    "maxItems": MOST_CONDITIONS,
+    "maxItems": MAX_CONDITIONS,
     "items": closed(
         {
-            "field": {"type": "string", "maxLength": MOST_FIELD, "description": "Name in the metadata."},
+            "field": {"type": "string", "maxLength": MAX_FIELD, "description": "Name in the metadata."},
             "op": {"type": "string", "enum": [*Op]},
             "value": {"description": "A text, a number, true or false; a list for `in` and `nin`."},
         },
@@ -49,7 +49,7 @@ DEFINITION: JsonObject = {
     "inputSchema": closed(
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_DOCUMENT_QUERY},
-            "limit": whole_number(1, MOST_RESULTS, DEFAULT_LIMIT),
+            "limit": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
             "search_type": {
                 "type": "string",
                 "enum": [*SearchType],
@@ -68,33 +68,35 @@ DEFINITION: JsonObject = {
 
 
 def document_tools(documents: DocumentRoutes) -> list[ServiceTool]:
-    async def search(visitor: Visitor, given: JsonObject) -> CallResult:
-        if visitor.caller is None:
+    async def search(identity: Identity, given: JsonObject) -> CallResult:
+        if identity.principal is None:
             raise Unauthorized("a token is needed", hint="documents are a tenant's")
-        found = DocumentSearchResponse.whole(await ask(documents, visitor.caller, _query(given, documents.usual)))
-        return model_result(_text(found), found)
+        response = DocumentSearchResponse.whole(
+            await ask(documents, identity.principal, _query(given, documents.default))
+        )
+        return model_result(_text(response), response)
 
     return [ServiceTool(DEFINITION, Scope.DOCUMENTS_READ, search, for_a_tenant=True)]
 
 
-def _query(given: JsonObject, usual: SearchType) -> DocumentQuery:
-    require_known(SEARCH_DOCUMENTS, given, ("query", "limit", "search_type", "filters"))
-    is_named = given.get("search_type") is not None
-    named = SearchType(one_of(given, "search_type", [*SearchType])) if is_named else None
+def _query(data: JsonObject, default: SearchType) -> DocumentQuery:
+    require_known(SEARCH_DOCUMENTS, data, ("query", "limit", "search_type", "filters"))
+    is_named = data.get("search_type") is not None
+    named = SearchType(one_of(data, "search_type", [*SearchType])) if is_named else None
     return DocumentQuery(
-        text=text(given, "query"),
-        top_k=whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
-        search_type=resolve_search_type(named, usual),
-        filters=_filters(given.get("filters")),
+        text=text(data, "query"),
+        top_k=whole(data, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS),
+        search_type=resolve_search_type(named, default),
+        filters=_filters(data.get("filters")),
         snippet_max_chars=SNIPPET_CHARS,
     )
 
 
-def _filters(given: object) -> Filters:
-    if given is None:
+def _filters(value: object) -> Filters:
+    if value is None:
         return NO_FILTERS
     try:
-        return DocumentFilters.model_validate(given).as_filters()
+        return DocumentFilters.model_validate(value).as_filters()
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, ("filters", *first["loc"])))

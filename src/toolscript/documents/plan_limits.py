@@ -31,9 +31,9 @@ def _paths(name: str) -> list[str]:
     return [".".join(steps[:end]) for end in range(len(steps), 0, -1)]
 
 
-def _require_field(plan: Plan, names: Sequence[str], asked: str) -> None:
+def _require_field(plan: Plan, names: Sequence[str], text: str) -> None:
     if plan.metadata_fields is not None and plan.metadata_fields.isdisjoint(names):
-        raise _beyond(plan, f"does not include the field {names[0][:80]!r}", asked)
+        raise _beyond(plan, f"does not include the field {names[0][:80]!r}", text)
 
 
 def _beyond(plan: Plan, limit: str, field: str) -> PlanExceeded:

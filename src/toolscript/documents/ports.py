@@ -5,20 +5,20 @@ from typing import Protocol
 
 from toolscript.core.auth.model import KnownTenant, Tenant
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.results import DocumentKey, FoundPassages, PassageId, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks, Total
 from toolscript.core.text import Passage
 from toolscript.core.values import OnProgress, silent
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.points import (
+    ChunkQuery,
     DocumentCard,
     DocumentChange,
     DocumentVersion,
     FillPosition,
     IndexedDocument,
-    PassageAsk,
-    ShownPassages,
-    WordStatistics,
+    ShownChunks,
+    TermStatistics,
 )
 from toolscript.documents.model.query import LoggedQuery
 
@@ -28,20 +28,20 @@ class TenantDocuments(Protocol):
 
     @property
     def tenant(self) -> Tenant: ...
-    async def search(self, ask: PassageAsk) -> FoundPassages: ...
-    async def statistics(self) -> WordStatistics:
+    async def search(self, ask: ChunkQuery) -> FoundChunks: ...
+    async def statistics(self) -> TermStatistics:
         """Of the tenant's first passages in the order of their keys, which is as good as a random sample."""
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         """Of those documents that are there."""
 
-    async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
         """Those passages that are there."""
 
-    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+    async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
         """Of those passages that are there."""
 
-    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
+    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
         """These passages with the headers of their documents, as far as they are there: in one go."""
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
@@ -136,7 +136,7 @@ class DocumentVersions(Protocol):
     async def release(self, holder: str) -> None: ...
 
 
-class TenantPlaces(Protocol):
+class TenantShards(Protocol):
     """Where a tenant's documents lie: in a shard with others, or in a cluster in one of its own."""
 
     async def own_shard(self, tenant: Tenant) -> bool: ...

@@ -132,7 +132,7 @@ class PostgresDocumentVersions:
     async def begin(self, live: str, building: str) -> DocumentVersion:
         async with transaction(self._pool) as conn:
             await conn.execute(_ALONE)
-            known = {one.name: one for one in await _versions(conn)}
+            known = {version.name: version for version in await _versions(conn)}
             _require_only(known.values(), live, building)
             await conn.execute(_ADD, (live, VersionState.LIVE))
             await conn.execute(_ADD, (building, VersionState.BUILDING))
@@ -145,7 +145,7 @@ class PostgresDocumentVersions:
     async def switch(self, name: str) -> None:
         async with transaction(self._pool) as conn:
             await conn.execute(_ALONE)
-            if name not in {one.name for one in await _versions(conn)}:
+            if name not in {version.name for version in await _versions(conn)}:
                 raise NotFound(f"no version {name} of the documents' index is known")
             await conn.execute(_SWITCH, (name,))
 
@@ -185,9 +185,9 @@ class PostgresDocumentVersions:
         if not changes:
             return
         columns = (
-            [one.tenant.name for one in changes],
-            [one.key for one in changes],
-            [one.revision for one in changes],
+            [change.tenant.name for change in changes],
+            [change.key for change in changes],
+            [change.revision for change in changes],
         )
         async with connection(self._pool) as conn:
             await conn.execute(_CLEAR, (*columns, changes[0].target))
@@ -217,10 +217,10 @@ async def _versions(conn: Connection) -> list[DocumentVersion]:
 def _require_only(known: Collection[DocumentVersion], live: str, building: str) -> None:
     """Two versions at most: a third would lack what was recorded for the second."""
     expected = {live: VersionState.LIVE, building: VersionState.BUILDING}
-    for one in known:
-        if expected.get(one.name) is not one.state:
+    for version in known:
+        if expected.get(version.name) is not version.state:
             raise Conflict(
-                f"there is a version {one.name} of the documents' index already ({one.state})",
+                f"there is a version {version.name} of the documents' index already ({version.state})",
                 hint="`toolscript reindex documents --drop-previous` removes the one before the live one; "
                 "`--cancel` gives up one that is being built",
             )
@@ -246,9 +246,9 @@ class PostgresQueryLog:
         with suppress(ToolscriptError):
             await self._forget(FORGOTTEN_FOR_EACH * len(queries))
 
-    async def _forget(self, most: int) -> None:
+    async def _forget(self, maximum: int) -> None:
         async with connection(self._pool) as conn:
-            await conn.execute(_FORGET_OLD_QUERIES, (self._keep_days, most))
+            await conn.execute(_FORGET_OLD_QUERIES, (self._keep_days, maximum))
 
 
 def _row(query: LoggedQuery) -> tuple[object, ...]:
@@ -300,7 +300,7 @@ def _iso(since: object) -> str:
 
 
 @asynccontextmanager
-async def alone_with(pool: Pool, tenant: Tenant) -> AsyncIterator[None]:
+async def tenant_lock(pool: Pool, tenant: Tenant) -> AsyncIterator[None]:
     async with connection(pool) as conn:
         await conn.execute("BEGIN")
         await conn.execute(_MAY_BE_IDLE)

@@ -12,13 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
-from toolscript.core.auth.model import Caller
+from toolscript.core.auth.model import Principal
 from toolscript.core.errors import SetupError, ToolscriptError, Unavailable
 from toolscript.core.text import readable
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.query import DocumentQuery, LoggedQuery, Noted
 
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 BATCH = 500
 EVERY_SECONDS = 1.0
 TRIES = 3
@@ -45,7 +45,7 @@ class Dropped(Protocol):
 
 
 def noted(
-    caller: Caller,
+    principal: Principal,
     query: DocumentQuery,
     answer: DocumentAnswer,
     keeps: Noted,
@@ -59,8 +59,8 @@ def noted(
     return LoggedQuery(
         at=at,
         query_id=query_id,
-        tenant=caller.tenant.name,
-        plan=caller.plan.name,
+        tenant=principal.tenant.name,
+        plan=principal.plan.name,
         search_type=query.search_type.value,
         fusion=query.fusion.value if query.fusion else "",
         filters=len(query.filters.conditions),
@@ -83,14 +83,14 @@ class QueuedQueryLog:
         sink: QuerySink,
         dropped: Dropped | None = None,
         *,
-        most_waiting: int = MOST_WAITING,
+        max_waiting: int = MAX_WAITING,
         every_seconds: float = EVERY_SECONDS,
         pause_seconds: float = PAUSE_SECONDS,
         write_seconds: float = WRITE_SECONDS,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink = sink
-        self._most_waiting = most_waiting
+        self._max_waiting = max_waiting
         self._every_seconds = every_seconds
         self._pause_seconds = pause_seconds
         self._write_seconds = write_seconds
@@ -100,7 +100,7 @@ class QueuedQueryLog:
         self._writer = asyncio.create_task(self._write_all())
 
     def record(self, query: LoggedQuery) -> None:
-        if len(self._waiting) >= self._most_waiting or self._closing.is_set():
+        if len(self._waiting) >= self._max_waiting or self._closing.is_set():
             self._losses.add(1, "full")
             return
         self._waiting.append(query)

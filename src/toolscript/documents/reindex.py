@@ -22,7 +22,7 @@ from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import Conflict
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.results import DocumentKey, PassageId
+from toolscript.core.retrieval.results import ChunkId, DocumentKey
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.documents.model.document import Document, DocumentHeader
 from toolscript.documents.model.filters import NO_FILTERS
@@ -30,11 +30,11 @@ from toolscript.documents.model.points import DocumentChange, DocumentVersion, F
 from toolscript.documents.ports import DocumentIndex, DocumentVersions, TenantDocuments, Tenants
 from toolscript.documents.service import Indexing, prepared
 from toolscript.documents.tenants import TenantExport
-from toolscript.documents.throttle import Pace
+from toolscript.documents.throttle import Throttle
 
 HEADERS_AT_ONCE = 500
 # So many passages are embedded and stored at once.
-PASSAGES_AT_ONCE = 64
+CHUNKS_AT_ONCE = 64
 # Cosine of two vectors of one text by one model; a quantized model gives slightly others in another batch.
 ALIKE = 0.95
 
@@ -56,7 +56,7 @@ MakeLive = Callable[[str], Awaitable[None]]
 class DocumentCopy:
     """From one version of the index to another. `left_out` were not written to their end in the source."""
 
-    def __init__(self, source: DocumentIndex, target: DocumentIndex, embedder: Embedder, pace: Pace) -> None:
+    def __init__(self, source: DocumentIndex, target: DocumentIndex, embedder: Embedder, pace: Throttle) -> None:
         self.source = source
         self.target = target
         self._indexing = Indexing(embedder)
@@ -70,7 +70,7 @@ class DocumentCopy:
             began = time.monotonic()
             indexed = await self._indexed(tenant, batch, {})
             await self.target.of(tenant).restore(indexed)
-            passages += sum(len(one.passages) for one in indexed)
+            passages += sum(len(document.passages) for document in indexed)
             await self._pace.pause(began)
         return passages
 
@@ -82,9 +82,9 @@ class DocumentCopy:
 
     async def bring_live_up_to_date(self, changes: Sequence[DocumentChange], versions: DocumentVersions) -> None:
         """The same while others write to the target: of two who wrote one document the later counts."""
-        tenant, shelf = changes[0].tenant, self.target.of(changes[0].tenant)
+        tenant, tenant_documents = changes[0].tenant, self.target.of(changes[0].tenant)
         later = await self._written_later(changes, versions)
-        changes = [one for one in changes if one.key not in later]
+        changes = [change for change in changes if change.key not in later]
         there, here = await self._headers(changes)
         copied = await self._put(tenant, there, here)
         removed = {key: header.version for key, header in here.items() if key not in there}
@@ -93,18 +93,18 @@ class DocumentCopy:
             removed.pop(key, None)
             if key in copied:
                 removed[key] = copied[key]
-        await shelf.remove(list(removed), up_to=removed)
+        await tenant_documents.remove(list(removed), up_to=removed)
 
     async def _written_later(
         self, changes: Sequence[DocumentChange], versions: DocumentVersions
     ) -> frozenset[DocumentKey]:
         """What was written in the target itself after the change in the source."""
-        keys = [one.key for one in changes]
+        keys = [change.key for change in changes]
         marked = await versions.marked(self.source.name, changes[0].tenant, keys) if changes else {}
-        return frozenset(one.key for one in changes if marked.get(one.key, 0) > one.revision)
+        return frozenset(change.key for change in changes if marked.get(change.key, 0) > change.revision)
 
     async def _headers(self, changes: Sequence[DocumentChange]) -> tuple[Headers, Headers]:
-        keys = [one.key for one in changes]
+        keys = [change.key for change in changes]
         if not keys:
             return {}, {}
         tenant = changes[0].tenant
@@ -147,7 +147,11 @@ class DocumentCopy:
     async def _has_right_vectors(self, tenant: Tenant, documents: Sequence[Whole]) -> bool:
         ready = await prepared({header.key: document for header, document in documents})
         right = await self._indexing.as_of({header.key: header.version for header, _ in documents}, ready, {})
-        wanted = {PassageId(one.header.key, it.passage.number): it.vector for one in right for it in one.passages}
+        wanted = {
+            ChunkId(indexed_document.header.key, it.passage.number): it.vector
+            for indexed_document in right
+            for it in indexed_document.passages
+        }
         found = await self.target.of(tenant).vectors(list(wanted))
         return wanted.keys() == found.keys() and all(
             float(found[id_] @ vector) > ALIKE for id_, vector in wanted.items()
@@ -176,9 +180,9 @@ class DocumentCopy:
     async def _indexed(self, tenant: Tenant, documents: Sequence[Whole], known: Headers) -> list[IndexedDocument]:
         ready = await prepared({header.key: document for header, document in documents})
         versions = {header.key: header.version for header, _ in documents}
-        vectors: Mapping[PassageId, Vector] = {}
+        vectors: Mapping[ChunkId, Vector] = {}
         if self.source.card == self.target.card:
-            ids = [PassageId(one.key, passage.number) for one in ready for passage in one.passages]
+            ids = [ChunkId(one.key, passage.number) for one in ready for passage in one.passages]
             vectors = await self.source.of(tenant).vectors(ids)
         return await self._indexing.as_of(versions, ready, known, vectors)
 
@@ -215,8 +219,8 @@ async def _side_by_side(
         after = end
 
 
-def _is_same(one: DocumentHeader, other: DocumentHeader) -> bool:
-    return one.complete and (one.version, one.content_hash) == (other.version, other.content_hash)
+def _is_same(header: DocumentHeader, other: DocumentHeader) -> bool:
+    return header.complete and (header.version, header.content_hash) == (other.version, other.content_hash)
 
 
 def _batches(documents: Sequence[Whole]) -> Iterator[list[Whole]]:
@@ -228,7 +232,7 @@ def _by_size(many: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
     batch: list[T] = []
     held = 0
     for one in many:
-        if batch and held + size(one) > PASSAGES_AT_ONCE:
+        if batch and held + size(one) > CHUNKS_AT_ONCE:
             yield batch
             batch, held = [], 0
         batch.append(one)
@@ -409,5 +413,5 @@ async def _renew(
 
 
 def _by_tenant(changes: Sequence[DocumentChange]) -> list[list[DocumentChange]]:
-    ordered = sorted(changes, key=lambda one: one.tenant.name)
-    return [list(same) for _, same in groupby(ordered, key=lambda one: one.tenant.name)]
+    ordered = sorted(changes, key=lambda change: change.tenant.name)
+    return [list(same) for _, same in groupby(ordered, key=lambda change: change.tenant.name)]

@@ -12,16 +12,16 @@ from toolscript.core.llm.model import TextModel, object_with
 from toolscript.core.retrieval.deadline import Attempt, Part
 from toolscript.core.retrieval.fusion import Ranked
 from toolscript.core.retrieval.ports import Reranker
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.documents.model.query import DocumentQuery, Rerank
 from toolscript.documents.ports import TenantDocuments
 
-MOST_LOOKED_AT = {Rerank.CROSS_ENCODER: 30, Rerank.LLM: 10}
+MAX_RERANKED = {Rerank.CROSS_ENCODER: 30, Rerank.LLM: 10}
 
-MOST_PASSAGES = 10
-MOST_QUERY, MOST_PASSAGE = 1_000, 1_500
+MAX_PASSAGES = 10
+MAX_QUERY, MAX_PASSAGE = 1_000, 1_500
 BEST = 100
-MOST_AT_ONCE = 8
+MAX_AT_ONCE = 8
 # What the model did not speak of comes after all it did, in the order it had.
 UNSPOKEN = 0.01
 
@@ -55,8 +55,8 @@ class Reranking:
         """The order, and who made it; as it was where whoever is to look does not answer."""
         if not order:
             return order, ""
-        reranker, most = self._rerankers[query.rerank], MOST_LOOKED_AT[query.rerank]
-        work = _looked_at(reranker, documents, query.text, order[:most])
+        reranker, maximum = self._rerankers[query.rerank], MAX_RERANKED[query.rerank]
+        work = _looked_at(reranker, documents, query.text, order[:maximum])
         looked_at = await attempt.or_else(Part.RERANK, work, None)
         if looked_at is None:
             return order, ""
@@ -66,24 +66,26 @@ class Reranking:
 async def _looked_at(
     reranker: Reranker, documents: TenantDocuments, text: str, best: Sequence[Ranked]
 ) -> list[Ranked]:
-    passages = await documents.passages([PassageId(one.key, one.passage) for one in best])
-    texts = [passages[id_].text if (id_ := PassageId(one.key, one.passage)) in passages else "" for one in best]
+    passages = await documents.passages([ChunkId(ranked.key, ranked.passage) for ranked in best])
+    texts = [
+        passages[id_].text if (id_ := ChunkId(ranked.key, ranked.passage)) in passages else "" for ranked in best
+    ]
     scores = await reranker.scores(text, texts)
-    scored = [one._replace(score=score) for one, score in zip(best, scores, strict=True)]
-    return sorted(scored, key=lambda one: -one.score)
+    scored = [ranked._replace(score=score) for ranked, score in zip(best, scores, strict=True)]
+    return sorted(scored, key=lambda ranked: -ranked.score)
 
 
 def _behind(looked_at: Sequence[Ranked], rest: Sequence[Ranked]) -> list[Ranked]:
     """Whom nobody looked at stays behind, and so does their score."""
-    most = looked_at[-1].score
-    return [one._replace(score=one.score * most) for one in rest]
+    maximum = looked_at[-1].score
+    return [ranked._replace(score=ranked.score * maximum) for ranked in rest]
 
 
 class LlmReranker:
     def __init__(self, text: TextModel, name: str = "llm") -> None:
         self._text = text
         self._name = name
-        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self._places = asyncio.Semaphore(MAX_AT_ONCE)
 
     @property
     def name(self) -> str:
@@ -91,7 +93,7 @@ class LlmReranker:
 
     async def scores(self, query: str, passages: Sequence[str]) -> Sequence[float]:
         """Reads the first ten. Refused when the answer has no score for any of them."""
-        shown = passages[:MOST_PASSAGES]
+        shown = passages[:MAX_PASSAGES]
         if not shown:
             return []
         if self._places.locked():
@@ -102,15 +104,17 @@ class LlmReranker:
         if not judged:
             raise Rejected("the language model gave no score for any passage", hint="try again, or another model")
         return [
-            UNSPOKEN + (1 - UNSPOKEN) * judged[at] if at in judged else UNSPOKEN * (1 - (at + 1) / len(passages))
-            for at in range(len(passages))
+            UNSPOKEN + (1 - UNSPOKEN) * judged[index]
+            if index in judged
+            else UNSPOKEN * (1 - (index + 1) / len(passages))
+            for index in range(len(passages))
         ]
 
 
 def _data(query: str, passages: Sequence[str]) -> str:
     """A line each: JSON has no line of its own inside."""
-    told: list[JsonObject] = [{"query": query[:MOST_QUERY]}]
-    seen = (_SECRET.sub("", text)[:MOST_PASSAGE] for text in passages)
+    told: list[JsonObject] = [{"query": query[:MAX_QUERY]}]
+    seen = (_SECRET.sub("", text)[:MAX_PASSAGE] for text in passages)
     told += [{"passage": number, "text": text} for number, text in enumerate(seen, 1)]
     return "\n".join(json.dumps(one, ensure_ascii=False) for one in told)
 
@@ -138,8 +142,8 @@ def _judged(reply: JsonObject, passages: int) -> dict[int, float]:
     return judged
 
 
-def _number(given: object) -> int | float | None:
+def _number(value: object) -> int | float | None:
     """Python reads `NaN` and `true` where JSON has a number."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return None if isinstance(given, float) and math.isnan(given) else given
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -9,11 +9,11 @@ from toolscript.core.retrieval.query import Fusion, SearchType, resolve_search_t
 from toolscript.core.retrieval.results import Exactness
 from toolscript.core.web.fields import Count, model_of
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
-from toolscript.documents.model.document import MOST_ID, PutOutcome, PutResult, StoredDocument
+from toolscript.documents.model.document import MAX_ID, PutOutcome, PutResult, StoredDocument
 from toolscript.documents.model.filters import (
-    MOST_CONDITIONS,
-    MOST_FIELD,
-    MOST_VALUES,
+    MAX_CONDITIONS,
+    MAX_FIELD,
+    MAX_VALUES,
     NO_FILTERS,
     FieldCondition,
     Filters,
@@ -22,15 +22,15 @@ from toolscript.documents.model.filters import (
 from toolscript.documents.model.query import (
     MAX_DOCUMENT_QUERY,
     MAX_METADATA_FIELDS,
+    MAX_RANKED,
     MAX_SNIPPET,
     MAX_TOP_K,
-    MOST_RANKED,
     DocumentQuery,
     Rerank,
 )
 
-MOST_REMOVED = 1_000
-MOST_CURSOR = 64_000
+MAX_REMOVED = 1_000
+MAX_CURSOR = 64_000
 
 
 def _whole(text: str) -> str:
@@ -40,7 +40,7 @@ def _whole(text: str) -> str:
     return text
 
 
-DocumentId = Annotated[str, Field(min_length=1, max_length=MOST_ID), AfterValidator(_whole)]
+DocumentId = Annotated[str, Field(min_length=1, max_length=MAX_ID), AfterValidator(_whole)]
 _ONE_VALUE = {"anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]}
 # What a condition may hold is decided by the condition itself, for every surface.
 FilterValue = Annotated[
@@ -49,7 +49,7 @@ FilterValue = Annotated[
         {
             "anyOf": [
                 *_ONE_VALUE["anyOf"],
-                {"type": "array", "items": _ONE_VALUE, "maxItems": MOST_VALUES},
+                {"type": "array", "items": _ONE_VALUE, "maxItems": MAX_VALUES},
                 {"type": "null"},
             ]
         }
@@ -62,7 +62,7 @@ class FilterCondition(BaseModel):
 
     field: str = Field(
         min_length=1,
-        max_length=MOST_FIELD,
+        max_length=MAX_FIELD,
         description="Name in the metadata; `author.name` is one within another.",
     )
     op: Op = Field(description="How the field's values compare; a list of `value` is for `in` and `nin` alone.")
@@ -74,7 +74,7 @@ class FilterCondition(BaseModel):
         return FieldCondition.of(self.field, self.op, self.value)
 
 
-Conditions = Annotated[list[FilterCondition], Field(max_length=MOST_CONDITIONS)]
+Conditions = Annotated[list[FilterCondition], Field(max_length=MAX_CONDITIONS)]
 
 
 class DocumentFilters(BaseModel):
@@ -85,7 +85,10 @@ class DocumentFilters(BaseModel):
     must_not: Conditions = Field([], description="None of these holds.")
 
     def as_filters(self) -> Filters:
-        lists = ([one.as_condition() for one in listed] for listed in (self.must, self.should, self.must_not))
+        lists = (
+            [condition.as_condition() for condition in listed]
+            for listed in (self.must, self.should, self.must_not)
+        )
         return Filters(*(tuple(listed) for listed in lists))
 
 
@@ -106,7 +109,7 @@ class DocumentSearchRequest(BaseModel):
         json_schema_extra={"maxLength": MAX_DOCUMENT_QUERY},
     )
     top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description="Most documents returned.")
-    offset: Count = Field(0, ge=0, le=MOST_RANKED, description="How many of the best are left out.")
+    offset: Count = Field(0, ge=0, le=MAX_RANKED, description="How many of the best are left out.")
     search_type: SearchType | None = Field(
         None,
         description="What is compared: meaning, words or both; null: what the installation has set, which is "
@@ -123,17 +126,17 @@ class DocumentSearchRequest(BaseModel):
     )
     cursor: str | None = Field(
         None,
-        max_length=MOST_CURSOR,
+        max_length=MAX_CURSOR,
         description="`*` begins a walk through all that is found; `next_cursor` of an answer goes on with it.",
     )
     rerank: Rerank = Field(Rerank.OFF, description="Who looks at the best once more, if anybody does.")
 
-    def as_query(self, usual: SearchType) -> DocumentQuery:
+    def as_query(self, default: SearchType) -> DocumentQuery:
         return DocumentQuery(
             text=self.query or "",
             top_k=self.top_k,
             offset=self.offset,
-            search_type=resolve_search_type(self.search_type, usual, self.fusion),
+            search_type=resolve_search_type(self.search_type, default, self.fusion),
             fusion=self.fusion,
             filters=NO_FILTERS if self.filters is None else self.filters.as_filters(),
             include_snippets=self.include_snippets,
@@ -275,7 +278,7 @@ class DocumentShown(BaseModel):
 class DocumentsToRemove(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    ids: list[DocumentId] = Field(max_length=MOST_REMOVED)
+    ids: list[DocumentId] = Field(max_length=MAX_REMOVED)
 
 
 class DocumentsRemoved(BaseModel):

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from toolscript.core.auth.model import Caller, Tenant
-from toolscript.core.chunking import passage_terms, passage_text, split_passages
+from toolscript.core.auth.model import Principal, Tenant
+from toolscript.core.chunking import passage_text, split_into_chunks, terms_of_chunk
 from toolscript.core.errors import IndexReplaced, InvalidRequest, NotFound, Unavailable
 from toolscript.core.retrieval.model import Terms, Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.results import DocumentKey, PassageId
+from toolscript.core.retrieval.results import ChunkId, DocumentKey
 from toolscript.core.text import Passage
 from toolscript.documents.model.document import (
     Document,
@@ -25,7 +25,7 @@ from toolscript.documents.model.document import (
     document_key,
 )
 from toolscript.documents.model.filters import NO_FILTERS, filterable
-from toolscript.documents.model.points import IndexedDocument, IndexedPassage
+from toolscript.documents.model.points import IndexedChunk, IndexedDocument
 from toolscript.documents.ports import DocumentIndex, DocumentVersions, TenantDocuments, Tenants
 
 # Queries are embedded by the same model: none of them waits for more than so many passages.
@@ -33,9 +33,9 @@ EMBEDDED_AT_ONCE = 16
 # Versions of two who write at the same moment differ, as a rule.
 STEPS = 1_000
 
-MOST_AT_ONCE = 256
+MAX_AT_ONCE = 256
 # So many passages are stored at once, however many a batch has.
-PASSAGES_AT_ONCE = 128
+CHUNKS_AT_ONCE = 128
 # A document that is being written is looked at again, so often.
 READ_TRIES, READ_AGAIN_SECONDS = 5, 0.1
 
@@ -52,7 +52,7 @@ class Prepared:
 
 async def prepared(documents: Mapping[DocumentKey, Document]) -> list[Prepared]:
     """On a thread: a long text takes seconds, and everybody else would wait."""
-    return await asyncio.to_thread(lambda: [_prepared(key, one) for key, one in documents.items()])
+    return await asyncio.to_thread(lambda: [_prepared(key, document) for key, document in documents.items()])
 
 
 class Indexing:
@@ -64,35 +64,33 @@ class Indexing:
         self, batch: Sequence[Prepared], known: Mapping[DocumentKey, DocumentHeader]
     ) -> list[IndexedDocument]:
         """`known` are those of them that were there before."""
-        version = _version_after([known[one.key].version for one in batch if one.key in known])
-        return await self.as_of({one.key: version for one in batch}, batch, known)
+        version = _version_after([known[prepared.key].version for prepared in batch if prepared.key in known])
+        return await self.as_of({prepared.key: version for prepared in batch}, batch, known)
 
     async def as_of(
         self,
         versions: Mapping[DocumentKey, int],
         batch: Sequence[Prepared],
         known: Mapping[DocumentKey, DocumentHeader],
-        vectors: Mapping[PassageId, Vector] = MappingProxyType({}),
+        vectors: Mapping[ChunkId, Vector] = MappingProxyType({}),
     ) -> list[IndexedDocument]:
         """With versions that they have already, and passages with vectors that are known."""
         vectors = {**vectors, **await self._missing(batch, vectors)}
         return [
             IndexedDocument(
-                _header(one, versions[one.key]),
-                filterable(one.document.metadata),
+                _header(prepared, versions[prepared.key]),
+                filterable(prepared.document.metadata),
                 [
-                    IndexedPassage(passage, vectors[PassageId(one.key, passage.number)], terms)
-                    for passage, terms in zip(one.passages, one.terms, strict=True)
+                    IndexedChunk(passage, vectors[ChunkId(prepared.key, passage.number)], terms)
+                    for passage, terms in zip(prepared.passages, prepared.terms, strict=True)
                 ],
-                replaces=known[one.key].passages if one.key in known else 0,
+                replaces=known[prepared.key].passages if prepared.key in known else 0,
             )
-            for one in batch
+            for prepared in batch
         ]
 
-    async def _missing(
-        self, batch: Sequence[Prepared], known: Mapping[PassageId, Vector]
-    ) -> dict[PassageId, Vector]:
-        texts = {id_: text for one in batch for id_, text in _texts(one).items() if id_ not in known}
+    async def _missing(self, batch: Sequence[Prepared], known: Mapping[ChunkId, Vector]) -> dict[ChunkId, Vector]:
+        texts = {id_: text for prepared in batch for id_, text in _texts(prepared).items() if id_ not in known}
         return dict(zip(texts, await self._vectors(list(texts.values())), strict=True))
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
@@ -105,13 +103,15 @@ class Indexing:
 
 
 def _prepared(key: DocumentKey, document: Document) -> Prepared:
-    passages = split_passages(document.text)
-    return Prepared(key, document, passages, [passage_terms(document.title, one.text) for one in passages])
+    passages = split_into_chunks(document.text)
+    return Prepared(
+        key, document, passages, [terms_of_chunk(document.title, passage.text) for passage in passages]
+    )
 
 
-def _texts(one: Prepared) -> dict[PassageId, str]:
-    title = one.document.title
-    return {PassageId(one.key, passage.number): passage_text(title, passage) for passage in one.passages}
+def _texts(prepared: Prepared) -> dict[ChunkId, str]:
+    title = prepared.document.title
+    return {ChunkId(prepared.key, passage.number): passage_text(title, passage) for passage in prepared.passages}
 
 
 def _version_after(versions: Sequence[int]) -> int:
@@ -120,14 +120,14 @@ def _version_after(versions: Sequence[int]) -> int:
     return latest + random.randint(1, STEPS)  # noqa: S311 - no secret
 
 
-def _header(one: Prepared, version: int) -> DocumentHeader:
-    document = one.document
+def _header(prepared: Prepared, version: int) -> DocumentHeader:
+    document = prepared.document
     return DocumentHeader(
-        one.key, document.id, document.metadata, document.content_hash, len(one.passages), version
+        prepared.key, document.id, document.metadata, document.content_hash, len(prepared.passages), version
     )
 
 
-class DocumentDesk:
+class DocumentService:
     """`versions` records what is written, for another version of the index; None: there is no other."""
 
     def __init__(
@@ -142,37 +142,39 @@ class DocumentDesk:
         self._tenants = tenants
         self._versions = versions
 
-    async def put(self, caller: Caller, documents: Sequence[Document]) -> list[PutResult]:
+    async def put(self, principal: Principal, documents: Sequence[Document]) -> list[PutResult]:
         """What became of each, in their order. What has not changed costs nothing; of one id the last counts."""
         _require_few(documents)
-        shelf = self._index.of(caller.tenant)
-        wanted = {document_key(caller.tenant, one.id): one for one in documents}
-        known = await shelf.headers(list(wanted))
+        tenant_documents = self._index.of(principal.tenant)
+        wanted = {document_key(principal.tenant, one.id): one for one in documents}
+        known = await tenant_documents.headers(list(wanted))
         changed = {key: one for key, one in wanted.items() if not _is_same(known.get(key), one)}
-        refused = await self._beyond_plan(caller, shelf, [key for key in changed if key not in known])
+        refused = await self._beyond_plan(
+            principal, tenant_documents, [key for key in changed if key not in known]
+        )
         ready = await prepared({key: one for key, one in changed.items() if key not in refused})
         if ready:
-            await self._tenants.seen(caller.tenant)
+            await self._tenants.seen(principal.tenant)
         for batch in _batches(ready):
             indexed = await self._indexing.indexed(batch, known)
-            async with self._recorded(caller.tenant, [one.key for one in batch]):
-                await shelf.put(indexed)
+            async with self._recorded(principal.tenant, [one.key for one in batch]):
+                await tenant_documents.put(indexed)
         stored = {one.key: len(one.passages) for one in ready}
         results = {key: _result(key, one, known, stored, refused) for key, one in wanted.items()}
-        return [results[document_key(caller.tenant, one.id)] for one in documents]
+        return [results[document_key(principal.tenant, one.id)] for one in documents]
 
-    async def remove(self, caller: Caller, ids: Sequence[str]) -> list[str]:
+    async def remove(self, principal: Principal, ids: Sequence[str]) -> list[str]:
         """Answers which of them were there."""
-        keys = {document_key(caller.tenant, id_): id_ for id_ in ids}
-        async with self._recorded(caller.tenant, list(keys)):
-            return [keys[key] for key in await self._index.of(caller.tenant).remove(list(keys))]
+        keys = {document_key(principal.tenant, id_): id_ for id_ in ids}
+        async with self._recorded(principal.tenant, list(keys)):
+            return [keys[key] for key in await self._index.of(principal.tenant).remove(list(keys))]
 
-    async def document(self, caller: Caller, id_: str) -> StoredDocument:
+    async def document(self, principal: Principal, id_: str) -> StoredDocument:
         """As much of it as the plan lets see."""
-        found = await stored_document(self._index.of(caller.tenant), document_key(caller.tenant, id_))
-        if found is None:
+        document = await stored_document(self._index.of(principal.tenant), document_key(principal.tenant, id_))
+        if document is None:
             raise NotFound("there is no such document", hint="`toolscript documents search` finds those there are")
-        return replace(found, metadata=caller.plan.visible(found.metadata))
+        return replace(document, metadata=principal.plan.visible(document.metadata))
 
     @asynccontextmanager
     async def _recorded(self, tenant: Tenant, keys: Sequence[DocumentKey]) -> AsyncIterator[None]:
@@ -188,23 +190,23 @@ class DocumentDesk:
             await self._versions.written(self._index.name, tenant, keys)
 
     async def _beyond_plan(
-        self, caller: Caller, shelf: TenantDocuments, new: Sequence[DocumentKey]
+        self, principal: Principal, tenant_documents: TenantDocuments, new: Sequence[DocumentKey]
     ) -> frozenset[DocumentKey]:
         """New documents that the plan has no room for. Whoever puts several at a time may get a few more."""
-        most = caller.plan.max_documents
-        if most is None or not new:
+        maximum = principal.plan.max_documents
+        if maximum is None or not new:
             return frozenset()
-        room = max(0, most - (await shelf.count(NO_FILTERS)).value)
+        room = max(0, maximum - (await tenant_documents.count(NO_FILTERS)).value)
         return frozenset(new[room:])
 
 
-async def stored_document(shelf: TenantDocuments, key: DocumentKey) -> StoredDocument | None:
+async def stored_document(tenant_documents: TenantDocuments, key: DocumentKey) -> StoredDocument | None:
     """The whole of one state of it; None where there is none."""
     for _ in range(READ_TRIES):
-        header = (await shelf.headers([key])).get(key)
+        header = (await tenant_documents.headers([key])).get(key)
         if header is None:
             return None
-        found = await shelf.passages([PassageId(key, number) for number in range(header.passages)])
+        found = await tenant_documents.passages([ChunkId(key, number) for number in range(header.passages)])
         passages = tuple(found[id_] for id_ in sorted(found))
         if (document := as_put(header, passages)) is not None:
             return StoredDocument(document.id, document.text, document.metadata, passages)
@@ -214,11 +216,11 @@ async def stored_document(shelf: TenantDocuments, key: DocumentKey) -> StoredDoc
 
 def _batches(ready: Sequence[Prepared]) -> Iterator[Sequence[Prepared]]:
     batch: list[Prepared] = []
-    for one in ready:
-        if batch and sum(len(each.passages) for each in [*batch, one]) > PASSAGES_AT_ONCE:
+    for prepared in ready:
+        if batch and sum(len(each.passages) for each in [*batch, prepared]) > CHUNKS_AT_ONCE:
             yield batch
             batch = []
-        batch.append(one)
+        batch.append(prepared)
     if batch:
         yield batch
 
@@ -243,5 +245,5 @@ def _result(
 
 
 def _require_few(documents: Sequence[Document]) -> None:
-    if len(documents) > MOST_AT_ONCE:
-        raise InvalidRequest(f"at most {MOST_AT_ONCE} documents at once")
+    if len(documents) > MAX_AT_ONCE:
+        raise InvalidRequest(f"at most {MAX_AT_ONCE} documents at once")

@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolscript.core.errors import Conflict
-from toolscript.core.retrieval.results import DocumentKey, PassageId
+from toolscript.core.retrieval.results import ChunkId, DocumentKey
 from toolscript.core.text import Passage
 from toolscript.core.values import OnProgress
 from toolscript.documents.model.document import Document, DocumentHeader, as_put
 from toolscript.documents.model.filters import NO_FILTERS
-from toolscript.documents.ports import TenantDocuments, TenantPlaces, Tenants
+from toolscript.documents.ports import TenantDocuments, Tenants, TenantShards
 
 PAGE = 200
 # So many passages are read at once, and so are those of one document, however many it has.
-PASSAGES_AT_ONCE = 1_000
+CHUNKS_AT_ONCE = 1_000
 TRIES = 3
 
 
@@ -27,12 +27,12 @@ class Erased:
 
 
 async def erase_tenant(
-    shelf: TenantDocuments, places: TenantPlaces, tenants: Tenants, on_progress: OnProgress
+    tenant_documents: TenantDocuments, places: TenantShards, tenants: Tenants, on_progress: OnProgress
 ) -> Erased:
     """As long as the tenant is listed it can be erased again, so its name goes last."""
-    tenant = shelf.tenant
+    tenant = tenant_documents.tenant
     was_known = await _is_known(tenants, tenant.name)
-    documents = (await shelf.count(NO_FILTERS)).value
+    documents = (await tenant_documents.count(NO_FILTERS)).value
     passages = await places.erase(tenant, on_progress)
     await tenants.forget(tenant)
     left = await places.passages(tenant)
@@ -47,14 +47,14 @@ async def erase_tenant(
 async def _is_known(tenants: Tenants, name: str) -> bool:
     """Asked of the list: nothing that a name could be lies between it and this."""
     just_before = f"{name[:-1]}{chr(ord(name[-1]) - 1)}\x7f"
-    return any(one.tenant.name == name for one in await tenants.page(just_before, 1))
+    return any(tenant.tenant.name == name for tenant in await tenants.page(just_before, 1))
 
 
 class TenantExport:
     """`left_out` are those that somebody is writing, or was killed while writing."""
 
-    def __init__(self, shelf: TenantDocuments) -> None:
-        self._shelf = shelf
+    def __init__(self, tenant_documents: TenantDocuments) -> None:
+        self._shelf = tenant_documents
         self.left_out: list[str] = []
 
     async def documents(self, after: DocumentKey = "") -> AsyncIterator[Document]:
@@ -79,12 +79,18 @@ class TenantExport:
         self, headers: Sequence[DocumentHeader]
     ) -> Mapping[DocumentKey, tuple[DocumentHeader, Document]]:
         """Those whose passages are all there, and of one state."""
-        ids = [PassageId(one.key, number) for one in headers for number in range(one.passages)]
+        ids = [
+            ChunkId(document_header.key, number)
+            for document_header in headers
+            for number in range(document_header.passages)
+        ]
         found = await self._shelf.passages(ids)
-        of_key: dict[DocumentKey, list[Passage]] = {one.key: [] for one in headers}
+        of_key: dict[DocumentKey, list[Passage]] = {document_header.key: [] for document_header in headers}
         for id_, passage in found.items():
             of_key[id_.key].append(passage)
-        documents = [(one, as_put(one, of_key[one.key])) for one in headers]
+        documents = [
+            (document_header, as_put(document_header, of_key[document_header.key])) for document_header in headers
+        ]
         return {header.key: (header, document) for header, document in documents if document is not None}
 
     async def _once_more(self, header: DocumentHeader) -> tuple[DocumentHeader, Document] | None:
@@ -102,7 +108,7 @@ class TenantExport:
 def _batches(headers: Sequence[DocumentHeader]) -> Iterator[list[DocumentHeader]]:
     batch: list[DocumentHeader] = []
     for header in headers:
-        if batch and sum(one.passages for one in batch) + header.passages > PASSAGES_AT_ONCE:
+        if batch and sum(document_header.passages for document_header in batch) + header.passages > CHUNKS_AT_ONCE:
             yield batch
             batch = []
         batch.append(header)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import ToolscriptError
 
 Probe = Callable[[], Awaitable[object]]
@@ -25,11 +25,11 @@ SLOW = 1.5
 UNNOTICED_SECONDS = 0.005
 LONGER = 2.0
 SHORTER = 1.25
-MOST_TIMES = 100.0
-LONGEST_REST_SECONDS = 5.0
+MAX_TIMES = 100.0
+MAX_REST_SECONDS = 5.0
 
 
-class Pace:
+class Throttle:
     """Rests after each batch for `rest` times as long as it took, and longer while `probe` is slow."""
 
     def __init__(self, rest: float = 1.0, probe: Probe | None = None) -> None:
@@ -41,11 +41,11 @@ class Pace:
         self.times_longer = 1.0
 
     async def pause(self, began: float) -> None:
-        go_on_unless_cancelled()
+        raise_if_cancelled()
         worked = time.monotonic() - began
         if self._usual and time.monotonic() - self._looked_at > LOOK_AGAIN_SECONDS:
             await self._look()
-        longest = max(LONGEST_REST_SECONDS, worked * self._rest)
+        longest = max(MAX_REST_SECONDS, worked * self._rest)
         await asyncio.sleep(min(worked * self._rest * self.times_longer, longest))
 
     @asynccontextmanager
@@ -69,7 +69,7 @@ class Pace:
         if len(self._seen) < PROBES:
             return
         if _slowest_but_one(self._seen) > max(SLOW * self._usual, self._usual + UNNOTICED_SECONDS):
-            self.times_longer = min(self.times_longer * LONGER, MOST_TIMES)
+            self.times_longer = min(self.times_longer * LONGER, MAX_TIMES)
             # Those before the change say nothing of it.
             self._seen.clear()
         else:

@@ -14,12 +14,12 @@ from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.values import OnProgress, Progress, silent
-from toolscript.eval.dataset import JudgedSet
+from toolscript.eval.dataset import Dataset
 from toolscript.eval.metrics import Numbers
 
 K1, B = 1.5, 0.75
 RRF_K = 60
-PER_ARM = 100
+PER_RETRIEVER = 100
 
 Rows = NDArray[np.int64]
 # Keys of the best items for a query, best first, at most so many.
@@ -61,17 +61,17 @@ class Bm25:
         for stem, often in Counter(stems_of(query)).items():
             place = self._places.get(stem)
             if place is not None:
-                scores[self._rows[place]] += often * self._rarity(place) * self._weights[place]
+                scores[self._rows[place]] += often * self._idf(place) * self._weights[place]
         return scores
 
-    def _rarity(self, place: slice) -> float:
+    def _idf(self, place: slice) -> float:
         having = place.stop - place.start
         return float(np.log(1 + (self._size - having + 0.5) / (having + 0.5)))
 
     def _saturated(self, counts: Sequence[Counter[int]], rows: Rows, often: Numbers) -> Numbers:
         lengths = np.array([one.total() for one in counts], dtype=np.float64)
-        usual = lengths.mean() if lengths.any() else 1.0
-        return np.asarray(often / (often + K1 * (1 - B + B * lengths[rows] / usual)))
+        default = lengths.mean() if lengths.any() else 1.0
+        return np.asarray(often / (often + K1 * (1 - B + B * lengths[rows] / default)))
 
 
 def best_rows(scores: Numbers, depth: int) -> Rows:
@@ -82,30 +82,30 @@ def best_rows(scores: Numbers, depth: int) -> Rows:
     return found[np.lexsort((found, -scores[found]))]
 
 
-def reciprocal_ranks(arms: Sequence[tuple[Rows, Numbers]], size: int) -> Numbers:
+def reciprocal_ranks(retrievers: Sequence[tuple[Rows, Numbers]], size: int) -> Numbers:
     """RRF: each arm gives 1 / (60 + place)."""
     total = np.zeros(size)
-    for rows, _ in arms:
+    for rows, _ in retrievers:
         total[rows] += 1 / (RRF_K + 1 + np.arange(len(rows)))
-    return _of_any_arm(total, arms)
+    return _of_any_retriever(total, retrievers)
 
 
-def standard_scores(arms: Sequence[tuple[Rows, Numbers]], size: int) -> Numbers:
+def standard_scores(retrievers: Sequence[tuple[Rows, Numbers]], size: int) -> Numbers:
     """Half and half of z-scores; what one arm does not have stands where its last one stands."""
     total = np.zeros(size)
-    for rows, scores in arms:
+    for rows, scores in retrievers:
         spread = scores.std() if len(scores) else 0.0
         standing = (scores - scores.mean()) / spread if spread > 0 else np.zeros(len(scores))
-        least = float(standing.min(initial=0.0))
-        part = np.full(size, least)
+        minimum = float(standing.min(initial=0.0))
+        part = np.full(size, minimum)
         part[rows] = standing
-        total += part / len(arms)
-    return _of_any_arm(total, arms)
+        total += part / len(retrievers)
+    return _of_any_retriever(total, retrievers)
 
 
-def _of_any_arm(total: Numbers, arms: Sequence[tuple[Rows, Numbers]]) -> Numbers:
+def _of_any_retriever(total: Numbers, retrievers: Sequence[tuple[Rows, Numbers]]) -> Numbers:
     unknown = np.ones(len(total), dtype=bool)
-    for rows, _ in arms:
+    for rows, _ in retrievers:
         unknown[rows] = False
     total[unknown] = -np.inf
     return total
@@ -118,31 +118,31 @@ def plain_rankers(items: Sequence[Item], vectors: Matrix, queries: Mapping[str, 
 
     # All four are asked the same query in turn.
     @lru_cache(maxsize=2)
-    def arms(query: str) -> tuple[tuple[Rows, Numbers], tuple[Rows, Numbers]]:
+    def retrievers(query: str) -> tuple[tuple[Rows, Numbers], tuple[Rows, Numbers]]:
         by_words, by_meaning = words.scores(query), (vectors @ queries[query]).astype(np.float64)
         by_words[by_words <= 0] = -np.inf
-        found, near = best_rows(by_words, PER_ARM), best_rows(by_meaning, PER_ARM)
+        found, near = best_rows(by_words, PER_RETRIEVER), best_rows(by_meaning, PER_RETRIEVER)
         return (found, by_words[found]), (near, by_meaning[near])
 
     def named(rows: Rows) -> list[str]:
         return [keys[row] for row in rows.tolist()]
 
     return {
-        "BM25": lambda query, depth: named(arms(query)[0][0][:depth]),
-        "dense": lambda query, depth: named(arms(query)[1][0][:depth]),
-        "RRF": lambda query, depth: named(best_rows(reciprocal_ranks(arms(query), len(keys)), depth)),
-        "z-score": lambda query, depth: named(best_rows(standard_scores(arms(query), len(keys)), depth)),
+        "BM25": lambda query, depth: named(retrievers(query)[0][0][:depth]),
+        "dense": lambda query, depth: named(retrievers(query)[1][0][:depth]),
+        "RRF": lambda query, depth: named(best_rows(reciprocal_ranks(retrievers(query), len(keys)), depth)),
+        "z-score": lambda query, depth: named(best_rows(standard_scores(retrievers(query), len(keys)), depth)),
     }
 
 
 async def baselines_of(
-    judged: JudgedSet, embedder: Embedder, on_progress: OnProgress = silent
+    dataset: Dataset, embedder: Embedder, on_progress: OnProgress = silent
 ) -> dict[str, Ranker]:
     """The plain rankers over the items and queries of a set."""
-    vectors = await embedder.embed_passages([embedded_text(item) for item in judged.items])
-    texts = list(dict.fromkeys(query.text for query in judged.queries if query.answerable))
+    vectors = await embedder.embed_passages([embedded_text(item) for item in dataset.items])
+    texts = list(dict.fromkeys(query.text for query in dataset.queries if query.answerable))
     queries: dict[str, Vector] = {}
     for done, text in enumerate(texts, 1):
         queries[text] = await embedder.embed_query(text)
         on_progress(Progress("embed queries", done, len(texts)))
-    return plain_rankers(judged.items, vectors, queries)
+    return plain_rankers(dataset.items, vectors, queries)

@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 Grades = Mapping[str, Mapping[str, int]]
 
-JUDGEMENTS = "qrels.tsv"
+QRELS = "qrels.tsv"
 
 
 @dataclass(frozen=True)
-class JudgedQuery:
+class DatasetQuery:
     """`relevant` grades items by key; `steps` are all needed, and any item of a step will do.
 
     A query that nothing fits has neither.
@@ -44,12 +44,12 @@ class JudgedQuery:
 
 
 @dataclass(frozen=True)
-class JudgedSet:
+class Dataset:
     """`distractors` names what was mixed in, and is empty when nothing was."""
 
     name: str
     items: Sequence[Item]
-    queries: Sequence[JudgedQuery]
+    queries: Sequence[DatasetQuery]
     distractors: str = ""
     documents: bool = False
 
@@ -179,7 +179,7 @@ class EvalRequest:
     ablate: bool = False
     seed: int = 0
     before: Mapping[str, object] | None = None
-    recipe: Mapping[str, object] | None = None
+    weights: Mapping[str, object] | None = None
     strategy: Strategy = Strategy.DIRECT
 
 
@@ -206,7 +206,7 @@ class DraftedQuery:
     """`note` says what a person has to look at, where a rule cannot be trusted with it."""
 
     kind: str
-    query: JudgedQuery
+    query: DatasetQuery
     note: str = ""
 
 
@@ -217,13 +217,13 @@ class Draft:
     items: Sequence[Item]
     queries: Sequence[DraftedQuery]
 
-    def judged(self, name: str) -> JudgedSet:
-        return JudgedSet(name, self.items, [one.query for one in self.queries])
+    def judged(self, name: str) -> Dataset:
+        return Dataset(name, self.items, [query.query for query in self.queries])
 
     @property
     def counts(self) -> Mapping[str, int]:
         """How many queries there are of each kind, in the order they were drafted."""
-        return dict(Counter(one.kind for one in self.queries))
+        return dict(Counter(query.kind for query in self.queries))
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class WrittenDraft:
     refused_lines: int = 0
 
 
-def read_judged_set(folder: Path, *, distractors: Path | None = None) -> JudgedSet:
+def read_dataset(folder: Path, *, distractors: Path | None = None) -> Dataset:
     """With `distractors`, the tools of that folder too, but for those it excludes for a set of this name.
 
     Lines of a catalog that say `"kind": "api"` are no tools of a server, and distract from nothing.
@@ -246,7 +246,7 @@ def read_judged_set(folder: Path, *, distractors: Path | None = None) -> JudgedS
     queries = _queries(folder, keys)
     added = [] if distractors is None else _distractors(distractors, name, keys)
     mixed_in = "" if distractors is None else distractors.resolve().name
-    return JudgedSet(name, [*own, *added], queries, mixed_in, documents)
+    return Dataset(name, [*own, *added], queries, mixed_in, documents)
 
 
 def _distractors(folder: Path, set_name: str, keys: frozenset[str]) -> list[Item]:
@@ -286,7 +286,7 @@ def _document(row: Mapping[str, Any]) -> Item:
     return Item(key, ItemKind.RESOURCE, server="", name=title[:MAX_TITLE], description=text)
 
 
-def _queries(folder: Path, keys: frozenset[str]) -> list[JudgedQuery]:
+def _queries(folder: Path, keys: frozenset[str]) -> list[DatasetQuery]:
     path = folder / QUERIES
     rows = [(number, row) for number, row in _rows(path) if not _is_left_out(row)]
     ids = {str(row.get("id")) for _, row in rows}
@@ -306,13 +306,13 @@ def _is_left_out(row: Mapping[str, Any]) -> bool:
     return str(row.get("split") or "").startswith(LEFT_OUT_SPLITS)
 
 
-def _query_from_json(row: Mapping[str, Any], grades: Grades, keys: frozenset[str]) -> JudgedQuery:
+def _query_from_json(row: Mapping[str, Any], grades: Grades, keys: frozenset[str]) -> DatasetQuery:
     text = readable(str(row.get("text") or "")).strip()[:MAX_QUERY]
     if not text or row.get("id") is None:
         raise InvalidRequest(f"{'text' if not text else 'id'} is missing")
     steps = _steps(row.get("gold_groups") or [], keys)
     id_ = str(row["id"])
-    return JudgedQuery(id_, text, grades.get(id_) or {key: 1 for step in steps for key in sorted(step)}, steps)
+    return DatasetQuery(id_, text, grades.get(id_) or {key: 1 for step in steps for key in sorted(step)}, steps)
 
 
 def _steps(groups: object, keys: frozenset[str]) -> tuple[frozenset[str], ...]:
@@ -363,10 +363,10 @@ def _object(line: str) -> Mapping[str, Any]:
     return row
 
 
-def _at(path: Path, number: int, read: Callable[[Any], T], given: object) -> T:
+def _at(path: Path, number: int, read: Callable[[Any], T], value: object) -> T:
     """What is wrong with a line is said with where the line stands."""
     try:
-        return read(given)
+        return read(value)
     except InvalidRequest as error:
         raise _wrong(path, number, error.message) from None
 
@@ -389,9 +389,9 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     """Refuses a folder in which something would be lost, or would judge other queries than those of the draft."""
     if folder.exists() and not folder.is_dir():
         raise InvalidRequest(f"{folder} is not a folder", hint="name a folder, new or empty")
-    if (folder / JUDGEMENTS).exists():
+    if (folder / QRELS).exists():
         raise InvalidRequest(
-            f"{folder} holds a judged set of its own ({JUDGEMENTS})", hint="name a folder, new or empty"
+            f"{folder} holds a judged set of its own ({QRELS})", hint="name a folder, new or empty"
         )
     there = [name for name in (TOOLS, QUERIES) if (folder / name).exists()]
     if there and not overwrite:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import httpx2
 from fastapi import FastAPI
 
-from toolscript.core.auth.model import Budget, KnownTenant, Plan, Stranger, Tenant
+from toolscript.core.auth.model import Anonymous, Budget, KnownTenant, Plan, Tenant
 from toolscript.core.errors import SetupError
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.connection import Qdrant, translated
@@ -19,18 +19,18 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.timings import NoSpans
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress
-from toolscript.core.web.auth import BYPASS, BYPASS_TENANT, callers_of
+from toolscript.core.web.auth import BYPASS, BYPASS_TENANT, authenticator_of
 from toolscript.core.web.errors import install_error_handlers
 from toolscript.core.web.request_context import RequestContext
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes
 from toolscript.documents.ports import DocumentIndex
 from toolscript.documents.search import DocumentSearch
-from toolscript.documents.service import DocumentDesk
-from toolscript.eval.dataset import EvalRequest, EvalResult, read_judged_set
+from toolscript.documents.service import DocumentService
+from toolscript.eval.dataset import EvalRequest, EvalResult, read_dataset
 from toolscript.eval.judging import differences_text, evenly_spread, judge_documents
 from toolscript.eval.report import earlier_report, result_of
-from toolscript.eval.service import open_remembering, settings_for
+from toolscript.eval.service import open_disk_cached, settings_for
 from toolscript.server.document_index import open_index
 from toolscript.server.health import DocumentHealth
 from toolscript.server.stores import connect_qdrant
@@ -57,7 +57,7 @@ class DocumentsOverHttp:
         self._client = client
 
     async def put(self, documents: Sequence[Mapping[str, object]]) -> None:
-        body = "".join(json.dumps(one) + "\n" for one in documents)
+        body = "".join(json.dumps(document) + "\n" for document in documents)
         answer = await self._client.put("/documents", content=body.encode(), headers={"Content-Type": LINES})
         if answer.status_code != httpx2.codes.OK:
             raise _refused(answer)
@@ -103,10 +103,10 @@ def evaluate_documents(request: EvalRequest, *, on_progress: OnProgress) -> Eval
     async def run() -> EvalResult:
         before = earlier_report(request)
         settings = _own(settings_for(request))
-        judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
-        async with open_remembering(settings, on_progress) as embedder, _api(settings, embedder) as api:
+        dataset = evenly_spread(read_dataset(request.dataset, distractors=request.distractors), request.count)
+        async with open_disk_cached(settings, on_progress) as embedder, _api(settings, embedder) as api:
             report = await judge_documents(
-                api, judged, model=embedder.model.name, seed=request.seed, on_progress=on_progress
+                api, dataset, model=embedder.model.name, seed=request.seed, on_progress=on_progress
             )
         result = result_of(report, request, before)
         return replace(result, text=f"{result.text}\n\n{differences_text(report)}")
@@ -135,8 +135,8 @@ def _routes(embedder: Embedder, index: DocumentIndex) -> DocumentRoutes:
     """As the service wires them, but for whoever may ask: everybody, as often as they like."""
     return DocumentRoutes(
         DocumentSearch(embedder, index, spans=NoSpans(), cursor_secret=secrets.token_bytes(32)),
-        DocumentDesk(embedder, index, _Unlisted()),
-        callers_of(None, _Unbounded(), debug_bypass=True),
+        DocumentService(embedder, index, _Unlisted()),
+        authenticator_of(None, _Unbounded(), debug_bypass=True),
         DocumentHealth(embedder, index).check,
     )
 
@@ -151,5 +151,5 @@ class _Unlisted:
 
 
 class _Unbounded:
-    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:  # noqa: ARG002
+    async def take(self, who: Tenant | Anonymous, plan: Plan) -> Budget:  # noqa: ARG002
         return Budget()

@@ -20,7 +20,7 @@ from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.retrieval.terms import split_identifier, terms_of_word, without_stop_words, words_of
 from toolscript.core.text import readable
 from toolscript.core.values import OnProgress, Progress, silent
-from toolscript.eval.dataset import Draft, DraftedQuery, JudgedQuery
+from toolscript.eval.dataset import DatasetQuery, Draft, DraftedQuery
 from toolscript.eval.drafting_words import FAR_OFF, first_sentence, wish, with_slip
 
 EXACT, TYPO, PARAPHRASE, UNANSWERABLE = "exact", "typo", "paraphrase", "unanswerable"
@@ -35,11 +35,11 @@ Paraphrase = Callable[[Item], Awaitable[Sequence[str]]]
 Asked = Iterator[tuple[str, Sequence[Item]]]
 
 PER_TOOL = 3
-MOST_READ = 20
+MAX_READ = 20
 MAX_PROMPT_NAME, MAX_PROMPT_DESCRIPTION, MAX_PROMPT_PARAMETERS = 200, 1_500, 20
 MAX_PARAPHRASE = 200
 # Small models answer with the names of parameters, which nobody would call a request.
-FEWEST_WORDS = 3
+MIN_WORDS = 3
 
 INSTRUCTIONS = (
     "A person wants something done and does not know which tool can do it. The data describes one tool."
@@ -128,9 +128,9 @@ class _Chosen:
                 self.queries.append(DraftedQuery(kind, _judged(f"{kind}-{count:03}", text, tools), note))
 
 
-def _judged(id_: str, text: str, tools: Sequence[Item]) -> JudgedQuery:
+def _judged(id_: str, text: str, tools: Sequence[Item]) -> DatasetQuery:
     keys = [tool.key for tool in tools]
-    return JudgedQuery(id_, text, dict.fromkeys(keys, 1), (frozenset(keys),) if keys else ())
+    return DatasetQuery(id_, text, dict.fromkeys(keys, 1), (frozenset(keys),) if keys else ())
 
 
 class _Catalog:
@@ -182,8 +182,8 @@ class _Catalog:
     def _knows_little_of(self, text: str) -> bool:
         stems = _stems(text)
         known = sum(stem in self._stems_of_all for stem in stems)
-        most = max(len(stems & of_one) for of_one in self._stems_by_tool)
-        return known <= KNOWN_SHARE * len(stems) and most <= KNOWN_BY_ONE_TOOL
+        maximum = max(len(stems & of_one) for of_one in self._stems_by_tool)
+        return known <= KNOWN_SHARE * len(stems) and maximum <= KNOWN_BY_ONE_TOOL
 
     @cached_property
     def _stems_by_tool(self) -> Sequence[set[int]]:
@@ -217,7 +217,7 @@ class ModelParaphrases:
         given = answer.get("requests")
         if not isinstance(given, list):
             raise Rejected("the text model gave no list of requests", hint="try a larger model")
-        return usable([text for text in given[:MOST_READ] if isinstance(text, str)], item)
+        return usable([text for text in given[:MAX_READ] if isinstance(text, str)], item)
 
 
 def usable(texts: Sequence[str], item: Item) -> list[str]:
@@ -226,7 +226,7 @@ def usable(texts: Sequence[str], item: Item) -> list[str]:
     name = re.compile(rf"(?<!\w){re.escape(item.name)}(?!\w)", re.IGNORECASE)
     found: dict[str, str] = {}
     for text in (" ".join(readable(text).split()) for text in texts):
-        is_request = len(text.split()) >= FEWEST_WORDS and len(text) <= MAX_PARAPHRASE
+        is_request = len(text.split()) >= MIN_WORDS and len(text) <= MAX_PARAPHRASE
         if is_request and _letters(text) not in repeated and not name.search(text):
             found.setdefault(_letters(text), text)
     return list(found.values())[:PER_TOOL]

@@ -250,16 +250,16 @@ FAR_OFF = (
     "vote in the mayoral election",
 )
 
-FEWEST_WORDS, MOST_WORDS = 3, 20
-FEWEST_LETTERS = 4
-FEWEST_UNSPACED = 6
+MIN_WORDS, MAX_WORDS = 3, 20
+MIN_LETTERS = 4
+MIN_UNSPACED = 6
 
 # A point ends a sentence only before a capital: "e.g. in a meeting" goes on.
 _END = re.compile(r"[.!?](?=\s+[^\Wa-z]|\s*$)|[。！？]|\n\s*\n|\n\s*(?=[A-Z]\w*:)")
 # A comma also parts what is listed: it ends a clause only before words that begin another.
 _CLAUSE_END = re.compile(r"[;:(]|\s[-–—]\s|,\s(?=(?:\w+ing|with|to|which|such|as|by|so|if|for)\b)")
 _WORD = re.compile(r"[^\W\d_]+")
-_LONG_WORD = re.compile(rf"[^\W\d_]{{{FEWEST_LETTERS},}}")
+_LONG_WORD = re.compile(rf"[^\W\d_]{{{MIN_LETTERS},}}")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
@@ -268,15 +268,15 @@ def first_sentence(description: str) -> str:
     for sentence in _END.split(description.replace("`", "")):
         words = sentence.split()
         if _is_prose(words):
-            return " ".join(words[:MOST_WORDS])
+            return " ".join(words[:MAX_WORDS])
     return ""
 
 
 def _is_prose(words: list[str]) -> bool:
-    if len(_UNSPACED.findall("".join(words))) >= FEWEST_UNSPACED:
+    if len(_UNSPACED.findall("".join(words))) >= MIN_UNSPACED:
         return True
     plain = [word for word in words if _WORD.fullmatch(word.strip(",;:()'\"-"))]
-    return len(plain) >= FEWEST_WORDS and len(plain) * 2 > len(words)
+    return len(plain) >= MIN_WORDS and len(plain) * 2 > len(words)
 
 
 def with_slip(text: str, chance: Random) -> str | None:
@@ -296,24 +296,24 @@ def with_slip(text: str, chance: Random) -> str | None:
     return None
 
 
-def _dropped(word: str, at: int, _: Random) -> str:
-    return word[:at] + word[at + 1 :]
+def _dropped(word: str, position: int, _: Random) -> str:
+    return word[:position] + word[position + 1 :]
 
 
-def _swapped(word: str, at: int, _: Random) -> str:
-    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+def _swapped(word: str, position: int, _: Random) -> str:
+    return word[:position] + word[position + 1] + word[position] + word[position + 2 :]
 
 
-def _doubled(word: str, at: int, _: Random) -> str:
-    return word[: at + 1] + word[at:]
+def _doubled(word: str, position: int, _: Random) -> str:
+    return word[: position + 1] + word[position:]
 
 
-def _neighbour(word: str, at: int, chance: Random) -> str:
+def _neighbour(word: str, position: int, chance: Random) -> str:
     """The key beside the right one; the same word when the letter is on no key we know."""
-    row = next((row for row in KEYBOARD if word[at] in row), "")
-    place = row.find(word[at])
+    row = next((row for row in KEYBOARD if word[position] in row), "")
+    place = row.find(word[position])
     beside = row[max(0, place - 1) : place] + row[place + 1 : place + 2]
-    return word[:at] + chance.choice(beside) + word[at + 1 :] if beside else word
+    return word[:position] + chance.choice(beside) + word[position + 1 :] if beside else word
 
 
 def wish(sentence: str, chance: Random) -> str | None:
@@ -331,7 +331,7 @@ def wish(sentence: str, chance: Random) -> str | None:
 def _clause(sentence: str) -> str:
     """The first clause, unless that leaves too little to go by."""
     for match in _CLAUSE_END.finditer(sentence):
-        if len(sentence[: match.start()].split()) >= FEWEST_WORDS:
+        if len(sentence[: match.start()].split()) >= MIN_WORDS:
             return sentence[: match.start()].strip()
     return sentence
 

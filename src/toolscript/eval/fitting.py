@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.retrieval.request import Request
-from toolscript.core.retrieval.rerank import LOOKED_AT, PART_NAMES, FirstLook, Ranking, TraitsById, rank
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, EVIDENCE, Calibration, Evidence, Recipe, as_row
-from toolscript.eval.dataset import JudgedQuery
+from toolscript.core.retrieval.rerank import PART_NAMES, RERANK_DEPTH, FeaturesById, FusedScores, Ranking, rank
+from toolscript.core.retrieval.weights import (
+    DEFAULT_WEIGHTS,
+    EVIDENCE,
+    Calibration,
+    Evidence,
+    RankingWeights,
+    as_row,
+)
+from toolscript.eval.dataset import DatasetQuery
 from toolscript.eval.metrics import DEPTH, ndcg
 
 Numbers = NDArray[np.float64]
@@ -31,19 +38,19 @@ FALSE_REFUSALS = 0.05
 class Case:
     """One query as the usual recipe sees it, with and without a model; `keys` names the candidates' items."""
 
-    query: JudgedQuery
+    query: DatasetQuery
     request: Request
-    look: FirstLook
-    by_words: FirstLook
-    traits: TraitsById
-    traits_by_words: TraitsById
+    fused: FusedScores
+    by_words: FusedScores
+    features: FeaturesById
+    features_by_words: FeaturesById
     keys: Mapping[int, str]
 
-    def ranking(self, recipe: Recipe) -> Ranking:
-        return rank(self.request, _looked_with(self.look, recipe), self.traits, recipe)
+    def ranking(self, weights: RankingWeights) -> Ranking:
+        return rank(self.request, _looked_with(self.fused, weights), self.features, weights)
 
-    def ranking_by_words(self, recipe: Recipe) -> Ranking:
-        return rank(self.request, _looked_with(self.by_words, recipe), self.traits_by_words, recipe)
+    def ranking_by_words(self, weights: RankingWeights) -> Ranking:
+        return rank(self.request, _looked_with(self.by_words, weights), self.features_by_words, weights)
 
     def right(self, ranking: Ranking) -> Numbers:
         """The grade of each candidate."""
@@ -52,15 +59,15 @@ class Case:
     def is_right(self, ranking: Ranking) -> bool:
         return self.query.relevant.get(self.keys[int(ranking.ids[0])], 0) > 0
 
-    def ndcg(self, recipe: Recipe) -> float:
-        best = [self.keys[id_] for id_ in self.ranking(recipe).ids[:DEPTH].tolist()]
+    def ndcg(self, weights: RankingWeights) -> float:
+        best = [self.keys[id_] for id_ in self.ranking(weights).ids[:DEPTH].tolist()]
         return ndcg(best, self.query.relevant)
 
 
-def _looked_with(look: FirstLook, recipe: Recipe) -> FirstLook:
+def _looked_with(fused: FusedScores, weights: RankingWeights) -> FusedScores:
     """The same candidates with the wishes weighed otherwise; which of them are looked at twice stays as it was."""
-    wishes = look.wishes * (recipe.wishes / DEFAULT_RECIPE.wishes)
-    return replace(look, wishes=wishes, standing=look.meaning + look.words + wishes)
+    wishes = fused.wishes * (weights.wishes / DEFAULT_WEIGHTS.wishes)
+    return replace(fused, wishes=wishes, standing=fused.meaning + fused.words + wishes)
 
 
 CaseSets = Mapping[str, Sequence[Case]]
@@ -71,12 +78,12 @@ class HeldOut:
     """A recipe fitted without a set, and what it reaches there."""
 
     set: str
-    recipe: Recipe
+    weights: RankingWeights
     ndcg: float
     by_default: float
 
 
-def fit(cases: CaseSets, start: Recipe = DEFAULT_RECIPE) -> Recipe:
+def fit(cases: CaseSets, start: RankingWeights = DEFAULT_WEIGHTS) -> RankingWeights:
     """The weights that put right answers first, then the confidence of that ranking."""
     if not any(case.query.answerable for one in cases.values() for case in one):
         raise InvalidRequest("nothing to fit to: no query has an answer")
@@ -84,7 +91,7 @@ def fit(cases: CaseSets, start: Recipe = DEFAULT_RECIPE) -> Recipe:
     return replace(fitted, calibration=fit_calibration(cases, fitted))
 
 
-def hold_out(cases: CaseSets, groups: Mapping[str, str], start: Recipe = DEFAULT_RECIPE) -> list[HeldOut]:
+def hold_out(cases: CaseSets, groups: Mapping[str, str], start: RankingWeights = DEFAULT_WEIGHTS) -> list[HeldOut]:
     """Each set with a recipe fitted without it, nor any other set of its group."""
     held = {}
     for group in dict.fromkeys(groups.values()):
@@ -96,7 +103,7 @@ def hold_out(cases: CaseSets, groups: Mapping[str, str], start: Recipe = DEFAULT
     ]
 
 
-def fit_weights(cases: CaseSets, start: Recipe) -> Recipe:
+def fit_weights(cases: CaseSets, start: RankingWeights) -> RankingWeights:
     """Right answers compete with the rest of their list, as in a softmax over it."""
     lists = [one for one in (_Lists.of(one, start) for one in cases.values()) if len(one.features)]
     weights = _descend(lists, 1 + len(FITTED)) if lists else np.zeros(1 + len(FITTED))
@@ -115,22 +122,22 @@ class _Lists:
     absent: Numbers
 
     @classmethod
-    def of(cls, cases: Sequence[Case], start: Recipe) -> "_Lists":
+    def of(cls, cases: Sequence[Case], start: RankingWeights) -> "_Lists":
         rows = [pair for case in cases if case.query.answerable for pair in [_list(case, start)] if pair[1].any()]
-        features = np.zeros((len(rows), LOOKED_AT, 1 + len(FITTED)))
+        features = np.zeros((len(rows), RERANK_DEPTH, 1 + len(FITTED)))
         right, absent = np.zeros(features.shape[:2]), np.full(features.shape[:2], -1e9)
-        for at, (found, grades) in enumerate(rows):
-            features[at, : len(found)], absent[at, : len(found)] = found, 0.0
-            right[at, : len(found)] = grades / grades.sum()
+        for index, (found, grades) in enumerate(rows):
+            features[index, : len(found)], absent[index, : len(found)] = found, 0.0
+            right[index, : len(found)] = grades / grades.sum()
         return cls(features, right, absent)
 
 
-def _list(case: Case, start: Recipe) -> tuple[Numbers, Numbers]:
+def _list(case: Case, start: RankingWeights) -> tuple[Numbers, Numbers]:
     """What the parts say, before they are weighed."""
     ranking = case.ranking(start)
-    given = dict(zip(PART_NAMES, ranking.given[:LOOKED_AT].T, strict=True))
+    given = dict(zip(PART_NAMES, ranking.given[:RERANK_DEPTH].T, strict=True))
     raw = [given[part] / max(getattr(start, part), 1e-6) for part in FITTED]
-    return np.column_stack([given["meaning"] + given["words"], *raw]), case.right(ranking)[:LOOKED_AT]
+    return np.column_stack([given["meaning"] + given["words"], *raw]), case.right(ranking)[:RERANK_DEPTH]
 
 
 def _descend(lists: Sequence[_Lists], count: int) -> Numbers:
@@ -161,10 +168,10 @@ def _softmax_slope(lists: _Lists, weights: Numbers) -> tuple[Numbers, Numbers]:
     return slope / len(scores), curve / len(scores)
 
 
-def fit_calibration(cases: CaseSets, recipe: Recipe) -> Calibration:
+def fit_calibration(cases: CaseSets, weights: RankingWeights) -> Calibration:
     """Is the first of a ranking right?"""
-    by_meaning = {name: [(case, case.ranking(recipe)) for case in one] for name, one in cases.items()}
-    by_words = {name: [(case, case.ranking_by_words(recipe)) for case in one] for name, one in cases.items()}
+    by_meaning = {name: [(case, case.ranking(weights)) for case in one] for name, one in cases.items()}
+    by_words = {name: [(case, case.ranking_by_words(weights)) for case in one] for name, one in cases.items()}
     meaning = _logistic([_firsts(one) for one in by_meaning.values() if _any_found(one)])
     words = _logistic([_firsts(one) for one in by_words.values() if _any_found(one)])
     fitted = Calibration(_as_evidence(meaning), _as_evidence(words))
@@ -208,8 +215,8 @@ def _least_good(rankings: Sequence[Sequence[tuple[Case, Ranking]]], fitted: Cali
     """The confidence that refuses, on average over the sets, so many answers that are there."""
     weights = np.array(as_row(fitted.meaning))
     firsts = [
-        np.array([one.evidence[0] @ weights for case, one in asked if case.query.answerable and len(one.ids)])
-        for asked in rankings
+        np.array([one.evidence[0] @ weights for case, one in ranking if case.query.answerable and len(one.ids)])
+        for ranking in rankings
     ]
     levels = np.linspace(0.01, 0.6, 60)
     limits = np.log(levels / (1 - levels))
@@ -218,5 +225,5 @@ def _least_good(rankings: Sequence[Sequence[tuple[Case, Ranking]]], fitted: Cali
     return round(float(allowed[-1]) if len(allowed) else float(levels[0]), 3)
 
 
-def _mean_ndcg(cases: Sequence[Case], recipe: Recipe) -> float:
-    return float(np.mean([case.ndcg(recipe) for case in cases if case.query.answerable]))
+def _mean_ndcg(cases: Sequence[Case], weights: RankingWeights) -> float:
+    return float(np.mean([case.ndcg(weights) for case in cases if case.query.answerable]))

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolscript.core.embedding.cache import CachedEmbedder, RememberingEmbedder, VectorStore
+from toolscript.core.embedding.cache import CachedEmbedder, DiskCachedEmbedder, VectorStore
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import EmbedderUnavailable, InvalidRequest, NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem, tool_id
 from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.request import MOST_TEXTS
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS, Recipe, recipe_to_json
+from toolscript.core.retrieval.request import MAX_TEXTS
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights, weights_to_json
 from toolscript.core.values import OnProgress, Progress
 from toolscript.eval.baselines import baselines_of
 from toolscript.eval.dataset import (
+    Dataset,
     Draft,
     EvalReport,
     EvalRequest,
     EvalResult,
     Given,
-    JudgedSet,
     WrittenDraft,
     WrittenPage,
     check_folder,
-    read_judged_set,
+    read_dataset,
     write_draft,
 )
 from toolscript.eval.drafting import ModelParaphrases, Paraphrase, draft
@@ -40,7 +40,7 @@ from toolscript.eval.judging import evenly_spread, judge
 from toolscript.eval.metrics import DEPTH
 from toolscript.eval.page import quality_page, rows_of
 from toolscript.eval.plot import quality_plot
-from toolscript.eval.report import earlier_report, recipe_of, report_from_json, result_of
+from toolscript.eval.report import earlier_report, report_from_json, result_of, weights_of
 from toolscript.eval.tokens import Count, answer_tokens, count_if_possible
 from toolscript.gateway.capabilities import Capabilities, default_capabilities
 from toolscript.gateway.index import Analysed, LocalIndex, analyse
@@ -64,31 +64,31 @@ def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
     async def run() -> EvalResult:
         before = earlier_report(request)
         settings = load_gateway_settings({"search_model": request.model})
-        judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
-        async with open_remembering(settings, on_progress) as embedder:
-            report = await _judged(judged, request, settings, embedder, on_progress)
+        dataset = evenly_spread(read_dataset(request.dataset, distractors=request.distractors), request.count)
+        async with open_disk_cached(settings, on_progress) as embedder:
+            report = await _judged(dataset, request, settings, embedder, on_progress)
             return result_of(report, request, before)
 
     return asyncio.run(run())
 
 
 async def _judged(
-    judged: JudgedSet,
+    dataset: Dataset,
     request: EvalRequest,
     settings: GatewaySettings,
     embedder: Embedder,
     on_progress: OnProgress,
 ) -> EvalReport:
     """The engine embeds each query itself, for its time is measured; the others share what was embedded."""
-    recipe = recipe_of(request, replace(DEFAULT_RECIPE, meaning=settings.search_alpha))
+    weights = weights_of(request, replace(DEFAULT_WEIGHTS, meaning=settings.search_alpha))
     prepared = PreparedItems(embedder)
-    shared = CachedEmbedder(embedder, size=len(judged.queries) * MOST_TEXTS)
-    parts = ablated_searches(recipe) if request.ablate else {}
+    shared = CachedEmbedder(embedder, size=len(dataset.queries) * MAX_TEXTS)
+    parts = ablated_searches(weights) if request.ablate else {}
     return await judge(
-        GatewayEngine(gateway_search(recipe), embedder, prepared, count_if_possible()),
-        judged,
+        GatewayEngine(gateway_search(weights), embedder, prepared, count_if_possible()),
+        dataset,
         model=embedder.model.name,
-        baselines=await baselines_of(judged, shared, on_progress),
+        baselines=await baselines_of(dataset, shared, on_progress),
         ablated={part: GatewayEngine(search, shared, prepared) for part, search in parts.items()},
         seed=request.seed,
         without_gold=request.without_gold,
@@ -97,7 +97,7 @@ async def _judged(
 
 
 @asynccontextmanager
-async def open_remembering(settings: GatewaySettings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
+async def open_disk_cached(settings: GatewaySettings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
     """The gateway's model; items are embedded once, unless nothing may be kept on disk."""
     require_model(settings)
     from toolscript.core.embedding.embedder import LocalEmbedder
@@ -114,19 +114,19 @@ async def open_remembering(settings: GatewaySettings, on_progress: OnProgress) -
             yield model
         else:
             store = VectorStore(cache_folder(settings) / "eval", model.model)
-            yield RememberingEmbedder(model, store, on_progress)
+            yield DiskCachedEmbedder(model, store, on_progress)
     finally:
         model.close()
 
 
-def gateway_search(recipe: Recipe) -> LocalSearch:
-    return LocalSearch(default_capabilities(), recipe)
+def gateway_search(weights: RankingWeights) -> LocalSearch:
+    return LocalSearch(default_capabilities(), weights)
 
 
-def ablated_searches(recipe: Recipe) -> Mapping[str, LocalSearch]:
+def ablated_searches(weights: RankingWeights) -> Mapping[str, LocalSearch]:
     """The same search with one of its parts off, by the name of the part."""
-    off = {part: gateway_search(recipe.without(part)) for part in PARTS}
-    return {**off, "general tools": LocalSearch(Capabilities((), {}), recipe)}
+    off = {part: gateway_search(weights.without(part)) for part in PARTS}
+    return {**off, "general tools": LocalSearch(Capabilities((), {}), weights)}
 
 
 class PreparedItems:
@@ -250,7 +250,7 @@ async def _paraphrases(settings: GatewaySettings) -> AsyncIterator[Paraphrase | 
         await model.close()
 
 
-def fit_recipe(
+def fit_ranking_weights(
     datasets: Sequence[str],
     *,
     model: str | None,
@@ -262,56 +262,56 @@ def fit_recipe(
 
     async def run() -> EvalResult:
         settings = load_gateway_settings({"search_model": model})
-        sets = [evenly_spread(_read(one), count) for one in datasets]
-        if len({_title(one) for one in sets}) < len(sets):
+        sets = [evenly_spread(_read(dataset), count) for dataset in datasets]
+        if len({_title(dataset) for dataset in sets}) < len(sets):
             raise InvalidRequest("two sets have the same name", hint="give their folders names of their own")
-        async with open_remembering(settings, on_progress) as embedder:
-            cases = {_title(one): await _cases(one, embedder, on_progress) for one in sets}
-        groups = {_title(one): one.name for one in sets}
+        async with open_disk_cached(settings, on_progress) as embedder:
+            cases = {_title(dataset): await _cases(dataset, embedder, on_progress) for dataset in sets}
+        groups = {_title(dataset): dataset.name for dataset in sets}
         tried = hold_out(cases, groups) if len(set(groups.values())) > 1 else []
         fitted = fit(cases)
         if held_out is not None:
             _write_held_out(held_out, tried, groups)
-        return EvalResult(recipe_to_json(fitted), _text(fitted, tried))
+        return EvalResult(weights_to_json(fitted), _text(fitted, tried))
 
     return asyncio.run(run())
 
 
-def _read(dataset: str) -> JudgedSet:
+def _read(dataset: str) -> Dataset:
     folder, _, distractors = dataset.partition(WITH)
-    return read_judged_set(Path(folder), distractors=Path(distractors) if distractors else None)
+    return read_dataset(Path(folder), distractors=Path(distractors) if distractors else None)
 
 
-def _title(judged: JudgedSet) -> str:
-    return f"{judged.name} + {judged.distractors}" if judged.distractors else judged.name
+def _title(dataset: Dataset) -> str:
+    return f"{dataset.name} + {dataset.distractors}" if dataset.distractors else dataset.name
 
 
-async def _cases(judged: JudgedSet, embedder: Embedder, on_progress: OnProgress) -> list[Case]:
-    search = gateway_search(DEFAULT_RECIPE)
-    by_words = gateway_search(DEFAULT_RECIPE)
-    await GatewayEngine(search, CachedEmbedder(embedder, size=16), PreparedItems(embedder)).load(judged.items)
+async def _cases(dataset: Dataset, embedder: Embedder, on_progress: OnProgress) -> list[Case]:
+    search = gateway_search(DEFAULT_WEIGHTS)
+    by_words = gateway_search(DEFAULT_WEIGHTS)
+    await GatewayEngine(search, CachedEmbedder(embedder, size=16), PreparedItems(embedder)).load(dataset.items)
     by_words.index = search.index
-    keys = {row: item.key for row, item in enumerate(judged.items)}
+    keys = {row: item.key for row, item in enumerate(dataset.items)}
     cases = []
-    for query in judged.queries:
-        request, look, traits = await search.first_look(query.text, DEFAULT_RECIPE)
-        _, worded, worded_traits = await by_words.first_look(query.text, DEFAULT_RECIPE)
-        cases.append(Case(query, request, look, worded, traits, worded_traits, keys))
-        on_progress(Progress(f"look at {_title(judged)}", len(cases), len(judged.queries)))
+    for query in dataset.queries:
+        request, look, features = await search.fuse_scores(query.text, DEFAULT_WEIGHTS)
+        _, worded, worded_traits = await by_words.fuse_scores(query.text, DEFAULT_WEIGHTS)
+        cases.append(Case(query, request, look, worded, features, worded_traits, keys))
+        on_progress(Progress(f"look at {_title(dataset)}", len(cases), len(dataset.queries)))
     return cases
 
 
 def _write_held_out(folder: Path, tried: Sequence[HeldOut], groups: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for one in tried:
-        data = {**recipe_to_json(one.recipe), "held_out": groups[one.set]}
+        data = {**weights_to_json(one.weights), "held_out": groups[one.set]}
         (folder / f"{groups[one.set]}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
 
 
-def _text(fitted: Recipe, tried: Sequence[HeldOut]) -> str:
+def _text(fitted: RankingWeights, tried: Sequence[HeldOut]) -> str:
     lines = [f"{'set':34} {'held out':>9} {'as it is':>9}   nDCG@10 of the ranking alone"] if tried else []
     lines += [f"{one.set:34} {one.ndcg:9.4f} {one.by_default:9.4f}" for one in tried]
-    return "\n".join([*lines, "", json.dumps(recipe_to_json(fitted), indent=2)])
+    return "\n".join([*lines, "", json.dumps(weights_to_json(fitted), indent=2)])
 
 
 def make_page(reports: Sequence[Path], *, out: Path) -> WrittenPage:

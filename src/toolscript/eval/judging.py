@@ -11,7 +11,7 @@ from toolscript.core.items import Item
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval import metrics
 from toolscript.eval.baselines import Ranker
-from toolscript.eval.dataset import EvalReport, Given, JudgedQuery, JudgedSet, SystemReport, SystemRole
+from toolscript.eval.dataset import Dataset, DatasetQuery, EvalReport, Given, SystemReport, SystemRole
 from toolscript.eval.metrics import DEPTH, Answered
 from toolscript.eval.report import paired
 
@@ -38,17 +38,17 @@ class Engine(Protocol):
     async def answer(self, query: str) -> Given: ...
 
 
-def evenly_spread(judged: JudgedSet, count: int | None) -> JudgedSet:
+def evenly_spread(dataset: Dataset, count: int | None) -> Dataset:
     """So many of its queries, from the first to the last."""
-    total = len(judged.queries)
+    total = len(dataset.queries)
     if count is None or count >= total:
-        return judged
-    return replace(judged, queries=[judged.queries[at * total // count] for at in range(count)])
+        return dataset
+    return replace(dataset, queries=[dataset.queries[index * total // count] for index in range(count)])
 
 
 async def judge(
     engine: Engine,
-    judged: JudgedSet,
+    dataset: Dataset,
     *,
     model: str,
     baselines: Mapping[str, Ranker] | None = None,
@@ -61,21 +61,21 @@ async def judge(
 
     `without_gold` asks all queries that have an answer again, with that answer taken out of the catalog.
     """
-    if not any(query.answerable for query in judged.queries):
+    if not any(query.answerable for query in dataset.queries):
         raise InvalidRequest("none of these queries has an answer", hint="take more of them: --count")
-    await engine.load(judged.items)
-    await engine.answer(judged.queries[0].text)
-    answered = await _ask(engine, judged.queries, Progress("ask", 0, len(judged.queries)), on_progress)
-    plain = _plain_reports(baselines or {}, judged, seed, on_progress)
-    parts = [await _ablated_report(name, one, judged, seed, on_progress) for name, one in (ablated or {}).items()]
-    gone = await _ask_without_gold(engine, judged, seed, on_progress) if without_gold else []
+    await engine.load(dataset.items)
+    await engine.answer(dataset.queries[0].text)
+    answered = await _ask(engine, dataset.queries, Progress("ask", 0, len(dataset.queries)), on_progress)
+    plain = _plain_reports(baselines or {}, dataset, seed, on_progress)
+    parts = [await _ablated_report(name, one, dataset, seed, on_progress) for name, one in (ablated or {}).items()]
+    gone = await _ask_without_gold(engine, dataset, seed, on_progress) if without_gold else []
     return EvalReport(
-        dataset=judged.name,
-        distractors=judged.distractors,
+        dataset=dataset.name,
+        distractors=dataset.distractors,
         engine=engine.name,
         model=model,
-        items=len(judged.items),
-        queries=len(judged.queries),
+        items=len(dataset.items),
+        queries=len(dataset.queries),
         unanswerable=len(metrics.unanswerable(answered)),
         systems=(_engine_report(engine.name, answered, gone, seed), *plain, *parts),
         calibration=metrics.calibration_of(answered),
@@ -85,7 +85,7 @@ async def judge(
 
 
 async def _ask(
-    engine: Engine, queries: Sequence[JudgedQuery], begun: Progress, on_progress: OnProgress
+    engine: Engine, queries: Sequence[DatasetQuery], begun: Progress, on_progress: OnProgress
 ) -> list[Answered]:
     answered = []
     for query in queries:
@@ -95,18 +95,18 @@ async def _ask(
 
 
 async def _ask_without_gold(
-    engine: Engine, judged: JudgedSet, seed: int, on_progress: OnProgress
+    engine: Engine, dataset: Dataset, seed: int, on_progress: OnProgress
 ) -> list[Answered]:
     """In folds: a catalog of its own for each query would take as many loads as there are queries."""
-    queries = [query for query in judged.queries if query.answerable]
+    queries = [query for query in dataset.queries if query.answerable]
     shuffled = np.random.default_rng(seed).permutation(len(queries))
     found: dict[str, Answered] = {}
     for fold in np.array_split(shuffled, min(FOLDS, len(queries))):
         asked = [queries[at] for at in fold]
         gold = {key for query in asked for key in query.relevant}
-        await engine.load([item for item in judged.items if item.key not in gold])
+        await engine.load([item for item in dataset.items if item.key not in gold])
         begun = Progress("ask without the right items", len(found), len(queries))
-        found |= {one.query.id: one for one in await _ask(engine, asked, begun, on_progress)}
+        found |= {answered.query.id: answered for answered in await _ask(engine, asked, begun, on_progress)}
     return [found[query.id] for query in queries]
 
 
@@ -122,10 +122,10 @@ def _engine_report(name: str, answered: Sequence[Answered], gone: Sequence[Answe
 
 
 def _plain_reports(
-    baselines: Mapping[str, Ranker], judged: JudgedSet, seed: int, on_progress: OnProgress
+    baselines: Mapping[str, Ranker], dataset: Dataset, seed: int, on_progress: OnProgress
 ) -> list[SystemReport]:
     """Query by query: what the baselines share is worked out once for each."""
-    queries = [query for query in judged.queries if query.answerable] if baselines else []
+    queries = [query for query in dataset.queries if query.answerable] if baselines else []
     answered: dict[str, list[Answered]] = {name: [] for name in baselines}
     for done, query in enumerate(queries, 1):
         for name, rank in baselines.items():
@@ -133,19 +133,19 @@ def _plain_reports(
         on_progress(Progress("baselines", done, len(queries)))
     return [
         SystemReport(
-            name, metrics.ranking_measures(given, seed), metrics.ndcg_by_query(given), SystemRole.BASELINE
+            name, metrics.ranking_measures(answers, seed), metrics.ndcg_by_query(answers), SystemRole.BASELINE
         )
-        for name, given in answered.items()
+        for name, answers in answered.items()
     ]
 
 
 async def _ablated_report(
-    part: str, engine: Engine, judged: JudgedSet, seed: int, on_progress: OnProgress
+    part: str, engine: Engine, dataset: Dataset, seed: int, on_progress: OnProgress
 ) -> SystemReport:
     """Its times say little: it may be handed vectors of queries that others have embedded."""
-    await engine.load(judged.items)
-    begun = Progress(f"ask without {part}", 0, len(judged.queries))
-    answered = await _ask(engine, judged.queries, begun, on_progress)
+    await engine.load(dataset.items)
+    begun = Progress(f"ask without {part}", 0, len(dataset.queries))
+    answered = await _ask(engine, dataset.queries, begun, on_progress)
     measures = metrics.ranking_measures(answered, seed) | metrics.confidence_measures(answered, seed)
     return SystemReport(f"without {part}", measures, metrics.ndcg_by_query(answered), SystemRole.ABLATED)
 
@@ -159,13 +159,13 @@ class DocumentApi(Protocol):
 
 
 async def judge_documents(
-    api: DocumentApi, judged: JudgedSet, *, model: str, seed: int = 0, on_progress: OnProgress = silent
+    api: DocumentApi, dataset: Dataset, *, model: str, seed: int = 0, on_progress: OnProgress = silent
 ) -> EvalReport:
     """Query by query in every way, so that all of them see the same documents at the same time."""
-    queries = [query for query in judged.queries if query.answerable]
+    queries = [query for query in dataset.queries if query.answerable]
     if not queries:
         raise InvalidRequest("none of these queries has an answer", hint="take more of them: --count")
-    await _put(api, judged.items, on_progress)
+    await _put(api, dataset.items, on_progress)
     answered: dict[str, list[Answered]] = {name: [] for name in WAYS}
     for done, query in enumerate(queries, 1):
         for name, way in WAYS.items():
@@ -173,14 +173,14 @@ async def judge_documents(
             answered[name].append(Answered(query, Given(tuple(found))))
         on_progress(Progress("ask", done, len(queries)))
     return EvalReport(
-        dataset=judged.name,
-        distractors=judged.distractors,
+        dataset=dataset.name,
+        distractors=dataset.distractors,
         engine="documents",
         model=model,
-        items=len(judged.items),
+        items=len(dataset.items),
         queries=len(queries),
         unanswerable=0,
-        systems=tuple(_report(name, given, seed) for name, given in answered.items()),
+        systems=tuple(_report(name, answers, seed) for name, answers in answered.items()),
         seed=seed,
     )
 
@@ -198,11 +198,14 @@ def differences_text(report: EvalReport) -> str:
 
 
 async def _put(api: DocumentApi, items: Sequence[Item], on_progress: OnProgress) -> None:
-    for at in range(0, len(items), AT_ONCE):
+    for index in range(0, len(items), AT_ONCE):
         await api.put(
-            [{"id": item.key, "title": item.name, "text": item.description} for item in items[at : at + AT_ONCE]]
+            [
+                {"id": item.key, "title": item.name, "text": item.description}
+                for item in items[index : index + AT_ONCE]
+            ]
         )
-        on_progress(Progress("put", min(at + AT_ONCE, len(items)), len(items)))
+        on_progress(Progress("put", min(index + AT_ONCE, len(items)), len(items)))
 
 
 def _report(name: str, answered: Sequence[Answered], seed: int) -> SystemReport:

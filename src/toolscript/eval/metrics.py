@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.eval.dataset import CalibrationBin, CurvePoint, Given, JudgedQuery, Measure, Route
+from toolscript.eval.dataset import CalibrationBin, CurvePoint, DatasetQuery, Given, Measure, Route
 
 DEPTH = 10
 BINS = 10
@@ -18,7 +18,7 @@ Relevant = Mapping[str, int]
 RESAMPLES = 1_000
 LOW, HIGH = 2.5, 97.5
 # So many numbers are resampled at once at most: a large set must not ask for gigabytes.
-MOST_AT_ONCE = 4_000_000
+MAX_AT_ONCE = 4_000_000
 
 Statistic = Callable[[Numbers], float]
 
@@ -109,7 +109,7 @@ def paired_difference(before: Sequence[float], after: Sequence[float], seed: int
 
 
 def _portions(length: int) -> list[int]:
-    at_once = max(1, MOST_AT_ONCE // length)
+    at_once = max(1, MAX_AT_ONCE // length)
     return [min(at_once, RESAMPLES - done) for done in range(0, RESAMPLES, at_once)]
 
 
@@ -128,7 +128,7 @@ def _measure(value: float, resampled: Numbers, queries: int) -> Measure:
 
 @dataclass(frozen=True)
 class Answered:
-    query: JudgedQuery
+    query: DatasetQuery
     given: Given
 
     @property
@@ -160,9 +160,9 @@ def ndcg_by_query(answered: Sequence[Answered]) -> dict[str, float]:
 
 def ranking_measures(answered: Sequence[Answered], seed: int) -> dict[str, Measure]:
     """Over the queries that have an answer; steps only over those that have any."""
-    judged = answerable(answered)
-    measures = {name: of_mean([value(one) for one in judged], seed) for name, value in PER_QUERY.items()}
-    stepped = [step_recall(one.given.keys, one.query.steps) for one in judged if one.query.steps]
+    dataset = answerable(answered)
+    measures = {name: of_mean([value(one) for one in dataset], seed) for name, value in PER_QUERY.items()}
+    stepped = [step_recall(one.given.keys, one.query.steps) for one in dataset if one.query.steps]
     return measures | ({"step_recall": of_mean(stepped, seed)} if stepped else {})
 
 
@@ -193,9 +193,9 @@ def routing_measures(answered: Sequence[Answered], seed: int) -> dict[str, Measu
     }
 
 
-def _gold_lost(one: Answered, route: Route) -> tuple[int, int]:
+def _gold_lost(answered: Answered, route: Route) -> tuple[int, int]:
     """How many of the right items were not searched, and how many there are."""
-    return sum(not route.reaches(key) for key in one.query.relevant), len(one.query.relevant)
+    return sum(not route.reaches(key) for key in answered.query.relevant), len(answered.query.relevant)
 
 
 def _percentile(percent: int) -> Callable[[Numbers], float]:
@@ -270,10 +270,10 @@ def curve_of(answered: Sequence[Answered], without: Sequence[Answered]) -> tuple
     fits, nothing_fits = confidences(answerable(answered)), confidences(unanswerable(answered))
     gone = confidences(without)
     return tuple(
-        CurvePoint(least, float((fits < least).mean()), _below(nothing_fits, least), _below(gone, least))
-        for least in THRESHOLDS
+        CurvePoint(minimum, float((fits < minimum).mean()), _below(nothing_fits, minimum), _below(gone, minimum))
+        for minimum in THRESHOLDS
     )
 
 
-def _below(sure: Numbers, least: float) -> float | None:
-    return float((sure < least).mean()) if len(sure) else None
+def _below(sure: Numbers, minimum: float) -> float | None:
+    return float((sure < minimum).mean()) if len(sure) else None

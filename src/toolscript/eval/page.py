@@ -141,8 +141,8 @@ def _routed(
 
 def measured(system: SystemReport, name: str) -> Measure | None:
     """None also where there is no such figure, as there is no AUROC when all queries are alike."""
-    found = system.measures.get(name)
-    return found if found and all(map(math.isfinite, (found.value, found.low, found.high))) else None
+    measure = system.measures.get(name)
+    return measure if measure and all(map(math.isfinite, (measure.value, measure.low, measure.high))) else None
 
 
 def one_line(text: str) -> str:
@@ -195,7 +195,7 @@ def code(text: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
     """Cells are Markdown already. The first `words` columns hold words, the others figures."""
-    marks = ["---" if at < words else "---:" for at in range(len(head))]
+    marks = ["---" if index < words else "---:" for index in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, marks, *rows))
 
 
@@ -288,8 +288,8 @@ def _best(row: QualityRow) -> str:
 
 
 def _of(system: SystemReport | None, name: str) -> str:
-    found = None if system is None else measured(system, name)
-    return UNKNOWN if found is None else _cell(found)
+    measure = None if system is None else measured(system, name)
+    return UNKNOWN if measure is None else _cell(measure)
 
 
 def _cell(measure: Measure) -> str:
@@ -337,14 +337,14 @@ def _engine_entries(rows: Rows, *, best_baseline: bool = False) -> Iterable[Entr
             yield row.name, row.best_baseline.system, row.best_baseline
 
 
-def _section(title: str, told: str, entries: Sequence[Entry], columns: Mapping[str, str]) -> str:
+def _section(title: str, text: str, entries: Sequence[Entry], columns: Mapping[str, str]) -> str:
     """A row for each system; what nobody measured has no column."""
     shown = [name for name in columns if any(measured(system, name) for _, _, system in entries)]
     if not shown:
         return ""
     cells = [[plain(of), plain(who), *(_of(system, name) for name in shown)] for of, who, system in entries]
     head = ("Set", "System", *(columns[name] for name in shown))
-    return f"## {title}\n\n{told}\n\n{table(head, cells, words=2)}"
+    return f"## {title}\n\n{text}\n\n{table(head, cells, words=2)}"
 
 
 def _trade_off(rows: Rows) -> str:
@@ -365,7 +365,7 @@ def _curve(row: QualityRow) -> str:
         for name, curve in curves.items()
         if set(shares := _shares(curve, at, share)) != {UNKNOWN}
     ]
-    return table(("Refused", "System", *(f"{least:.2f}" for least in at)), cells, words=2) if at else ""
+    return table(("Refused", "System", *(f"{minimum:.2f}" for minimum in at)), cells, words=2) if at else ""
 
 
 def _is_in_table(point: CurvePoint) -> bool:
@@ -376,7 +376,7 @@ def _shares(
     curve: Sequence[CurvePoint], at: Sequence[float], share: Callable[[CurvePoint], float | None]
 ) -> list[str]:
     known = {point.threshold: share(point) for point in curve}
-    found = [known.get(least) for least in at]
+    found = [known.get(minimum) for minimum in at]
     return [UNKNOWN if one is None else f"{one:.1%}" for one in found]
 
 
@@ -395,8 +395,8 @@ def _stages(rows: Rows, engine: str) -> str:
 
 
 def _spent(system: SystemReport, stage: str) -> str:
-    half, most = measured(system, P50 + stage), measured(system, P95 + stage)
-    return f"{half.value:.2f} / {most.value:.2f}" if half and most else UNKNOWN
+    half, maximum = measured(system, P50 + stage), measured(system, P95 + stage)
+    return f"{half.value:.2f} / {maximum.value:.2f}" if half and maximum else UNKNOWN
 
 
 def _tokens(rows: Rows) -> str:

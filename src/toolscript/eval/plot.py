@@ -29,7 +29,7 @@ LETTERS = (
 HEAD, FOOT = 96, 56
 LANE, ROW_GAP = 19, 16
 LETTER = 7.6
-LEAST_NAME, MOST_NAME, FIGURES = 90, 300, 124
+MIN_NAME, MAX_NAME, FIGURES = 90, 300, 124
 BASELINE = "baseline"
 FOOTNOTE = "nDCG@10, higher is better. At the right: the engines, and in grey the best baseline."
 
@@ -100,7 +100,7 @@ class Scale:
     @property
     def ticks(self) -> list[float]:
         step = 1 if self.high - self.low <= 6 else 2
-        return [at / 20 for at in range(self.low, self.high + 1, step)]
+        return [index / 20 for index in range(self.low, self.high + 1, step)]
 
 
 @dataclass(frozen=True)
@@ -131,16 +131,16 @@ def quality_plot(reports: Sequence[EvalReport]) -> str:
     drawn = [
         *_legend(picture),
         *_grid(picture),
-        *(line for at, row in enumerate(picture.rows) for line in _row(picture, at, row)),
+        *(line for index, row in enumerate(picture.rows) for line in _row(picture, index, row)),
     ]
     return draw("quality", TITLE, _description(picture), style_of(FIXED, PAINT), height, drawn)
 
 
 def _picture(rows: Sequence[QualityRow]) -> Picture:
     longest = max((_length(row.name) for row in rows), default=0)
-    left = MARGIN + min(MOST_NAME, max(LEAST_NAME, longest * LETTER)) + 16
-    shown = [(name, found) for row in rows for name, found in _drawn(row)]
-    low, high = _limits([value for name, found in shown for value in _places(name, found)])
+    left = MARGIN + min(MAX_NAME, max(MIN_NAME, longest * LETTER)) + 16
+    shown = [(name, measure) for row in rows for name, measure in _drawn(row)]
+    low, high = _limits([value for name, measure in shown for value in _places(name, measure)])
     there = {name for name, _ in shown}
     return Picture(
         rows,
@@ -150,9 +150,9 @@ def _picture(rows: Sequence[QualityRow]) -> Picture:
     )
 
 
-def _places(name: str, found: Measure) -> Sequence[float]:
+def _places(name: str, measure: Measure) -> Sequence[float]:
     """Baselines are drawn without their intervals."""
-    return (found.low, found.value, found.high) if name in ENGINES else (found.value,)
+    return (measure.low, measure.value, measure.high) if name in ENGINES else (measure.value,)
 
 
 def _limits(values: Sequence[float]) -> tuple[int, int]:
@@ -165,14 +165,16 @@ def _limits(values: Sequence[float]) -> tuple[int, int]:
 
 def _drawn(row: QualityRow) -> Iterable[tuple[str, Measure]]:
     for name, system in {**row.engines, **row.baselines}.items():
-        if found := _drawable(system):
-            yield name, found
+        if measure := _drawable(system):
+            yield name, measure
 
 
 def _drawable(system: SystemReport | None) -> Measure | None:
     """Whatever a file says, nDCG is from 0 to 1."""
-    found = None if system is None else measured(system, NDCG)
-    return found if found and all(0 <= one <= 1 for one in (found.low, found.value, found.high)) else None
+    measure = None if system is None else measured(system, NDCG)
+    return (
+        measure if measure and all(0 <= one <= 1 for one in (measure.low, measure.value, measure.high)) else None
+    )
 
 
 def _legend(picture: Picture) -> Iterable[str]:
@@ -187,8 +189,8 @@ def _legend(picture: Picture) -> Iterable[str]:
 
 
 def _grid(picture: Picture) -> Iterable[str]:
-    for at in range(0, len(picture.rows), 2):
-        top = HEAD + picture.row_height * at
+    for index in range(0, len(picture.rows), 2):
+        top = HEAD + picture.row_height * index
         yield f'<rect class="band" y="{top}" width="{WIDTH}" height="{picture.row_height}"/>'
     for value in picture.scale.ticks:
         x = picture.scale.x(value)
@@ -201,29 +203,29 @@ def _grid(picture: Picture) -> Iterable[str]:
     yield text_at(middle, picture.bottom + 43, FOOTNOTE, "small quiet", anchor="middle")
 
 
-def _row(picture: Picture, at: int, row: QualityRow) -> Iterable[str]:
-    middle = HEAD + picture.row_height * (at + 0.5) + 4.5
-    most = round((picture.scale.left - MARGIN - 16) / LETTER)
-    yield text_at(picture.scale.left - 16, middle, _shortened(row.name, most), anchor="end", title=row.name)
+def _row(picture: Picture, position: int, row: QualityRow) -> Iterable[str]:
+    middle = HEAD + picture.row_height * (position + 0.5) + 4.5
+    maximum = round((picture.scale.left - MARGIN - 16) / LETTER)
+    yield text_at(picture.scale.left - 16, middle, _shortened(row.name, maximum), anchor="end", title=row.name)
     for lane, name in enumerate(picture.engines):
-        if found := _drawable(row.engines.get(name)):
-            yield from _engine(picture, row, name, found, picture.lane(at, lane))
-    y = picture.lane(at, len(picture.engines))
+        if measure := _drawable(row.engines.get(name)):
+            yield from _engine(picture, row, name, measure, picture.lane(position, lane))
+    y = picture.lane(position, len(picture.engines))
     for name, system in row.baselines.items():
-        if found := _drawable(system):
-            yield _mark(name, picture.scale.x(found.value), y, _told(row, name, found))
+        if measure := _drawable(system):
+            yield _mark(name, picture.scale.x(measure.value), y, _told(row, name, measure))
     best = row.best_baseline
-    if best and (found := _drawable(best)):
+    if best and (measure := _drawable(best)):
         yield text_at(
-            WIDTH - MARGIN, y + 4.5, f"{best.system} {found.value:.3f}", "small quiet figure", anchor="end"
+            WIDTH - MARGIN, y + 4.5, f"{best.system} {measure.value:.3f}", "small quiet figure", anchor="end"
         )
 
 
-def _engine(picture: Picture, row: QualityRow, name: str, found: Measure, y: float) -> Iterable[str]:
-    low, x, high = (picture.scale.x(value) for value in (found.low, found.value, found.high))
+def _engine(picture: Picture, row: QualityRow, name: str, measure: Measure, y: float) -> Iterable[str]:
+    low, x, high = (picture.scale.x(value) for value in (measure.low, measure.value, measure.high))
     yield f'<line class="interval {name}" x1="{low:.1f}" y1="{y:.1f}" x2="{high:.1f}" y2="{y:.1f}"/>'
-    yield _mark(name, x, y, _told(row, name, found))
-    yield text_at(WIDTH - MARGIN, y + 4.5, f"{found.value:.3f}", f"small figure {name}", anchor="end")
+    yield _mark(name, x, y, _told(row, name, measure))
+    yield text_at(WIDTH - MARGIN, y + 4.5, f"{measure.value:.3f}", f"small figure {name}", anchor="end")
 
 
 def _mark(name: str, x: float, y: float, title: str = "") -> str:
@@ -232,25 +234,25 @@ def _mark(name: str, x: float, y: float, title: str = "") -> str:
     return f'<path class="{kind}" transform="translate({x:.1f} {y:.1f})" d="{SHAPES[name]}"{inner}'
 
 
-def _told(row: QualityRow, name: str, found: Measure) -> str:
-    return f"{row.name}, {name}: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+def _told(row: QualityRow, name: str, measure: Measure) -> str:
+    return f"{row.name}, {name}: {measure.value:.3f} ({measure.low:.3f} to {measure.high:.3f})"
 
 
 def _description(picture: Picture) -> str:
     """What the picture shows, for whoever cannot see it."""
     low, high = picture.scale.ticks[0], picture.scale.ticks[-1]
     rows = [
-        f"{row.name}: " + ", ".join(f"{name} {found.value:.3f}" for name, found in _drawn(row))
+        f"{row.name}: " + ", ".join(f"{name} {measure.value:.3f}" for name, measure in _drawn(row))
         for row in picture.rows
     ]
     return "; ".join([f"A scale from {low:g} to {high:g}, a row for each set", *rows]) + "."
 
 
-def _shortened(name: str, most: int) -> str:
-    if _length(name) <= most:
+def _shortened(name: str, maximum: int) -> str:
+    if _length(name) <= maximum:
         return name
     kept = name
-    while _length(kept) > most - 1:
+    while _length(kept) > maximum - 1:
         kept = kept[:-1]
     return f"{kept.rstrip()}…"
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.retrieval.weights import Recipe, recipe_from_json
+from toolscript.core.retrieval.weights import RankingWeights, weights_from_json
 from toolscript.eval.dataset import (
     CalibrationBin,
     CurvePoint,
@@ -170,9 +170,9 @@ def report_text(report: EvalReport) -> str:
 def comparison_text(before: EvalReport, after: EvalReport, changes: Sequence[Change]) -> str:
     """Measures side by side, and first of all what else has changed."""
     lines = ["compared with the earlier report"]
-    lines += [f"  not the same: {one}" for one in differences_of_setup(before, after)]
+    lines += [f"  not the same: {change}" for change in differences_of_setup(before, after)]
     lines.append(f"  {'':22}{'before':>10}{'after':>10}{'difference':>12}")
-    lines += [_change(one) for one in changes]
+    lines += [_change(change) for change in changes]
     return "\n".join(lines)
 
 
@@ -187,10 +187,10 @@ def _head(report: EvalReport) -> str:
 
 
 def _table(report: EvalReport) -> str:
-    shown = [one for one in report.systems if one.role is not SystemRole.ABLATED]
-    columns = [name for name in MAIN if any(name in one.measures for one in shown)]
+    reports = [system_report for system_report in report.systems if system_report.role is not SystemRole.ABLATED]
+    columns = [name for name in MAIN if any(name in system_report.measures for system_report in reports)]
     lines = [f"{'':{NAMES}}" + "".join(f"{name:>{COLUMN}}" for name in columns)]
-    for system in shown:
+    for system in reports:
         cells = [_cell(system.measures[name]) if name in system.measures else "-" for name in columns]
         lines.append(f"{system.system:{NAMES}}" + "".join(f"{cell:>{COLUMN}}" for cell in cells))
     return "\n".join(lines)
@@ -203,8 +203,10 @@ def _cell(measure: Measure) -> str:
 
 def _ablations(report: EvalReport) -> str:
     """Each part's worth: nDCG@10 when it is off, and the difference query by query."""
-    off = [one for one in report.systems if one.role is SystemRole.ABLATED]
-    lines = [f"{one.system:28}{_cell(one.measures['ndcg@10']):>{COLUMN}}{_lost(report, one)}" for one in off]
+    off = [system for system in report.systems if system.role is SystemRole.ABLATED]
+    lines = [
+        f"{system.system:28}{_cell(system.measures['ndcg@10']):>{COLUMN}}{_lost(report, system)}" for system in off
+    ]
     return (
         "\n".join([f"{'with a part off':28}{'ndcg@10':>{COLUMN}}   difference to the whole engine", *lines])
         if off
@@ -228,15 +230,15 @@ def _explained(engine: SystemReport, meanings: Mapping[str, str]) -> str:
 
 def _curve(curve: Sequence[CurvePoint]) -> str:
     """Refused at each least confidence, in percent."""
-    points = [one for one in curve if any(abs(one.threshold - at) < 1e-9 for at in CURVE_AT)]
+    points = [point for point in curve if any(abs(point.threshold - at) < 1e-9 for at in CURVE_AT)]
     if not points:
         return ""
     rows: Mapping[str, Sequence[float | None]] = {
-        "refused, answer there": [one.false_refusals for one in points],
-        "refused, nothing fits": [one.refused_unanswerable for one in points],
-        "refused, answer gone": [one.refused_without_gold for one in points],
+        "refused, answer there": [point.false_refusals for point in points],
+        "refused, nothing fits": [point.refused_unanswerable for point in points],
+        "refused, answer gone": [point.refused_without_gold for point in points],
     }
-    lines = [f"{'least confidence':24}" + "".join(f"{one.threshold:>8.2f}" for one in points)]
+    lines = [f"{'least confidence':24}" + "".join(f"{point.threshold:>8.2f}" for point in points)]
     for name, shares in rows.items():
         known = [share for share in shares if share is not None]
         if known:
@@ -270,17 +272,17 @@ def earlier_report(request: EvalRequest) -> EvalReport | None:
     return None if request.before is None else report_from_json(request.before)
 
 
-def recipe_of(request: EvalRequest, usual: Recipe) -> Recipe:
-    return usual if request.recipe is None else recipe_from_json(request.recipe)
+def weights_of(request: EvalRequest, default: RankingWeights) -> RankingWeights:
+    return default if request.weights is None else weights_from_json(request.weights)
 
 
-def result_of(judged: EvalReport, request: EvalRequest, before: EvalReport | None) -> EvalResult:
-    left_out = (request.recipe or {}).get("held_out")
-    report = replace(judged, held_out="weights fitted without it") if left_out == judged.dataset else judged
+def result_of(dataset: EvalReport, request: EvalRequest, before: EvalReport | None) -> EvalResult:
+    left_out = (request.weights or {}).get("held_out")
+    report = replace(dataset, held_out="weights fitted without it") if left_out == dataset.dataset else dataset
     data: Mapping[str, object] = report_to_json(report)
     text = report_text(report)
     if before is None:
         return EvalResult(data, text)
     changes = compare(before, report)
-    compared = {"compared": [change_to_json(one) for one in changes]}
+    compared = {"compared": [change_to_json(change) for change in changes]}
     return EvalResult({**data, **compared}, f"{text}\n\n{comparison_text(before, report, changes)}")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from toolscript.core.embedding.cache import CachedEmbedder, RememberingEmbedder, VectorStore
+from toolscript.core.embedding.cache import CachedEmbedder, DiskCachedEmbedder, VectorStore
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import SetupError
 from toolscript.core.items import Assignment, Item, StoredItem, tool_id
@@ -15,16 +15,16 @@ from toolscript.core.postgres.pool import open_pool
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.retrieval.model import IndexCard, Matrix, PointVersion, Vector
 from toolscript.core.retrieval.ports import Embedder, Index, Indexes
-from toolscript.core.retrieval.request import MOST_TEXTS
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS, Recipe
+from toolscript.core.retrieval.request import MAX_TEXTS
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights
 from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill, Unclassified
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval.baselines import baselines_of
-from toolscript.eval.dataset import EvalReport, EvalRequest, EvalResult, Given, JudgedSet, Route, read_judged_set
+from toolscript.eval.dataset import Dataset, EvalReport, EvalRequest, EvalResult, Given, Route, read_dataset
 from toolscript.eval.judging import evenly_spread, judge
 from toolscript.eval.metrics import DEPTH
-from toolscript.eval.report import earlier_report, recipe_of, result_of
+from toolscript.eval.report import earlier_report, result_of, weights_of
 from toolscript.eval.tokens import answer_tokens, count_if_possible
 from toolscript.gateway.settings import load_gateway_settings
 from toolscript.server.settings import load_settings
@@ -33,7 +33,7 @@ from toolscript.server.stores import connect_qdrant, item_layout, open_embedder,
 from toolscript.tools.classify.rules import RulesClassifier
 from toolscript.tools.indexing.points import SkillPoints, point_of
 from toolscript.tools.model.answer import Timings, ToolAnswer
-from toolscript.tools.model.centroids import Counted, SkillState, SkillSum, added_up, differences
+from toolscript.tools.model.centroids import Centroid, Counted, SkillState, added_up, differences
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.ports import Catalog
 from toolscript.tools.postgres.catalog import PostgresCatalog
@@ -46,7 +46,7 @@ VERSION = 1
 SERVICE = "service"
 
 
-class JudgedSkills:
+class DatasetSkills:
     """Skills sum up the items that are there now: whoever goes is taken away, and skill points follow."""
 
     def __init__(self, embedder: Embedder, skills: Sequence[Skill]) -> None:
@@ -55,16 +55,16 @@ class JudgedSkills:
         self._skills = {skill.id: skill for skill in skills}
         self._said: dict[int, tuple[Assignment, ...]] = {}
         self._counted: dict[int, Counted] = {}
-        self._sums: dict[str, SkillSum] = {}
+        self._sums: dict[str, Centroid] = {}
         self._versions = dict.fromkeys(self._skills, 1)
         self._written: dict[tuple[int, str], int] = {}
 
     async def settled(self, items: Sequence[StoredItem], vectors: Matrix) -> list[StoredItem]:
         """The items with their skills, counted from now on. Whoever comes back is not classified again."""
         new = [(one, vector) for one, vector in zip(items, vectors, strict=True) if one.id not in self._said]
-        asked = [Unclassified(one.item, vector) for one, vector in new]
-        said = await self._classifier.classify(asked, tuple(self._skills.values()))
-        self._said |= {one.id: its.assignments for (one, _), its in zip(new, said, strict=True)}
+        unclassifieds = [Unclassified(one.item, vector) for one, vector in new]
+        classifications = await self._classifier.classify(unclassifieds, tuple(self._skills.values()))
+        self._said |= {one.id: its.assignments for (one, _), its in zip(new, classifications, strict=True)}
         settled = [replace(one, assignments=self._said[one.id]) for one in items]
         counted = [_counted(one, vector) for one, vector in zip(settled, vectors, strict=True)]
         self._counted |= {one.item_id: one for one in counted}
@@ -83,23 +83,23 @@ class JudgedSkills:
 
     def of_items(self) -> dict[int, frozenset[str]]:
         """The skills of every item that is there now."""
-        return {id_: frozenset(one.weights) for id_, one in self._counted.items()}
+        return {id_: frozenset(counted.weights) for id_, counted in self._counted.items()}
 
     async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
         written = self._written
         waiting = [id_ for id_, version in self._versions.items() if written.get((generation, id_), 0) < version]
         wanted = [id_ for id_ in waiting if not only or id_ in only]
         return [
-            SkillState(self._skills[id_], self._sums.get(id_, SkillSum.nothing()), self._versions[id_])
+            SkillState(self._skills[id_], self._sums.get(id_, Centroid.nothing()), self._versions[id_])
             for id_ in wanted[:limit]
         ]
 
     async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
         self._written |= {(generation, id_): version for id_, version in versions.items()}
 
-    def _move(self, moves: Mapping[str, SkillSum]) -> None:
+    def _move(self, moves: Mapping[str, Centroid]) -> None:
         for skill, move in moves.items():
-            self._sums[skill] = self._sums.get(skill, SkillSum.nothing()) + move
+            self._sums[skill] = self._sums.get(skill, Centroid.nothing()) + move
             self._versions[skill] += 1
 
 
@@ -138,7 +138,7 @@ class Loaded:
     by_skill: ItemsBySkill | None
 
 
-class JudgedPoints:
+class DatasetPoints:
     """What is loaded next is put and removed, not built anew."""
 
     def __init__(self, collections: Collections, embedder: Embedder, on_progress: OnProgress) -> None:
@@ -146,7 +146,7 @@ class JudgedPoints:
         self._embedder = embedder
         self._on_progress = on_progress
         self._card = IndexCard(embedder.model)
-        self._skills = None if collections.skills is None else JudgedSkills(embedder, default_skills())
+        self._skills = None if collections.skills is None else DatasetSkills(embedder, default_skills())
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
         self._there: set[str] = set()
@@ -201,7 +201,9 @@ class JudgedPoints:
         stored = [StoredItem(self._ids[item.key], VERSION, item) for item in items]
         if self._skills is not None:
             stored = await self._skills.settled(stored, vectors)
-        await index.put([point_of(one, vector) for one, vector in zip(stored, vectors, strict=True)])
+        await index.put(
+            [point_of(stored_item, vector) for stored_item, vector in zip(stored, vectors, strict=True)]
+        )
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ class Asking:
     """How the search is asked."""
 
     strategy: Strategy = Strategy.DIRECT
-    recipe: Recipe = DEFAULT_RECIPE
+    weights: RankingWeights = DEFAULT_WEIGHTS
 
 
 @asynccontextmanager
@@ -225,14 +227,14 @@ async def service_engine(
         for indexes in filter(None, (collections.items, collections.skills)):
             await indexes.create(card)
             stack.push_async_callback(indexes.drop, card.fingerprint)
-        points = JudgedPoints(collections, embedder, on_progress)
+        points = DatasetPoints(collections, embedder, on_progress)
         yield ServiceEngine(points, embedder, catalog, asking or Asking())
 
 
 class ServiceEngine:
     name = SERVICE
 
-    def __init__(self, points: JudgedPoints, embedder: Embedder, catalog: Catalog, asking: Asking) -> None:
+    def __init__(self, points: DatasetPoints, embedder: Embedder, catalog: Catalog, asking: Asking) -> None:
         self._points = points
         self._embedder = embedder
         self._catalog = catalog
@@ -241,9 +243,9 @@ class ServiceEngine:
         self._search: ToolSearch | None = None
         self._by_skill: ItemsBySkill | None = None
 
-    def with_recipe(self, recipe: Recipe) -> "ServiceEngine":
+    def with_weights(self, weights: RankingWeights) -> "ServiceEngine":
         """Another ranking of the same points."""
-        return self._asked(replace(self._asking, recipe=recipe))
+        return self._asked(replace(self._asking, weights=weights))
 
     def with_strategy(self, strategy: Strategy) -> "ServiceEngine":
         """Another way to the same points."""
@@ -254,15 +256,15 @@ class ServiceEngine:
 
     async def load(self, items: Sequence[Item]) -> None:
         loaded = await self._points.load(items)
-        recipe, self._by_skill = self._asking.recipe, loaded.by_skill
-        self._search = ToolSearch(self._embedder, loaded.items, loaded.skills, self._catalog, recipe=recipe)
+        weights, self._by_skill = self._asking.weights, loaded.by_skill
+        self._search = ToolSearch(self._embedder, loaded.items, loaded.skills, self._catalog, weights=weights)
 
     async def answer(self, query: str) -> Given:
         if self._search is None:
             raise SetupError("nothing is loaded yet")
         strategy = self._asking.strategy
-        asked = ToolQuery(query, limit=DEPTH, threshold=0.0, strategy=strategy, include_schemas=False)
-        answer = await self._search.search(asked)
+        tool_query = ToolQuery(query, limit=DEPTH, threshold=0.0, strategy=strategy, include_schemas=False)
+        answer = await self._search.search(tool_query)
         if answer.degraded:
             raise SetupError(
                 f"a part failed while it was measured: {', '.join(answer.degraded)}", hint="try again"
@@ -307,9 +309,9 @@ def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
     async def run() -> EvalResult:
         before = earlier_report(request)
         settings = settings_for(request)
-        judged = evenly_spread(read_judged_set(request.dataset, distractors=request.distractors), request.count)
-        async with open_remembering(settings, on_progress) as embedder, _catalog(settings) as catalog:
-            report = await _judged(judged, request, settings, embedder, catalog, on_progress)
+        dataset = evenly_spread(read_dataset(request.dataset, distractors=request.distractors), request.count)
+        async with open_disk_cached(settings, on_progress) as embedder, _catalog(settings) as catalog:
+            report = await _judged(dataset, request, settings, embedder, catalog, on_progress)
         return result_of(replace(report, strategy=request.strategy), request, before)
 
     return asyncio.run(run())
@@ -321,28 +323,28 @@ def settings_for(request: EvalRequest) -> Settings:
 
 
 async def _judged(
-    judged: JudgedSet,
+    dataset: Dataset,
     request: EvalRequest,
     settings: Settings,
     embedder: Embedder,
     catalog: Catalog,
     on_progress: OnProgress,
 ) -> EvalReport:
-    shared = CachedEmbedder(embedder, size=len(judged.queries) * MOST_TEXTS)
-    recipe = recipe_of(request, DEFAULT_RECIPE)
+    shared = CachedEmbedder(embedder, size=len(dataset.queries) * MAX_TEXTS)
+    weights = weights_of(request, DEFAULT_WEIGHTS)
     async with (
         _connected(settings, request.strategy) as collections,
-        service_engine(collections, embedder, catalog, Asking(request.strategy, recipe), on_progress) as engine,
+        service_engine(collections, embedder, catalog, Asking(request.strategy, weights), on_progress) as engine,
     ):
-        off = {part: engine.with_recipe(recipe.without(part)) for part in PARTS} if request.ablate else {}
+        off = {part: engine.with_weights(weights.without(part)) for part in PARTS} if request.ablate else {}
         if request.strategy is not Strategy.DIRECT:
             off = {"skills": engine.with_strategy(Strategy.DIRECT), **off}
         return await judge(
             engine,
-            judged,
+            dataset,
             ablated=off,
             model=embedder.model.name,
-            baselines=await baselines_of(judged, shared, on_progress),
+            baselines=await baselines_of(dataset, shared, on_progress),
             seed=request.seed,
             without_gold=request.without_gold,
             on_progress=on_progress,
@@ -350,7 +352,7 @@ async def _judged(
 
 
 @asynccontextmanager
-async def open_remembering(settings: Settings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
+async def open_disk_cached(settings: Settings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
     """The service's model. What is remembered lies with the person who measures, as a gateway's caches do."""
     own = load_gateway_settings()
     async with open_embedder(settings) as model:
@@ -358,7 +360,7 @@ async def open_remembering(settings: Settings, on_progress: OnProgress) -> Async
             yield model
         else:
             store = VectorStore(own.data_folder / "cache" / "eval", model.model)
-            yield RememberingEmbedder(model, store, on_progress)
+            yield DiskCachedEmbedder(model, store, on_progress)
 
 
 @asynccontextmanager

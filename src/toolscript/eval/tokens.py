@@ -56,7 +56,9 @@ class TokenReport:
 def listed_tokens(definitions: Sequence[JsonObject], count: Count) -> int:
     """Definitions as a client puts them into a model's context: name, description and arguments of each."""
     kept = ("name", "description", "inputSchema")
-    return sum(count(_json({key: one[key] for key in kept if key in one})) for one in definitions)
+    return sum(
+        count(_json({key: definition[key] for key in kept if key in definition})) for definition in definitions
+    )
 
 
 def definitions_of(items: Sequence[Item]) -> list[JsonObject]:

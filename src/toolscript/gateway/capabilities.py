@@ -12,7 +12,7 @@ from toolscript.gateway.index import name_parts
 
 # A shell can do nearly everything, so it never beats a tool that says it does just what is asked.
 SURE, LIKELY = 0.62, 0.5
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 # Words in a tool's name that do not make it another tool.
 SAY_LITTLE = frozenset(
     {
@@ -42,7 +42,7 @@ class Capability:
     def strength(self, stems: frozenset[int]) -> float:
         """How sure it is that a query with these stems asks for it: it has to be most of what is said."""
         sure, likely = len(stems & self.surely), len(stems & self.perhaps)
-        if sure + likely < LEAST_SHARE * len(stems):
+        if sure + likely < MIN_SHARE * len(stems):
             return 0.0
         if sure and likely:
             return SURE
@@ -124,8 +124,8 @@ def _word_sets(kind: str, names: object) -> tuple[frozenset[str], ...]:
     return sets
 
 
-def _capability(one: Mapping[str, object]) -> Capability:
-    return Capability(str(one["says"]), _stems(one["surely"]), _stems(one["perhaps"]))
+def _capability(data: Mapping[str, object]) -> Capability:
+    return Capability(str(data["says"]), _stems(data["surely"]), _stems(data["perhaps"]))
 
 
 def _stems(words: object) -> frozenset[int]:

@@ -12,7 +12,7 @@ from toolscript.core.errors import InvalidRequest, ServerUnavailable, Toolscript
 from toolscript.core.http_client import REFUSALS, Answer, Peer, address_of, exchange, not_one, refusal_in
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
-from toolscript.core.retrieval.deadline import abandonable
+from toolscript.core.retrieval.deadline import run_on_daemon_thread
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.json import (
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 GATEWAY = Peer("gateway", "http://127.0.0.1:7355", "`toolscript gateway status` shows what is known of it")
 PAGE = 1_000
-MOST_PAGES = 1_000
+MAX_PAGES = 1_000
 
 _BY_STATUS: Mapping[int, type[ToolscriptError]] = {
     **REFUSALS,
@@ -76,7 +76,7 @@ class GatewayClient:
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         items: list[Item] = []
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             asked = {"filter": _filter(wanted), "schemas": "true", "offset": len(items), "limit": PAGE}
             page, total = await self._read(_page, "GET", f"/tools?{urlencode(asked)}")
             items += page
@@ -117,14 +117,14 @@ class GatewayClient:
         # Whoever gives up while a tool is at work need not wait for it.
         request = partial(self._request, method, path, body, seconds or self._seconds)
         try:
-            return await abandonable(request)
+            return await run_on_daemon_thread(request)
         except Unavailable as error:
             # Nobody was there to hear it: it can be said again.
             if not isinstance(error.__cause__, ConnectionRefusedError) or not (found := self._find_again()):
                 raise
         url, self._token = found
         self._address = address_of(url, GATEWAY)
-        return await abandonable(request)
+        return await run_on_daemon_thread(request)
 
     def _request(self, method: str, path: str, body: object, seconds: float) -> bytes:
         answer = exchange(GATEWAY, self._address, method, path, body, token=self._token, seconds=seconds)
@@ -142,8 +142,10 @@ def _page(data: Mapping[str, Any]) -> tuple[list[Item], int]:
 
 
 def _error(answer: Answer) -> ToolscriptError:
-    told = refusal_in(answer)
+    refusal = refusal_in(answer)
     kind = _BY_STATUS.get(answer.status, Unavailable)
-    if kind is errors.NotReady and "server" in told.details:
+    if kind is errors.NotReady and "server" in refusal.details:
         kind = ServerUnavailable
-    return kind(told.message or f"the gateway answered {answer.status}", hint=told.hint, details=told.details)
+    return kind(
+        refusal.message or f"the gateway answered {answer.status}", hint=refusal.hint, details=refusal.details
+    )

@@ -30,9 +30,9 @@ def plan_import(
     """
     wanted = {_client(name) for name in clients} or set(Client)
     found_files = find_clients(Path.home(), Path.cwd(), sys.platform, environment())
-    configs = [one for one in found_files if one.client in wanted and (project or not one.of_project)]
-    found, problems = read_clients(configs)
-    planned = importing.plan_import(found, target or Path.home() / FILE_NAME)
+    configs = [config for config in found_files if config.client in wanted and (project or not config.of_project)]
+    servers, problems = read_clients(configs)
+    planned = importing.plan_import(servers, target or Path.home() / FILE_NAME)
     return planned, preview_rows(planned), problems
 
 

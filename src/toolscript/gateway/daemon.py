@@ -20,7 +20,7 @@ from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
 LOOK_SECONDS = 0.05
-MOST_OF_A_LOG = 4_096
+MAX_LOG = 4_096
 
 
 def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None:
@@ -104,7 +104,7 @@ def _start_in_background(settings: GatewaySettings) -> str:
 def _last_line(log: Path) -> str:
     """The end of what it logged, which says why."""
     with suppress(OSError, UnicodeDecodeError), log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - MOST_OF_A_LOG))
+        file.seek(max(0, log.stat().st_size - MAX_LOG))
         lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
         said = [line for line in lines if line.startswith("error: ")] or lines
         return f": {said[-1].removeprefix('error: ')}" if said else ""

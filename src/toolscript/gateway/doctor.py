@@ -34,7 +34,7 @@ class Finding:
 def examine(*, flags: Mapping[str, object], on_progress: OnProgress) -> list[Finding]:
     settings = load_gateway_settings(flags)
     files = list(_files(settings))
-    readable = all(one.code != "CONFIG_UNREADABLE" for one in files)
+    readable = all(finding.code != "CONFIG_UNREADABLE" for finding in files)
     return [
         *files,
         *_folder(settings.data_folder),
@@ -71,7 +71,7 @@ def _entries(config: Config) -> Iterator[Finding]:
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
     if existing.is_dir() and os.access(existing, os.W_OK):
         yield Finding("DATA_DIR", True, f"{folder} can be written")
     else:
@@ -111,7 +111,7 @@ def _running(settings: GatewaySettings) -> Iterator[Finding]:
 async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[Finding]:
     try:
         async with open_alone(settings, Need(model=False, remembers=False), on_progress) as gateway:
-            states = [one for one in await gateway.servers() if one not in gateway.left_out]
+            states = [state for state in await gateway.servers() if state not in gateway.left_out]
             return [*map(_server, states), *map(_change, gateway.changes())]
     except ConfigInvalid as error:
         return [Finding("CAPABILITIES", False, error.message, error.hint)]

@@ -43,8 +43,8 @@ _HOW_TO_SHOW_IT = (
     "`toolscript config connect CLIENT --http` writes it into a client's config"
 )
 
-MOST_TOOLS = 1_000
-MOST_BYTES = 8 * 1024 * 1024
+MAX_TOOLS = 1_000
+MAX_BYTES = 8 * 1024 * 1024
 
 
 class Guard:
@@ -148,8 +148,8 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
     async def tools(request: Request) -> Response:
         """All that can be found, a page at a time."""
         items = await gateway.items(_filter(request))
-        offset, most = _whole(request, "offset", 0), min(MOST_TOOLS, _whole(request, "limit", MOST_TOOLS))
-        page = [item_to_json(item, schemas=_flag(request, "schemas")) for item in items[offset : offset + most]]
+        offset, maximum = _whole(request, "offset", 0), min(MAX_TOOLS, _whole(request, "limit", MAX_TOOLS))
+        page = [item_to_json(item, schemas=_flag(request, "schemas")) for item in items[offset : offset + maximum]]
         return JSONResponse({"tools": page, "total": len(items), "offset": offset})
 
     async def types(request: Request) -> Response:
@@ -173,8 +173,8 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
 
 def _filter(request: Request) -> tuple[str, ...]:
     names = tuple(part.strip() for part in request.query_params.get("filter", "").split(",") if part.strip())
-    if len(names) > MOST_TOOLS:
-        raise InvalidRequest(f"a filter names at most {MOST_TOOLS}", details={"field": "filter"})
+    if len(names) > MAX_TOOLS:
+        raise InvalidRequest(f"a filter names at most {MAX_TOOLS}", details={"field": "filter"})
     return names
 
 
@@ -256,7 +256,7 @@ def create_gateway_app(
         routes=[*gateway_routes(gateway, limit=limit, threshold=threshold), *more_routes],
         middleware=[
             Middleware(SecurityHeaders),
-            Middleware(RequestContext, most_bytes=MOST_BYTES),
+            Middleware(RequestContext, max_bytes=MAX_BYTES),
             Middleware(Guard, token=token, is_same_person=is_same_person),
         ],
         exception_handlers={ToolscriptError: _ours, HTTPException: _the_frameworks},

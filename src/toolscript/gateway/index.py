@@ -16,8 +16,8 @@ from rapidfuzz.distance import OSA
 from toolscript.core.item_text import item_words, terms_of_words
 from toolscript.core.items import Item, ItemKind, tool_id
 from toolscript.core.retrieval.model import Candidate, Candidates, Matrix, Vector
-from toolscript.core.retrieval.request import without_values
-from toolscript.core.retrieval.rerank import Traits
+from toolscript.core.retrieval.request import strip_literals
+from toolscript.core.retrieval.rerank import Features
 from toolscript.core.retrieval.terms import split_identifier, terms_of_word, without_stop_words, words_of
 
 WEIGHTS = {"name": 3.0, "server": 2.0, "description": 1.0}
@@ -29,14 +29,14 @@ Keyword = frozenset[int]
 Scores = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-SHORTEST_CORRECTED = 4
+MIN_CORRECTED = 4
 NEAREST_WORD = 0.82
 SWAPPED_LETTERS = 0.75
-LONGEST_NAME_ASKED = 5
+MAX_NAME_ASKED = 5
 NEAREST_NAME = 86.0
 ALL_BUT_EXACT, EXACT_BUT_FOR_CASE = 0.99, 0.995
-MOST_NAMES = 8
-MOST_CORRECTED = 4
+MAX_NAMES = 8
+MAX_CORRECTED = 4
 
 
 def domain_of(fields: Mapping[str, list[str]]) -> str:
@@ -104,7 +104,7 @@ class LocalIndex:
         self._vectors = vectors
         self._words_of_row: dict[int, Mapping[str, list[str]]] = {}
         self._matching: dict[Hashable, Rows] = {}
-        self._traits: dict[int, Traits] = {}
+        self._traits: dict[int, Features] = {}
         self._domains: dict[int, str] = {}
         self._places, self._rows, self._weights = _postings(analysed)
 
@@ -152,12 +152,12 @@ class LocalIndex:
         embedded = rows if cosines is None else rows[self.is_embedded[rows]]
         return [
             Candidates(
-                None if cosines is None or not len(embedded) else _best(cosines[at], embedded, limit),
+                None if cosines is None or not len(embedded) else _best(cosines[index], embedded, limit),
                 self._best_by_words(terms, rows, limit),
                 len(self.items),
                 self._shares(terms),
             )
-            for at, terms in enumerate(asked)
+            for index, terms in enumerate(asked)
         ]
 
     def _best_by_words(self, terms: Mapping[int, float], rows: Rows, limit: int) -> list[Candidate]:
@@ -167,21 +167,21 @@ class LocalIndex:
     def _shares(self, terms: Iterable[int]) -> Mapping[int, float]:
         return {term: len(self._postings_of(term)[0]) / max(1, len(self.items)) for term in terms}
 
-    def traits(self, row: int) -> Traits:
+    def features(self, row: int) -> Features:
         if row not in self._traits:
             item = self.items[row]
             # Surface forms among the stems do no harm: no stem that is asked for is one of them.
             terms = frozenset(self._analysed[row].terms.tolist())
-            self._traits[row] = Traits("" if item.is_document else item.name, terms)
+            self._traits[row] = Features("" if item.is_document else item.name, terms)
         return self._traits[row]
 
-    def rarity(self, term: int) -> float:
-        return self._rarity(len(self.rows_with(term)))
+    def idf(self, term: int) -> float:
+        return self._idf(len(self.rows_with(term)))
 
     def rows_with(self, term: int) -> Rows:
         return self._postings_of(term)[0]
 
-    def _rarity(self, found: int) -> float:
+    def _idf(self, found: int) -> float:
         return math.log(1 + (len(self.items) - found + 0.5) / (found + 0.5))
 
     def knows(self, term: int) -> bool:
@@ -192,7 +192,7 @@ class LocalIndex:
         scores = np.zeros(len(self.items))
         for term, weight in terms.items():
             rows, weights = self._postings_of(term)
-            scores[rows] += weight * self._rarity(len(rows)) * weights
+            scores[rows] += weight * self._idf(len(rows)) * weights
         return scores
 
     def _postings_of(self, term: int) -> tuple[Rows, NDArray[np.float32]]:
@@ -203,7 +203,7 @@ class LocalIndex:
     def words_by_length(self) -> Mapping[int, Sequence[str]]:
         """Every word of every item, in order, to spell a query by."""
         by_length: dict[int, list[str]] = {}
-        for word in sorted({word for one in self._analysed for word in one.words}):
+        for word in sorted({word for analysed in self._analysed for word in analysed.words}):
             by_length.setdefault(len(word), []).append(word)
         return by_length
 
@@ -294,7 +294,7 @@ def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, 
 
 def corrections(text: str, index: LocalIndex) -> dict[str, str]:
     """The words nobody knows, each with the nearest that somebody does. A value is not misspelt, it is a value."""
-    words = dict.fromkeys(without_stop_words(words_of(without_values(text))))
+    words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
     return _corrections([word for word in words if not _is_known(word, index)], index)
 
 
@@ -303,8 +303,8 @@ def _is_known(word: str, index: LocalIndex) -> bool:
 
 
 def _corrections(unknown: Sequence[str], index: LocalIndex) -> dict[str, str]:
-    candidates = [word for word in unknown if len(word) >= SHORTEST_CORRECTED and not word.isdigit()]
-    nearest = {word: _nearest(word, index) for word in candidates[:MOST_CORRECTED]}
+    candidates = [word for word in unknown if len(word) >= MIN_CORRECTED and not word.isdigit()]
+    nearest = {word: _nearest(word, index) for word in candidates[:MAX_CORRECTED]}
     return {word: found for word, found in nearest.items() if found}
 
 
@@ -347,5 +347,5 @@ def _names_said(text: str) -> list[str]:
     """The whole query when it is short enough to be a name, and its words that look like one."""
     words = text.split()
     parts = [one for one in words if len(words_of(one)) > 1] if len(words) > 1 else []
-    whole = [text.strip()] if len(words) <= LONGEST_NAME_ASKED else []
-    return [part for part in dict.fromkeys(whole + parts) if len(squashed(part)) > 1][:MOST_NAMES]
+    whole = [text.strip()] if len(words) <= MAX_NAME_ASKED else []
+    return [part for part in dict.fromkeys(whole + parts) if len(squashed(part)) > 1][:MAX_NAMES]

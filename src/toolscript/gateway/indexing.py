@@ -13,7 +13,7 @@ from toolscript.core.embedding.items import ItemVectors, vector_hash
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer, ServerSpec, ServerStatus, ToolServers
-from toolscript.core.retrieval.deadline import abandonable
+from toolscript.core.retrieval.deadline import run_on_daemon_thread
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.values import OnProgress, Progress
@@ -93,10 +93,10 @@ class Indexing:
         self.embedded = 0
         self._ready = asyncio.Event()
 
-    def use(self, specs: Sequence[ServerSpec], remembered: Sequence[Offer] = ()) -> None:
+    def use(self, specs: Sequence[ServerSpec], cached: Sequence[Offer] = ()) -> None:
         """These servers from now on; until one has answered for the first time, what is remembered of it."""
         self.specs = specs
-        self._remembered = {offer.server: offer for offer in remembered}
+        self._remembered = {offer.server: offer for offer in cached}
         self._files = IndexFiles.of(self._cache, specs) if self._cache else None
         self._changes = self._files.offers.changes() if self._files else []
         self._open_vectors()
@@ -172,7 +172,7 @@ class Indexing:
 
     def _waits_for(self, not_for: Collection[str]) -> bool:
         states = self._servers.states()
-        return any(one.status is ServerStatus.STARTING and one.name not in not_for for one in states)
+        return any(state.status is ServerStatus.STARTING and state.name not in not_for for state in states)
 
     async def _follow_servers(self) -> None:
         revision = -1
@@ -186,7 +186,7 @@ class Indexing:
 
     async def _load_model(self) -> None:
         try:
-            self._embedder = await abandonable(self._load_embedder) if self._load_embedder else None
+            self._embedder = await run_on_daemon_thread(self._load_embedder) if self._load_embedder else None
         except ToolscriptError as error:
             self.model_error = error
             self._search.why_words_alone = f"{error.message}" + (f" ({error.hint})" if error.hint else "")
@@ -246,8 +246,8 @@ class Indexing:
     def _failures(self) -> dict[str, str]:
         """Of servers that have failed; also of those that have not answered, once nobody waits any more."""
         states = self._servers.states()
-        failed = {one.name: one.error for one in states if one.status is ServerStatus.FAILED}
-        mute = [one.name for one in states if one.status is ServerStatus.STARTING] if self._ends else []
+        failed = {state.name: state.error for state in states if state.status is ServerStatus.FAILED}
+        mute = [state.name for state in states if state.status is ServerStatus.STARTING] if self._ends else []
         # Who was not waited for may have needed a moment more: what is known of it stays.
         return {**failed, **dict.fromkeys((name for name in mute if name not in self._not_waited_for), NO_ANSWER)}
 

@@ -61,9 +61,9 @@ def shares_of_words(request: Request, index: LocalIndex) -> Scores:
     shares, total = np.zeros(len(index)), 0.0
     for word in request.words:
         stem = terms_of_word(request.meant.get(word, word))[0]
-        rows, rarity = index.rows_with(stem), index.rarity(stem)
-        shares[rows] += rarity * (TRUST_IN_A_CORRECTION if word in request.meant else 1.0)
-        total += rarity
+        rows, idf = index.rows_with(stem), index.idf(stem)
+        shares[rows] += idf * (TRUST_IN_A_CORRECTION if word in request.meant else 1.0)
+        total += idf
     return shares / total if total else shares
 
 

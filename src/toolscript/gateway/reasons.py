@@ -9,7 +9,7 @@ from toolscript.gateway.index import EXACT_BUT_FOR_CASE
 from toolscript.gateway.model import ScoreParts, WordMatch
 
 SEMANTIC_ENOUGH = 0.3
-MOST_WORDS = 4
+MAX_WORDS = 4
 
 
 def matched_words(fields: Mapping[str, list[str]], asked: Request) -> tuple[WordMatch, ...]:
@@ -35,13 +35,15 @@ def reason(parts: ScoreParts, inferred: Inferred | None, asked: Request, domain:
     return " + ".join(_evidence(parts, asked)) + (f" ({domain})" if domain else "")
 
 
-def _evidence(parts: ScoreParts, asked: Request) -> list[str]:
+def _evidence(parts: ScoreParts, request: Request) -> list[str]:
     found = []
     if parts.fuzzy:
         found.append("Fuzzy match of the name")
     if parts.semantic is not None and parts.semantic >= SEMANTIC_ENOUGH:
         found.append("Semantic similarity")
     said = [match.word for match in parts.matched]
-    if words := [f"{word} as {asked.meant[word]}" if word in asked.meant else word for word in said][:MOST_WORDS]:
+    if words := [f"{word} as {request.meant[word]}" if word in request.meant else word for word in said][
+        :MAX_WORDS
+    ]:
         found.append(f"words {', '.join(words)}")
     return [found[0][0].upper() + found[0][1:], *found[1:]] if found else ["Nearest by meaning"]

@@ -22,7 +22,7 @@ from toolscript.core.mcp_client.model import (
 )
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.retrieval.weights import Recipe
+from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
 from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
@@ -32,12 +32,12 @@ from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import GatewaySettings, environment
-from toolscript.gateway.store.offers import Failed, OfferFile, Remembered, ToolChange
+from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
 from toolscript.gateway.typescript.module import typescript_module
 
-MOST_SUGGESTED = 3
-MOST_OF_A_REASON = 160
-MOST_OF_A_REFUSAL = 200
+MAX_SUGGESTED = 3
+MAX_REASON = 160
+MAX_REFUSAL = 200
 
 REMEMBERED_SECONDS = 24 * 3600.0
 FAILED_SECONDS = 600.0
@@ -47,7 +47,7 @@ PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
 FIRST_ANSWER_SECONDS = 10.0
 # Known without asking the library that has the list of all: it takes two seconds to import.
-USUAL_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
+DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
 T = TypeVar("T")
 
 
@@ -90,22 +90,22 @@ class LocalGateway:
 
     def _changed(self, answer: LocalAnswer) -> str:
         """An approved tool that says something else one day is how servers turn on those who trust them."""
-        changed = {(one.server, one.tool) for one in self._indexing.changes()}
+        changed = {(change.server, change.tool) for change in self._indexing.changes()}
         names = [tool_id(*key) for hit in answer.hits if (key := (hit.item.server, hit.item.name)) in changed]
         return f"changed by their servers lately: {_some(names)} (`toolscript doctor` shows how)" if names else ""
 
     async def _not_searched(self) -> str:
         """A tool that is missing because its server is must not look like one that does not exist."""
-        not_ready = [one for one in await self.servers() if one.status is not ServerStatus.READY]
+        not_ready = [state for state in await self.servers() if state.status is not ServerStatus.READY]
         if not not_ready:
             return ""
         found = {item.server for item in self._search.index.items}
         absent: dict[str, list[str]] = {}
-        for one in not_ready:
-            if _is_absent(one, found):
-                absent.setdefault(self._why_absent(one), []).append(one.name)
-        named = [f"{_some(names)} ({why})" for why, names in [*absent.items()][:MOST_SUGGESTED]]
-        more = [f"and {len(absent) - MOST_SUGGESTED} more"] if len(absent) > MOST_SUGGESTED else []
+        for state in not_ready:
+            if _is_absent(state, found):
+                absent.setdefault(self._why_absent(state), []).append(state.name)
+        named = [f"{_some(names)} ({why})" for why, names in [*absent.items()][:MAX_SUGGESTED]]
+        more = [f"and {len(absent) - MAX_SUGGESTED} more"] if len(absent) > MAX_SUGGESTED else []
         return f"not searched: {', '.join([*named, *more])}" if absent else ""
 
     def _why_absent(self, state: ServerState) -> str:
@@ -113,7 +113,7 @@ class LocalGateway:
         if state.status is ServerStatus.STARTING:
             return "still starting"
         why = in_short(state.error)
-        return why if state in self.left_out else why[:MOST_OF_A_REASON]
+        return why if state in self.left_out else why[:MAX_REASON]
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         names = frozenset(wanted)
@@ -142,8 +142,10 @@ class LocalGateway:
     async def servers(self) -> Sequence[ServerState]:
         refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
         states = [
-            replace(one, error=one.error or _refusal(refused[one.name])) if one.name in refused else one
-            for one in map(self._as_known, self._servers.states())
+            replace(server_state, error=server_state.error or _refusal(refused[server_state.name]))
+            if server_state.name in refused
+            else server_state
+            for server_state in map(self._as_known, self._servers.states())
         ]
         return sorted([*states, *self.left_out], key=lambda state: state.name)
 
@@ -200,7 +202,7 @@ class LocalGateway:
             return NotFound(f"the config file leaves {name} of {server} out (includeTools, excludeTools)")
         names = [*specs]
         if names and server not in names:
-            nearest = [match[0] for match in process.extract(server, names, limit=MOST_SUGGESTED)]
+            nearest = [match[0] for match in process.extract(server, names, limit=MAX_SUGGESTED)]
             return NotFound(
                 f"there is no server {server[:100]!r}",
                 hint=f"there is {', '.join(nearest)}",
@@ -209,7 +211,7 @@ class LocalGateway:
         known = [
             tool_id(item.server, item.name) for item in self._search.index.items if item.kind is ItemKind.TOOL
         ]
-        nearest = [match[0] for match in process.extract(tool_id(server, name), known, limit=MOST_SUGGESTED)]
+        nearest = [match[0] for match in process.extract(tool_id(server, name), known, limit=MAX_SUGGESTED)]
         return NotFound(
             f"there is no tool {tool_id(server, name)[:200]}",
             hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
@@ -224,13 +226,13 @@ def _is_absent(state: ServerState, found: Collection[str]) -> bool:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = [f"and {len(names) - MOST_SUGGESTED} more"] if len(names) > MOST_SUGGESTED else []
-    return ", ".join([*names[:MOST_SUGGESTED], *more])
+    more = [f"and {len(names) - MAX_SUGGESTED} more"] if len(names) > MAX_SUGGESTED else []
+    return ", ".join([*names[:MAX_SUGGESTED], *more])
 
 
 def _refusal(refused: Sequence[str]) -> str:
     """A tool that cannot be used must not look like one that its server does not have."""
-    return f"{len(refused)} left out; {refused[0][:MOST_OF_A_REFUSAL]}"
+    return f"{len(refused)} left out; {refused[0][:MAX_REFUSAL]}"
 
 
 async def run_alone(
@@ -247,27 +249,27 @@ async def open_alone(
     """Starts the servers that have to be asked, and has everything ready before it hands the gateway over."""
     config = read_settings(settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
-    remembered = _recall(settings, config, need)
-    known = {offer.server for offer in remembered.offers}
-    failed = _failed_before(specs, remembered.failed)
+    cached = _recall(settings, config, need)
+    known = {offer.server for offer in cached.offers}
+    failed = _failed_before(specs, cached.failed)
     # With nothing to search there is nothing to load a model for.
-    async with open_parts(settings, on_progress, model=need.model and bool(config.servers)) as parts:
+    async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as parts:
         parts.gateway.left_out = left_out(config)
-        parts.gateway.note = _age_note(remembered.age) if remembered.offers else ""
+        parts.gateway.note = _age_note(cached.age) if cached.offers else ""
         if need.remembers:
             parts.gateway.left_out += failed
             known |= {state.name for state in failed}
         parts.gateway.failed_before = {state.name: state.error for state in failed}
         parts.servers.use([spec for spec in specs if spec.name not in known])
-        parts.indexing.use(config.servers, remembered.offers)
-        await parts.settled(PATIENCE_SECONDS, not_for=remembered.failed)
+        parts.indexing.use(config.servers, cached.offers)
+        await parts.settled(PATIENCE_SECONDS, not_for=cached.failed)
         yield parts.gateway
 
 
-def _recall(settings: GatewaySettings, config: Config, need: Need) -> Remembered:
+def _recall(settings: GatewaySettings, config: Config, need: Need) -> CachedOffers:
     """What need not be asked again. Who asks for fresh tools, or for one server, waits for what there is."""
     if need.refresh or need.only_server or settings.search_no_cache:
-        return Remembered()
+        return CachedOffers()
     memory = OfferFile(cache_folder(settings) / "tools", config.servers)
     return memory.recall(REMEMBERED_SECONDS if need.remembers else 0.0, FAILED_SECONDS)
 
@@ -287,7 +289,7 @@ def _failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) ->
 
 
 @dataclass(frozen=True)
-class Parts:
+class Resources:
     servers: ToolServers
     indexing: Indexing
     gateway: LocalGateway
@@ -306,16 +308,16 @@ class Parts:
 
 
 @asynccontextmanager
-async def open_parts(
+async def open_resources(
     settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True
-) -> AsyncIterator[Parts]:
+) -> AsyncIterator[Resources]:
     """A gateway at work, with no servers yet."""
     if model:
         require_model(settings)
     from toolscript.core.mcp_client.servers import McpServers
 
-    recipe = Recipe(meaning=settings.search_alpha)
-    search = LocalSearch(_capabilities(settings), recipe, SearchType(settings.search_type))
+    weights = RankingWeights(meaning=settings.search_alpha)
+    search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type))
     servers = McpServers()
     indexing = make_indexing(settings, servers, search, on_progress, model=model)
     async with AsyncExitStack() as stack:
@@ -323,7 +325,7 @@ async def open_parts(
         working = asyncio.create_task(indexing.run())
         stack.push_async_callback(_end, working)
         gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
-        yield Parts(servers, indexing, gateway, working)
+        yield Resources(servers, indexing, gateway, working)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
@@ -368,7 +370,7 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
 
 def require_model(settings: GatewaySettings) -> None:
     """What was asked for by name and does not exist is not replaced by words alone, as a model out of reach is."""
-    if model_folder(settings.search_model) is None and settings.search_model not in USUAL_MODELS:
+    if model_folder(settings.search_model) is None and settings.search_model not in DEFAULT_MODELS:
         from toolscript.core.embedding.fastembed_models import known_name
 
         known_name(settings.search_model)

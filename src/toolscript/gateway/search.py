@@ -13,19 +13,19 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.model import Candidates, Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
-from toolscript.core.retrieval.request import Request, read_request
+from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.core.retrieval.rerank import (
-    CANDIDATES_PER_ARM,
-    LOOKED_AT,
-    FirstLook,
+    CANDIDATES_PER_RETRIEVER,
+    RERANK_DEPTH,
+    FeaturesById,
+    FusedScores,
     Ranking,
-    TraitsById,
-    first_look,
+    fuse_scores,
     rank,
     unmatched_words,
 )
 from toolscript.core.retrieval.timings import Stages
-from toolscript.core.retrieval.weights import Recipe
+from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, shares_of_words
@@ -38,7 +38,7 @@ EXACT_NAME, FARTHEST_NAME = 0.99, 0.5
 FARTHEST_LIKENESS = 0.85
 # A tool that is so much as likely as a general one stands before it, and the general one so far behind.
 LIKELY_ENOUGH, BEHIND_THE_BEST = 0.8, 0.9
-MOST_GENERAL = 2
+MAX_GENERAL = 2
 
 logger = logging.getLogger(__name__)
 
@@ -58,13 +58,13 @@ class LocalSearch:
     """`index` and `embedder` may be replaced at any time; a search uses what is there when it begins."""
 
     def __init__(
-        self, capabilities: Capabilities, recipe: Recipe, search_type: SearchType = SearchType.HYBRID
+        self, capabilities: Capabilities, weights: RankingWeights, search_type: SearchType = SearchType.HYBRID
     ) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
         self.why_words_alone = "the embedding model is still loading"
         self._capabilities = capabilities
-        self._recipe = recipe
+        self._weights = weights
         self._search_type = search_type
 
     def type_of(self, query: LocalQuery) -> SearchType:
@@ -78,7 +78,7 @@ class LocalSearch:
 
     async def _search_ranked(self, query: LocalQuery) -> LocalAnswer:
         index, stages = self.index, Stages()
-        request = read_request(query.text, corrections(query.text, index))
+        request = parse_query(query.text, corrections(query.text, index))
         stages.end("ranking")
         vectors = await self._vectors(request, index)
         stages.end("embedding")
@@ -87,8 +87,8 @@ class LocalSearch:
         hits = [_hit(index, scored, at, request) for at in passing[: query.limit]]
         misses = [] if hits else [_hit(index, scored, at, request) for at in scored.order[:NEAR_MISSES]]
         semantic = scored.ranking.semantic
-        traits = [index.traits(row) for row in scored.ranking.ids[:LOOKED_AT].tolist()]
-        unmatched = unmatched_words(request, traits)
+        features = [index.features(row) for row in scored.ranking.ids[:RERANK_DEPTH].tolist()]
+        unmatched = unmatched_words(request, features)
         stages.end("ranking")
         return LocalAnswer(
             query=query.text,
@@ -98,7 +98,7 @@ class LocalSearch:
             semantic=semantic,
             hint=self._hint(query, index, found=bool(hits), semantic=semantic),
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
-            good_match=bool(scored.confidence.max(initial=0.0) >= self._recipe.calibration.good_match),
+            good_match=bool(scored.confidence.max(initial=0.0) >= self._weights.calibration.good_match),
             unmatched=unmatched,
             milliseconds={**stages.spent, "total": stages.total()},
         )
@@ -106,14 +106,14 @@ class LocalSearch:
     async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
         """The two scores weighed, the threshold on their sum, ties by name. What is shown is what is compared."""
         index, stages = self.index, Stages()
-        request = read_request(query.text, corrections(query.text, index))
+        request = parse_query(query.text, corrections(query.text, index))
         stages.end("ranking")
         embedded = await self._embed((query.text,), index) if by_meaning else None
         stages.end("embedding")
         allowed = index.rows(query.kind)
         boost, inferred = boosts(self._general(request, index, allowed), len(index))
         scores = LiteralScores(
-            alpha=self._recipe.meaning,
+            alpha=self._weights.meaning,
             semantic=semantic_scores(index, None if embedded is None else embedded[0]),
             words=shares_of_words(request, index),
             likeness=name_likeness(query.text, index, index.rows(None)),
@@ -124,7 +124,7 @@ class LocalSearch:
         shown = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
         found, as_asked = len(passing) > 0, embedded is not None or not by_meaning
         hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in shown.tolist())
-        unmatched = unmatched_words(request, [index.traits(row) for row in order[:LOOKED_AT].tolist()])
+        unmatched = unmatched_words(request, [index.features(row) for row in order[:RERANK_DEPTH].tolist()])
         stages.end("ranking")
         return LocalAnswer(
             query=query.text,
@@ -139,14 +139,16 @@ class LocalSearch:
             milliseconds={**stages.spent, "total": stages.total()},
         )
 
-    async def first_look(self, text: str, recipe: Recipe) -> tuple[Request, FirstLook, TraitsById]:
+    async def fuse_scores(self, text: str, weights: RankingWeights) -> tuple[Request, FusedScores, FeaturesById]:
         """What a ranking is made from, with nothing but the arms behind it: to fit a recipe to."""
         index = self.index
-        request = read_request(text, corrections(text, index))
+        request = parse_query(text, corrections(text, index))
         terms = [part.terms for part in request.parts]
-        found = index.candidates(await self._vectors(request, index), terms, index.rows(None), CANDIDATES_PER_ARM)
-        look = first_look(found, CANDIDATES_PER_ARM, recipe)
-        return request, look, {row: index.traits(row) for row in look.ids[:LOOKED_AT].tolist()}
+        candidate_lists = index.candidates(
+            await self._vectors(request, index), terms, index.rows(None), CANDIDATES_PER_RETRIEVER
+        )
+        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights)
+        return request, fused, {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
 
     async def _vectors(self, request: Request, index: LocalIndex) -> list[Vector] | None:
         embedded = await self._embed(request.texts, index)
@@ -177,15 +179,15 @@ class LocalSearch:
         likeness_of_all[allowed] = name_likeness(query.text, index, allowed)
         stages.end("ranking")
         terms = [part.terms for part in request.parts]
-        found = index.candidates(vectors, terms, allowed, CANDIDATES_PER_ARM)
+        candidate_lists = index.candidates(vectors, terms, allowed, CANDIDATES_PER_RETRIEVER)
         stages.end("engine")
         general = self._general(request, index, allowed)
         also = [*np.flatnonzero(likeness_of_all).tolist(), *(row for rows, _ in general for row in rows.tolist())]
-        look = first_look(found, CANDIDATES_PER_ARM, self._recipe, also)
-        traits = {row: index.traits(row) for row in look.ids[:LOOKED_AT].tolist()}
-        ranking = rank(request, look, traits, self._recipe)
+        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, self._weights, also)
+        features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
+        ranking = rank(request, fused, features, self._weights)
         likeness = likeness_of_all[ranking.ids]
-        by_evidence = np.where(_are_found(ranking, found), ranking.confidence, 0.0)
+        by_evidence = np.where(_are_found(ranking, candidate_lists), ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _worth_of_names(likeness))
         inferred = _infer(general, ranking.ids, confidence)
         for at, one in inferred.items():
@@ -215,9 +217,9 @@ class LocalSearch:
         return "; ".join(hints)
 
 
-def _are_found(ranking: Ranking, found: list[Candidates]) -> NDArray[np.bool_]:
+def _are_found(ranking: Ranking, candidate_lists: list[Candidates]) -> NDArray[np.bool_]:
     """Whom no arm has named has nothing to be sure of."""
-    named = frozenset().union(*(one.ids for one in found))
+    named = frozenset().union(*(candidates.ids for candidates in candidate_lists))
     return np.isin(ranking.ids, list(named))
 
 
@@ -236,7 +238,7 @@ def _infer(general: list[tuple[Rows, Inferred]], rows: Rows, confidence: Scores)
         # The surer it is that a general tool will do, the likelier another has to be to stand before it.
         stands_behind = best >= inferred.confidence * LIKELY_ENOUGH
         worth = min(inferred.confidence, BEHIND_THE_BEST * best if stands_behind else 1.0)
-        for at in np.flatnonzero(np.isin(rows, of_kind))[:MOST_GENERAL].tolist():
+        for at in np.flatnonzero(np.isin(rows, of_kind))[:MAX_GENERAL].tolist():
             if worth > max(confidence[at], found[at].confidence if at in found else 0.0):
                 found[at] = replace(inferred, confidence=worth)
     return found
@@ -248,18 +250,18 @@ def _worth_of_names(likeness: Scores) -> Scores:
     return np.where(likeness >= EXACT_BUT_FOR_CASE, EXACT_NAME * likeness, np.where(likeness > 0, near, 0.0))
 
 
-def _hit(index: LocalIndex, scored: _Scored, at: int, request: Request) -> LocalHit:
-    ranking, row = scored.ranking, int(scored.ranking.ids[at])
+def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) -> LocalHit:
+    ranking, row = scored.ranking, int(scored.ranking.ids[position])
     fields = index.words(row)
-    inferred = scored.inferred.get(int(at))
-    similarity = float(ranking.similarity[at])
+    inferred = scored.inferred.get(int(position))
+    similarity = float(ranking.similarity[position])
     parts = ScoreParts(
         semantic=None if math.isnan(similarity) else round(max(0.0, similarity), 4),
-        words=round(ranking.fits[at].coverage, 4),
-        fuzzy=round(float(scored.likeness[at]), 4),
+        words=round(ranking.fits[position].coverage, 4),
+        fuzzy=round(float(scored.likeness[position]), 4),
         boost=round(inferred.confidence, 4) if inferred else 0.0,
         matched=matched_words(fields, request),
-        standing=ranking.parts(at),
+        standing=ranking.parts(position),
     )
     why = reason(parts, inferred, request, index.domain(row))
-    return LocalHit(index.items[row], round(float(scored.confidence[at]), 4), why, parts)
+    return LocalHit(index.items[row], round(float(scored.confidence[position]), 4), why, parts)

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from toolscript.core.errors import ConfigInvalid, SetupError
-from toolscript.core.mcp.lazy_mount import LoadedLater
+from toolscript.core.mcp.lazy_mount import LazyMount
 from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.values import silent
 from toolscript.core.version import __version__
@@ -21,7 +21,7 @@ from toolscript.gateway.config.read import Config, left_out
 from toolscript.gateway.config.watch import config_changes
 from toolscript.gateway.discovery import choices_of, find_running, own_token, place_of, running_file
 from toolscript.gateway.model import Gateway
-from toolscript.gateway.runtime import REMEMBERED_SECONDS, Parts, cache_folder, open_parts, read_settings
+from toolscript.gateway.runtime import REMEMBERED_SECONDS, Resources, cache_folder, open_resources, read_settings
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_tells_owners
 from toolscript.gateway.store.offers import OfferFile
@@ -46,7 +46,7 @@ class McpRoutes:
     ) -> None:
         self._gateway = gateway
         self._find_server = find_server
-        self._later = LoadedLater(MODULES, self._open_apps, until_quiet)
+        self._later = LazyMount(MODULES, self._open_apps, until_quiet)
 
     @property
     def routes(self) -> tuple[BaseRoute, ...]:
@@ -94,10 +94,10 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
 
 
 @asynccontextmanager
-async def open_following(settings: GatewaySettings) -> AsyncIterator[Parts]:
+async def open_following(settings: GatewaySettings) -> AsyncIterator[Resources]:
     """A gateway that follows its config files and answers from memory until its servers do."""
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(open_parts(settings, silent))
+        parts = await stack.enter_async_context(open_resources(settings, silent))
         stop_watching = asyncio.Event()
         stack.callback(stop_watching.set)
         # Looked at before they are read, so that no change falls between the two.
@@ -112,18 +112,20 @@ async def open_following(settings: GatewaySettings) -> AsyncIterator[Parts]:
         yield parts
 
 
-def _use_config(settings: GatewaySettings, parts: Parts) -> Config:
+def _use_config(settings: GatewaySettings, parts: Resources) -> Config:
     config = read_settings(settings)
-    most_seconds = 0.0 if settings.search_no_cache else REMEMBERED_SECONDS
-    remembered = OfferFile(cache_folder(settings) / "tools", config.servers).recall(most_seconds)
+    max_seconds = 0.0 if settings.search_no_cache else REMEMBERED_SECONDS
+    cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds)
     parts.gateway.left_out = left_out(config)
     for state in parts.gateway.left_out:
         logger.error("a server cannot be started", extra={"server": state.name, "reason": state.error})
-    parts.indexing.use(config.servers, remembered.offers)
+    parts.indexing.use(config.servers, cached.offers)
     return config
 
 
-async def _follow(settings: GatewaySettings, parts: Parts, config: Config, changes: AsyncIterator[None]) -> None:
+async def _follow(
+    settings: GatewaySettings, parts: Resources, config: Config, changes: AsyncIterator[None]
+) -> None:
     """The model first where tools are remembered: it makes answers better, and servers take longer."""
     if parts.indexing.ready:
         with suppress(TimeoutError):

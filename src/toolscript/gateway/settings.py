@@ -28,21 +28,21 @@ def _setting(default: Any, read: Callable[[str], Any], accepts: str, description
     return field(default=default, metadata={"read": read, "accepts": accepts, "description": description})
 
 
-def _between(least: float, most: float) -> Callable[[str], float]:
+def _between(minimum: float, maximum: float) -> Callable[[str], float]:
     def read(text: str) -> float:
         number = float(text)
-        if not least <= number <= most:
-            raise ValueError(f"must be {least:g} to {most:g}")
+        if not minimum <= number <= maximum:
+            raise ValueError(f"must be {minimum:g} to {maximum:g}")
         return number
 
     return read
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
+def _whole(minimum: int, maximum: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         number = int(text)
-        if not least <= number <= most:
-            raise ValueError(f"must be {least} to {most}")
+        if not minimum <= number <= maximum:
+            raise ValueError(f"must be {minimum} to {maximum}")
         return number
 
     return read
@@ -146,19 +146,26 @@ class GatewaySettings:
 
 
 def gateway_setting_fields() -> "list[Field[Any]]":
-    return [one for one in fields(GatewaySettings) if "read" in one.metadata]
+    return [field for field in fields(GatewaySettings) if "read" in field.metadata]
 
 
 def load_gateway_settings(overrides: Mapping[str, object] | None = None) -> GatewaySettings:
     """Flag beats environment beats default. Values stay out of the message."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     told = dict.fromkeys(given, FLAG)
-    warn_of_unknown([one.name for one in gateway_setting_fields()], prefixes=_PREFIXES)
-    for one in gateway_setting_fields():
-        text = os.environ.get(f"TOOLSCRIPT_{one.name.upper()}", "").strip()
-        if text and one.name not in given:
-            given[one.name] = _read(one.name, one.metadata["read"], text, str(one.metadata["accepts"]))
-            told[one.name] = ENVIRONMENT
+    warn_of_unknown(
+        [gateway_setting_field.name for gateway_setting_field in gateway_setting_fields()], prefixes=_PREFIXES
+    )
+    for gateway_setting_field in gateway_setting_fields():
+        text = os.environ.get(f"TOOLSCRIPT_{gateway_setting_field.name.upper()}", "").strip()
+        if text and gateway_setting_field.name not in given:
+            given[gateway_setting_field.name] = _read(
+                gateway_setting_field.name,
+                gateway_setting_field.metadata["read"],
+                text,
+                str(gateway_setting_field.metadata["accepts"]),
+            )
+            told[gateway_setting_field.name] = ENVIRONMENT
     return GatewaySettings(**given, told=told)  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
-from toolscript.core.retrieval.cache import ShortMemory
+from toolscript.core.retrieval.cache import TtlCache
 from toolscript.knowledge.model.library import Chunk, Extraction, Source, is_extraction
 from toolscript.knowledge.model.query import CHUNK, EXTRACTION, KnowledgeHit
 from toolscript.knowledge.ports import LibraryReader
@@ -15,12 +15,12 @@ REMEMBERED_SECONDS = 60.0
 MORE = 4
 
 
-class SourceMemory:
+class SourceCache:
     def __init__(
         self, library: LibraryReader, size: int = REMEMBERED, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._library = library
-        self._sources = ShortMemory[str, Source](size, REMEMBERED_SECONDS, now)
+        self._sources = TtlCache[str, Source](size, REMEMBERED_SECONDS, now)
 
     async def read(self, ids: Collection[str]) -> Mapping[str, Source]:
         """Those that are there, the others in one read."""
@@ -34,7 +34,7 @@ class SourceMemory:
 
 
 async def first_hits(
-    library: LibraryReader, sources: SourceMemory, order: Iterable[Placed], limit: int
+    library: LibraryReader, sources: SourceCache, order: Iterable[Placed], limit: int
 ) -> list[KnowledgeHit]:
     """The first that are still there. Where some have left, the next take their places."""
     hits: list[KnowledgeHit] = []
@@ -45,12 +45,12 @@ async def first_hits(
     return hits[:limit]
 
 
-async def _hits(library: LibraryReader, memory: SourceMemory, order: Sequence[Placed]) -> list[KnowledgeHit]:
+async def _hits(library: LibraryReader, cache: SourceCache, order: Sequence[Placed]) -> list[KnowledgeHit]:
     named = [one.id for one in order if is_extraction(one.id)]
     extractions = await library.extractions(named) if named else {}
     wanted = [one.id for one in order if not is_extraction(one.id)]
     chunks = await library.chunks(list({*wanted, *(one.chunk_id for one in extractions.values())}))
-    sources = await memory.read({chunk.source_id for chunk in chunks.values()})
+    sources = await cache.read({chunk.source_id for chunk in chunks.values()})
     shown = (_hit(one, extractions, chunks, sources) for one in order)
     return [hit for hit in shown if hit is not None]
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolscript.core.chunking import MOST_OF_A_WORD, passage_query_terms
+from toolscript.core.chunking import MAX_WORD, terms_of_chunk_query
 from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable
 from toolscript.core.retrieval.deadline import Attempt, Part
-from toolscript.core.retrieval.fusion import Arm, Arms, ranked, standings
+from toolscript.core.retrieval.fusion import RankedList, RankedLists, fused_scores, ranked
 from toolscript.core.retrieval.model import Ask, Candidate, Candidates, Condition, Vector, Where
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.query import Fusion, SearchType
@@ -29,7 +29,7 @@ CANDIDATES_PER_RESULT = 2
 
 IdOf = Callable[[int], str]
 
-LEAST_STEP = 0.01
+MIN_STEP = 0.01
 # What a match of all words is worth beside a cosine of 1: where the model does not know a word, words alone speak.
 WORDS_TRUST = 0.6
 
@@ -38,7 +38,7 @@ WORDS_TRUST = 0.6
 class Retrieved:
     """`best_words` is the most that words could have said of anything; `by` is what really ran."""
 
-    arms: Arms
+    ranked_lists: RankedLists
     best_words: float
     by: SearchType
 
@@ -73,7 +73,7 @@ class Retrieval:
         found = [(answer, id_of) for answer, (_, _, id_of) in answers if answer is not None]
         if collections and not found:
             raise IndexUnavailable("the index does not answer", hint="try again; `/readyz` says what is wrong")
-        best_words = math.fsum(weights.values()) * MOST_OF_A_WORD
+        best_words = math.fsum(weights.values()) * MAX_WORD
         return Retrieved(_merged(found, limit), best_words, _ran(vector, terms))
 
     def _collections(self, query: KnowledgeQuery) -> list[tuple[Index, Where, IdOf]]:
@@ -94,9 +94,9 @@ class Retrieval:
     async def _weights(self, attempt: Attempt, query: KnowledgeQuery) -> Mapping[int, float]:
         if query.is_literal:
             return {}
-        terms = passage_query_terms(query.text)
+        terms = terms_of_chunk_query(query.text)
         with self._spans.span("search.statistics"):
-            return await attempt.or_else(Part.INDEX, self._chunks.rarities(terms), terms)
+            return await attempt.or_else(Part.INDEX, self._chunks.idfs(terms), terms)
 
 
 def _candidates(query: KnowledgeQuery) -> int:
@@ -106,20 +106,20 @@ def _candidates(query: KnowledgeQuery) -> int:
     return max(CANDIDATES, CANDIDATES_PER_RESULT * query.limit)
 
 
-def _merged(found: Sequence[tuple[Candidates, IdOf]], limit: int) -> Arms:
-    dense = [(one.dense, id_of) for one, id_of in found if one.dense is not None]
-    words = [(one.words, id_of) for one, id_of in found if one.words is not None]
-    return Arms(_arm(dense, limit), _arm(words, limit))
+def _merged(found: Sequence[tuple[Candidates, IdOf]], limit: int) -> RankedLists:
+    dense = [(candidates.dense, id_of) for candidates, id_of in found if candidates.dense is not None]
+    words = [(candidates.words, id_of) for candidates, id_of in found if candidates.words is not None]
+    return RankedLists(_ranked_list(dense, limit), _ranked_list(words, limit))
 
 
-def _arm(lists: Sequence[tuple[Sequence[Candidate], IdOf]], limit: int) -> Arm | None:
+def _ranked_list(lists: Sequence[tuple[Sequence[Candidate], IdOf]], limit: int) -> RankedList | None:
     """Best first, of equals the lower id."""
     if not lists:
         return None
     scores: dict[str, float] = {}
     for score, id_ in sorted((-hit.score, id_of(hit.id)) for hits, id_of in lists for hit in hits):
         scores.setdefault(id_, -score)
-    return Arm.of_whole(scores, limit)
+    return RankedList.of_whole(scores, limit)
 
 
 def _where(**values: Sequence[str]) -> Where:
@@ -137,30 +137,34 @@ class Placed(NamedTuple):
     score: float
 
 
-def ordered(arms: Arms, best_words: float) -> Iterator[Placed]:
+def ordered(ranked_lists: RankedLists, best_words: float) -> Iterator[Placed]:
     """Best first, of equals the lower id. Only the first of many are shown: the others are not made."""
-    if arms.dense is None or arms.words is None or not arms.dense.scores:
-        yield from (Placed(one.key, one.score) for one in ranked(arms, Fusion.BEST, best_words))
+    if ranked_lists.dense is None or ranked_lists.words is None or not ranked_lists.dense.scores:
+        yield from (Placed(one.key, one.score) for one in ranked(ranked_lists, Fusion.BEST, best_words))
         return
-    standing = sorted((-height, id_) for id_, height in standings(arms.dense, arms.words).items())
+    standing = sorted(
+        (-height, id_) for id_, height in fused_scores(ranked_lists.dense, ranked_lists.words).items()
+    )
     highest = -standing[0][0]
-    first, step = _first_and_step(arms.dense, arms.words, highest, best_words)
+    first, step = _first_and_step(ranked_lists.dense, ranked_lists.words, highest, best_words)
     for depth, id_ in standing:
         yield Placed(id_, min(1.0, max(0.0, first - step * (highest + depth))))
 
 
-def without_kin(order: Iterable[Placed]) -> Iterator[Placed]:
+def collapse_by_chunk(order: Iterable[Placed]) -> Iterator[Placed]:
     """Of a chunk and its extractions, what comes first: the chunk, or what was extracted from it."""
     shown: dict[int, bool] = {}
-    for one in order:
-        extracted = is_extraction(one.id)
-        if shown.setdefault(kin(point_of(one.id)), extracted) == extracted:
-            yield one
+    for placed in order:
+        extracted = is_extraction(placed.id)
+        if shown.setdefault(kin(point_of(placed.id)), extracted) == extracted:
+            yield placed
 
 
-def _first_and_step(dense: Arm, words: Arm, standing: float, best_words: float) -> tuple[float, float]:
+def _first_and_step(
+    dense: RankedList, words: RankedList, standing: float, best_words: float
+) -> tuple[float, float]:
     """A list where nothing is similar stays low, however clear its order is."""
-    cosines = np.array([dense.scores[id_] for id_ in dense.heard_keys])
-    step = max(float(cosines.std()), LEAST_STEP)
+    cosines = np.array([dense.scores[id_] for id_ in dense.listed_keys])
+    step = max(float(cosines.std()), MIN_STEP)
     said = max(words.scores.values(), default=0.0) / best_words if best_words else 0.0
     return max(float(cosines.mean()) + step * standing, WORDS_TRUST * said), step

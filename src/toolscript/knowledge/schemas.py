@@ -8,10 +8,10 @@ from toolscript.core.retrieval.query import MAX_QUERY, SearchType, resolve_searc
 from toolscript.core.web.fields import QUERY_TEXT, Count, model_of
 from toolscript.knowledge.model.library import ID_PATTERN, Chunk, Position, Source
 from toolscript.knowledge.model.query import (
-    MOST_RESULTS,
-    MOST_VALUE,
-    MOST_VALUES,
-    USUAL_RESULTS,
+    DEFAULT_RESULTS,
+    MAX_RESULTS,
+    MAX_VALUE,
+    MAX_VALUES,
     KnowledgeAnswer,
     KnowledgeHit,
     KnowledgeQuery,
@@ -30,8 +30,8 @@ SEARCH_TYPE_SAYS = (
     "unless TOOLSCRIPT_SEARCH_TYPE says otherwise."
 )
 
-Value = Annotated[str, Field(min_length=1, max_length=MOST_VALUE)]
-Values = Annotated[list[Value], Field(max_length=MOST_VALUES)]
+Value = Annotated[str, Field(min_length=1, max_length=MAX_VALUE)]
+Values = Annotated[list[Value], Field(max_length=MAX_VALUES)]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 
 
@@ -39,17 +39,15 @@ class KnowledgeRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: str = Field(description=QUERY_SAYS, json_schema_extra=dict[str, Any](QUERY_TEXT))
-    limit: Count = Field(USUAL_RESULTS, ge=1, le=MOST_RESULTS, description="Most results.")
+    limit: Count = Field(DEFAULT_RESULTS, ge=1, le=MAX_RESULTS, description="Most results.")
     type: Value | Values | None = Field(None, description=TYPE_SAYS)
     topics: Value | Values | None = Field(None, description=TOPICS_SAYS)
-    source_id: Id | Annotated[list[Id], Field(max_length=MOST_VALUES)] | None = Field(
-        None, description=SOURCE_SAYS
-    )
+    source_id: Id | Annotated[list[Id], Field(max_length=MAX_VALUES)] | None = Field(None, description=SOURCE_SAYS)
     search_type: SearchType | None = Field(None, description=SEARCH_TYPE_SAYS)
     include_both: StrictBool | None = Field(None, description=BOTH_SAYS)
 
-    def as_query(self, usual: SearchType) -> KnowledgeQuery:
-        return _query(self, usual)
+    def as_query(self, default: SearchType) -> KnowledgeQuery:
+        return _query(self, default)
 
 
 class KnowledgeParameters(BaseModel):
@@ -58,15 +56,15 @@ class KnowledgeParameters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(None, description=QUERY_SAYS, max_length=MAX_QUERY)
-    limit: int = Field(USUAL_RESULTS, ge=1, le=MOST_RESULTS, description="Most results.")
+    limit: int = Field(DEFAULT_RESULTS, ge=1, le=MAX_RESULTS, description="Most results.")
     type: Values = Field([], description=TYPE_SAYS)
     topics: Values = Field([], description=TOPICS_SAYS)
-    source_id: Annotated[list[Id], Field(max_length=MOST_VALUES)] = Field([], description=SOURCE_SAYS)
+    source_id: Annotated[list[Id], Field(max_length=MAX_VALUES)] = Field([], description=SOURCE_SAYS)
     search_type: SearchType | None = Field(None, description=SEARCH_TYPE_SAYS)
     include_both: bool | None = Field(None, description=BOTH_SAYS)
 
-    def as_query(self, usual: SearchType) -> KnowledgeQuery:
-        return _query(self, usual)
+    def as_query(self, default: SearchType) -> KnowledgeQuery:
+        return _query(self, default)
 
 
 class PositionShown(BaseModel):
@@ -193,8 +191,8 @@ class KnowledgePassageShown(BaseModel):
         return cls.model_construct(source=SourceShown.of(answer.source), chunks=chunks)
 
 
-def _query(asked: KnowledgeRequest | KnowledgeParameters, usual: SearchType) -> KnowledgeQuery:
-    search_type = resolve_search_type(asked.search_type, usual)
+def _query(asked: KnowledgeRequest | KnowledgeParameters, default: SearchType) -> KnowledgeQuery:
+    search_type = resolve_search_type(asked.search_type, default)
     return KnowledgeQuery(
         asked.query or "",
         asked.limit,

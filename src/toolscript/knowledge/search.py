@@ -20,7 +20,7 @@ from toolscript.core.errors import (
 from toolscript.core.retrieval.deadline import Attempt, Deadline
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.timings import NO_SPANS
-from toolscript.knowledge.hydration import SourceMemory, first_hits
+from toolscript.knowledge.hydration import SourceCache, first_hits
 from toolscript.knowledge.model.library import Source
 from toolscript.knowledge.model.query import (
     KnowledgeAnswer,
@@ -32,7 +32,7 @@ from toolscript.knowledge.model.query import (
     require_id,
 )
 from toolscript.knowledge.ports import LibraryReader
-from toolscript.knowledge.retrieval import Retrieval, ordered, without_kin
+from toolscript.knowledge.retrieval import Retrieval, collapse_by_chunk, ordered
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class KnowledgeSearch:
         self._open_indexes = open_indexes
         self._opened: Retrieval | None = None
         self._library = library
-        self._sources = SourceMemory(library)
+        self._sources = SourceCache(library)
         self._deadline_seconds = deadline_seconds
 
     async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
@@ -89,10 +89,10 @@ class KnowledgeSearch:
     async def _answer(self, query: KnowledgeQuery, attempt: Attempt) -> KnowledgeAnswer:
         retrieval = self._opened or await self._open()
         retrieved = await retrieval.retrieve(attempt, query)
-        order = ordered(retrieved.arms, retrieved.best_words)
-        shown = order if query.both else without_kin(order)
+        order = ordered(retrieved.ranked_lists, retrieved.best_words)
+        placed_hits = order if query.both else collapse_by_chunk(order)
         with self._spans.span("search.enrich"):
-            hits = await _answered(first_hits(self._library, self._sources, shown, query.limit))
+            hits = await _answered(first_hits(self._library, self._sources, placed_hits, query.limit))
         return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
 
     async def _open(self) -> Retrieval:

@@ -17,7 +17,14 @@ from toolscript.core.health import CheckHealth, health_routes
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.admission import Admission, Admitted
-from toolscript.core.web.auth import AdminAccess, VisitorOf, admins_only, for_visitors, readers_only, writers_only
+from toolscript.core.web.auth import (
+    AdminAccess,
+    Identify,
+    admins_only,
+    readers_only,
+    require_identity,
+    writers_only,
+)
 from toolscript.core.web.errors import install_error_handlers
 from toolscript.core.web.hosts import KnownHosts
 from toolscript.core.web.paging import TemplatedRoute
@@ -29,7 +36,7 @@ from toolscript.server.reference import reference_routes
 from toolscript.tools.http.catalog import catalog_routes, change_routes
 from toolscript.tools.http.search import AsksCatalog, tool_search_routes
 from toolscript.tools.http.skills import audit_routes, item_skill_routes, skill_routes, suggestion_routes
-from toolscript.tools.http.sync import MOST_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
+from toolscript.tools.http.sync import MAX_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
 from toolscript.tools.ports import ItemChanges
 from toolscript.tools.skills.management import SkillManagement
 
@@ -93,8 +100,8 @@ def create_app(
     access: ApiAccess = NO_ADMIN,
     documents: DocumentRoutes | None = None,
     knowledge: KnowledgeRoutes | None = None,
-    catalog_readers: VisitorOf | None = None,
-    searchers: VisitorOf | None = None,
+    catalog_readers: Identify | None = None,
+    searchers: Identify | None = None,
     telemetry: TelemetryConfig | None = None,
     admission: Admission | None = None,
     search_type: SearchType = SearchType.HYBRID,
@@ -156,9 +163,9 @@ def _include_open(app: FastAPI, *routers: APIRouter) -> None:
         app.include_router(router)
 
 
-def _counted(searchers: VisitorOf | None, admin: AdminAccess) -> type[APIRoute]:
+def _counted(searchers: Identify | None, admin: AdminAccess) -> type[APIRoute]:
     """Administrators are no visitors, and not counted."""
-    return for_visitors(searchers, Scope.TOOLS_READ, admin.admits) if searchers else APIRoute
+    return require_identity(searchers, Scope.TOOLS_READ, admin.admits) if searchers else APIRoute
 
 
 def _surround(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:
@@ -168,7 +175,7 @@ def _surround(app: FastAPI, hosts: Collection[str] | None, admission: Admission 
     if admission is not None:
         app.state.admission = admission
         app.add_middleware(Admitted, admission=admission)
-    app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MOST_SYNC_BYTES, **LARGER_REQUESTS})
+    app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MAX_SYNC_BYTES, **LARGER_REQUESTS})
     app.add_middleware(SecurityHeaders)
 
 

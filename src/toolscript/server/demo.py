@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from toolscript.core.auth.keys import KeyRing
-from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.auth.signing import make_keys, sign_token
-from toolscript.core.auth.tokens import JwtCallers
+from toolscript.core.auth.tokens import JwtVerifier
 from toolscript.core.embedding.download_failures import model_folder
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.ports import Embedder
@@ -26,7 +26,7 @@ from toolscript.core.web.logs import configure_logs
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.search import DocumentSearch
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.server.access import sockets_of
 from toolscript.server.demo_contents import (
     DemoContents,
@@ -44,8 +44,8 @@ from toolscript.server.reference import ONLY_OUR_STYLE, STYLE_PATH
 from toolscript.server.serve import answer
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder
-from toolscript.server.tenancy import USUAL_PLAN, Tenancy, token_rules
-from toolscript.server.wiring import Behind, Common, admission_of, assembled, tool_search
+from toolscript.server.tenancy import DEFAULT_PLAN, Tenancy, token_rules
+from toolscript.server.wiring import Backends, SharedResources, admission_of, assembled, tool_search
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryRequestBudget, MemoryTenants
 
 TITLE = "Toolscript demo"
@@ -128,7 +128,7 @@ class Tour:
 
     @property
     def html(self) -> str:
-        tries = "".join(f"<h3>{escape(one.title)}</h3><pre>{escape(one.command)}</pre>\n" for one in self.steps)
+        tries = "".join(f"<h3>{escape(step.title)}</h3><pre>{escape(step.command)}</pre>\n" for step in self.steps)
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{TITLE}</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -154,7 +154,11 @@ def serve_demo(*, host: str | None, port: int | None, tell: Callable[[str], None
     configure_logs(settings.log_level, settings.log_format)
     with sockets_of(settings) as shared:
         address = f"http://{settings.host}:{shared[0].getsockname()[1]}"
-        common, access, contents = Common("", cursor_secret(settings)), demo_access(settings), read_contents()
+        common, access, contents = (
+            SharedResources("", cursor_secret(settings)),
+            demo_access(settings),
+            read_contents(),
+        )
         tour = Tour(address, access.token, _model_folder(settings), _counts(contents))
         opening = open_demo(settings, common, access, contents, tour)
         run(answer(settings, common, shared, opening, lambda: tell(tour.text)))
@@ -202,7 +206,7 @@ class KeptKeys:
 
 @asynccontextmanager
 async def open_demo(
-    settings: Settings, common: Common, access: DemoAccess, contents: DemoContents, tour: Tour
+    settings: Settings, common: SharedResources, access: DemoAccess, contents: DemoContents, tour: Tour
 ) -> AsyncIterator[FastAPI]:
     async with (
         _embedder(settings) as embedder,
@@ -212,7 +216,7 @@ async def open_demo(
         stores = memory_stores()
         opened = await filled_catalog(stores, embedder, contents.items)
         library = await filled_library(embedder, contents.library)
-        behind = Behind(
+        behind = Backends(
             stores,
             embedder,
             opened,
@@ -241,17 +245,17 @@ def _model_folder(settings: Settings) -> str:
 
 @asynccontextmanager
 async def _tenancy(settings: Settings, access: DemoAccess) -> AsyncIterator[Tenancy]:
-    plan = Plan(USUAL_PLAN)
+    plan = Plan(DEFAULT_PLAN)
     keys = KeyRing(KeptKeys(access.keys))
     try:
-        callers = JwtCallers(keys, token_rules(settings), {plan.name: plan}, plan)
-        yield Tenancy(callers, MemoryRequestBudget(), MemoryTenants(), plan, debug_bypass=False)
+        verifier = JwtVerifier(keys, token_rules(settings), {plan.name: plan}, plan)
+        yield Tenancy(verifier, MemoryRequestBudget(), MemoryTenants(), plan, debug_bypass=False)
     finally:
         await keys.close()
 
 
 async def _documents(
-    settings: Settings, common: Common, embedder: Embedder, tenancy: Tenancy, contents: DemoContents
+    settings: Settings, common: SharedResources, embedder: Embedder, tenancy: Tenancy, contents: DemoContents
 ) -> DocumentRoutes:
     index = MemoryDocuments(DocumentCard(embedder.model))
     search = DocumentSearch(
@@ -261,10 +265,10 @@ async def _documents(
         cursor_secret=common.cursor_secret,
         deadline_seconds=settings.deadline_seconds,
     )
-    desk = DocumentDesk(embedder, index, tenancy.tenants)
-    await desk.put(Caller(TENANT), contents.documents)
+    service = DocumentService(embedder, index, tenancy.tenants)
+    await service.put(Principal(TENANT), contents.documents)
     health = DocumentHealth(embedder, index).check
-    return document_routes(search, desk, health, tenancy, UNSEEN, settings.search_type)
+    return document_routes(search, service, health, tenancy, UNSEEN, settings.search_type)
 
 
 def _counts(contents: DemoContents) -> dict[str, int]:

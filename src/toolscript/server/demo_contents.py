@@ -12,15 +12,15 @@ from toolscript.core.items import Item
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.documents.model.document import Document, document_from_json
-from toolscript.knowledge.ingest.file import LEASE_SECONDS, FileIngest, FileLook, FoundFile
+from toolscript.knowledge.ingest.file import LEASE_SECONDS, FileIngest, FileInspection, FoundFile
 from toolscript.knowledge.ingest.indexes import LibraryIndexes
-from toolscript.knowledge.ingest.report import Telling
+from toolscript.knowledge.ingest.report import IngestProgress
 from toolscript.knowledge.ingest.run import IngestRun
 from toolscript.knowledge.model.ingest import Reading
 from toolscript.knowledge.readers.blocks import ReadingLimits
 from toolscript.knowledge.readers.reading import read_bytes
 from toolscript.server.indexing import worker_of
-from toolscript.server.ingest import LibraryParts, prepared_shelves
+from toolscript.server.ingest import LibraryResources, prepare_write_context
 from toolscript.server.skills import default_skills
 from toolscript.server.stores import CatalogStores
 from toolscript.testing import (
@@ -38,7 +38,7 @@ from toolscript.testing import (
 from toolscript.tools.catalog.items import import_items
 from toolscript.tools.classify.rules import RulesClassifier
 from toolscript.tools.indexing.versions import IndexPair, Readable, open_for_writing
-from toolscript.tools.model.centroids import SkillSum
+from toolscript.tools.model.centroids import Centroid
 from toolscript.tools.skills.importing import load_defaults
 
 SOURCE = "demo"
@@ -87,7 +87,7 @@ def memory_stores() -> CatalogStores:
 
 
 def _members(vectors: MemorySkillVectors, skill_id: str) -> int:
-    return vectors.sums.get(FIRST_GENERATION, {}).get(skill_id, SkillSum.nothing()).members
+    return vectors.sums.get(FIRST_GENERATION, {}).get(skill_id, Centroid.nothing()).members
 
 
 async def filled_catalog(stores: CatalogStores, embedder: Embedder, items: Sequence[Item]) -> Readable:
@@ -99,14 +99,14 @@ async def filled_catalog(stores: CatalogStores, embedder: Embedder, items: Seque
     return Readable(opened.index, opened.skills)
 
 
-async def filled_library(embedder: Embedder, files: Mapping[str, bytes]) -> LibraryParts:
+async def filled_library(embedder: Embedder, files: Mapping[str, bytes]) -> LibraryResources:
     """As `ingest` fills it."""
     library = MemoryLibrary()
-    indexes = LibraryIndexes(MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False))
-    parts = LibraryParts(library, library, embedder, indexes)
-    look = FileLook(FilesInMemory(files), parts.card.fingerprint, tokens=parts.tokens)
-    ingest = FileIngest(await prepared_shelves(parts), look)
-    run = IngestRun(ingest, parts.writer, Telling(), lease_seconds=LEASE_SECONDS)
+    indexes = LibraryIndexes(MemoryIndexes(engine_idf=False), MemoryIndexes(engine_idf=False))
+    parts = LibraryResources(library, library, embedder, indexes)
+    look = FileInspection(FilesInMemory(files), parts.card.fingerprint, tokens=parts.tokens)
+    ingest = FileIngest(await prepare_write_context(parts), look)
+    run = IngestRun(ingest, parts.writer, IngestProgress(), lease_seconds=LEASE_SECONDS)
     await run.run([FoundFile(path, path) for path in files])
     return parts
 

@@ -13,7 +13,7 @@ from toolscript.server.stores import model_source
 
 async def recorded_live(versions: DocumentVersions) -> str | None:
     """While there are two versions, the record says which is live; the alias follows it."""
-    return next((one.name for one in await versions.all() if one.state is VersionState.LIVE), None)
+    return next((version.name for version in await versions.all() if version.state is VersionState.LIVE), None)
 
 
 async def open_index(settings: Settings, engine: Qdrant, model: ModelCard) -> QdrantDocuments:

@@ -9,24 +9,24 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toolscript.core.auth.model import Caller
+from toolscript.core.auth.model import Principal
 from toolscript.core.errors import CatalogUnavailable, IndexReplaced, ToolscriptError, Unavailable
 from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.ports import Embedder, Reranker
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.settings.service import Settings
-from toolscript.core.web.auth import CallerOf, callers_of
-from toolscript.documents.http.dependencies import DocumentRoutes, KeepsDocuments, SearchesDocuments
+from toolscript.core.web.auth import Authenticate, authenticator_of
+from toolscript.documents.http.dependencies import DocumentRoutes, DocumentStore, SearchesDocuments
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import Document, PutResult, StoredDocument
 from toolscript.documents.model.query import DocumentQuery, Rerank
 from toolscript.documents.postgres import PostgresDocumentVersions
 from toolscript.documents.qdrant.collection import live_collection_of, open_collection_version
 from toolscript.documents.search import DocumentSearch
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.server.document_index import document_layout, open_index, recorded_live, require_same_texts
-from toolscript.server.health import DocumentHealth, Remembered
-from toolscript.server.observability import Seeing
+from toolscript.server.health import CachedHealth, DocumentHealth
+from toolscript.server.observability import Observability
 from toolscript.server.stores import Stores, embedder_of, text_model
 from toolscript.server.tenancy import Tenancy
 
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 class ServedVersion:
     name: str
     search: SearchesDocuments
-    desk: KeepsDocuments
+    service: DocumentStore
     check_health: CheckHealth
 
 
@@ -60,28 +60,28 @@ class LiveDocuments:
         self._closing: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
 
-    async def search(self, caller: Caller, query: DocumentQuery) -> DocumentAnswer:
-        return await self._version().search.search(caller, query)
+    async def search(self, principal: Principal, query: DocumentQuery) -> DocumentAnswer:
+        return await self._version().search.search(principal, query)
 
-    async def put(self, caller: Caller, documents: Sequence[Document]) -> Sequence[PutResult]:
-        return await self._written(lambda desk: desk.put(caller, documents))
+    async def put(self, principal: Principal, documents: Sequence[Document]) -> Sequence[PutResult]:
+        return await self._written(lambda service: service.put(principal, documents))
 
-    async def remove(self, caller: Caller, ids: Sequence[str]) -> Sequence[str]:
-        return await self._written(lambda desk: desk.remove(caller, ids))
+    async def remove(self, principal: Principal, ids: Sequence[str]) -> Sequence[str]:
+        return await self._written(lambda service: service.remove(principal, ids))
 
-    async def _written(self, write: Callable[[KeepsDocuments], Awaitable[T]]) -> T:
+    async def _written(self, write: Callable[[DocumentStore], Awaitable[T]]) -> T:
         """A version that was replaced lets nobody write: the next one is opened at once, and written to."""
         version = self._version()
         try:
-            return await write(version.desk)
+            return await write(version.service)
         except IndexReplaced:
             async with self._opening:
                 if self._served is version:
                     await self._open()
-        return await write(self._version().desk)
+        return await write(self._version().service)
 
-    async def document(self, caller: Caller, document_id: str) -> StoredDocument:
-        return await self._version().desk.document(caller, document_id)
+    async def document(self, principal: Principal, document_id: str) -> StoredDocument:
+        return await self._version().service.document(principal, document_id)
 
     async def check_health(self) -> Health:
         if self._served is None:
@@ -180,7 +180,12 @@ def _llm(settings: Settings, opened: AsyncExitStack) -> Reranker:
 
 @asynccontextmanager
 async def open_routes(
-    settings: Settings, stores: Stores, tenancy: Tenancy, embedder: Embedder, seeing: Seeing, secret: bytes
+    settings: Settings,
+    stores: Stores,
+    tenancy: Tenancy,
+    embedder: Embedder,
+    observability: Observability,
+    secret: bytes,
 ) -> AsyncIterator[DocumentRoutes | None]:
     """None where nobody could ask: no keys are known.
 
@@ -189,7 +194,7 @@ async def open_routes(
     if not settings.jwt_keys and not settings.debug_bypass_auth:
         yield None
         return
-    embedder = seeing.embedder(embedder)
+    embedder = observability.embedder(embedder)
     versions = PostgresDocumentVersions(stores.pool)
 
     async def live_name() -> str | None:
@@ -210,41 +215,43 @@ async def open_routes(
                 version = await open_collection_version(stores.qdrant, recorded, document_layout(settings))
             require_same_texts(version)
             async with embedder_of(version.origin, settings, embedder, "documents") as own:
-                index = seeing.index(version)
+                index = observability.index(version)
                 search = DocumentSearch(
                     own,
                     index,
-                    spans=seeing.spans_of("documents"),
+                    spans=observability.spans_of("documents"),
                     cursor_secret=secret,
                     rerankers=rerankers,
                     deadline_seconds=settings.deadline_seconds,
                 )
-                desk = DocumentDesk(own, index, tenancy.tenants, versions)
-                yield ServedVersion(version.name, search, desk, Remembered(DocumentHealth(own, index).check).check)
+                service = DocumentService(own, index, tenancy.tenants, versions)
+                yield ServedVersion(
+                    version.name, search, service, CachedHealth(DocumentHealth(own, index).check).check
+                )
 
         live = LiveDocuments(open_version, live_name)
         async with live.following():
-            yield document_routes(live, live, live.check_health, tenancy, seeing, settings.search_type)
+            yield document_routes(live, live, live.check_health, tenancy, observability, settings.search_type)
 
 
 def document_routes(
     search: SearchesDocuments,
-    desk: KeepsDocuments,
+    service: DocumentStore,
     check_health: CheckHealth,
     tenancy: Tenancy,
-    seeing: Seeing,
-    usual: SearchType,
+    observability: Observability,
+    default: SearchType,
 ) -> DocumentRoutes:
     return DocumentRoutes(
         search,
-        desk,
-        _callers(tenancy, seeing),
+        service,
+        _verifier(tenancy, observability),
         check_health,
-        searched=seeing.searched,
-        search_failed=seeing.search_failed,
-        written=seeing.written,
-        put_failed=seeing.put_failed,
-        usual=usual,
+        searched=observability.searched,
+        search_failed=observability.search_failed,
+        written=observability.written,
+        put_failed=observability.put_failed,
+        default=default,
     )
 
 
@@ -253,10 +260,10 @@ def cursor_secret(settings: Settings) -> bytes:
     return settings.cursor_secret.get_secret_value().encode() or secrets.token_bytes(32)
 
 
-def _callers(tenancy: Tenancy, seeing: Seeing) -> CallerOf:
-    return callers_of(
-        seeing.callers(tenancy.callers) if tenancy.callers else None,
-        seeing.budget(tenancy.budget),
+def _verifier(tenancy: Tenancy, observability: Observability) -> Authenticate:
+    return authenticator_of(
+        observability.verifier(tenancy.verifier) if tenancy.verifier else None,
+        observability.budget(tenancy.budget),
         default_plan=tenancy.default_plan,
         debug_bypass=tenancy.debug_bypass,
     )

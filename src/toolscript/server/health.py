@@ -102,7 +102,7 @@ def skill_contents(stores: CatalogStores, skills: Index) -> IndexContents:
     async def count() -> Counts:
         generation = await generation_of(stores, skills)
         written = {} if generation is None else await stores.skill_vectors.written(generation)
-        pending = sum(least < most for least, most in written.values())
+        pending = sum(minimum < maximum for minimum, maximum in written.values())
         return Counts(len(written), pending, await skills.count())
 
     return IndexContents("skill contents", count)
@@ -111,10 +111,10 @@ def skill_contents(stores: CatalogStores, skills: Index) -> IndexContents:
 async def generation_of(stores: CatalogStores, index: Index) -> int | None:
     """None while no generation is recorded for it."""
     known = await stores.dirty.generations()
-    return next((one.id for one in known if one.fingerprint == index.card.fingerprint), None)
+    return next((generation.id for generation in known if generation.fingerprint == index.card.fingerprint), None)
 
 
-class Remembered:
+class CachedHealth:
     """The last answer, for a moment: a probe must not cost as much as a search."""
 
     def __init__(self, check: CheckHealth) -> None:

@@ -21,9 +21,9 @@ from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying, load_default_skills, open_classifier
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import CatalogStores, Stores, embedder_of, open_embedder, open_stores
-from toolscript.server.worker_metrics import measured, metrics_served, worker_figures
+from toolscript.server.worker_metrics import measured, metrics_served, worker_metrics
 from toolscript.tools.indexing import versions
-from toolscript.tools.indexing.doctor import Doctor, Examination
+from toolscript.tools.indexing.doctor import Doctor, DoctorReport
 from toolscript.tools.indexing.indexer import Indexer, ItemSkills, OnStep, unobserved
 from toolscript.tools.indexing.points import SkillPoints
 from toolscript.tools.indexing.versions import Opened
@@ -33,7 +33,7 @@ from toolscript.tools.ports import Classifier
 from toolscript.tools.skills.importing import LoadedSkills
 
 if TYPE_CHECKING:
-    from toolscript.server.metrics import WorkerFigures
+    from toolscript.server.metrics import WorkerMetrics
 
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def schema_status(*, down_to: str | None = None) -> SchemaStatus:
 
 def drain(on_progress: OnProgress) -> WorkReport:
     async def run() -> WorkReport:
-        async with open_writer(load_settings()) as writer:
+        async with open_index_writer(load_settings()) as writer:
             report = await writer.worker(on_progress).drain()
             return replace(report, language_model=writer.classifying.spent())
 
@@ -77,10 +77,10 @@ def work() -> None:
         logger.info("progress", extra={"task": at.task, "done": at.done, "total": at.total})
 
     async def run() -> None:
-        figures = worker_figures(settings)
+        metrics = worker_metrics(settings)
         async with (
-            open_writer(settings, figures) as writer,
-            metrics_served(settings, figures, writer.watch(figures)),
+            open_index_writer(settings, metrics) as writer,
+            metrics_served(settings, metrics, writer.watch(metrics)),
         ):
             working = asyncio.ensure_future(writer.worker(log).run_forever())
             for sign in (signal.SIGTERM, signal.SIGINT):
@@ -123,12 +123,12 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
     return asyncio.run(drop() if drop_previous else build())
 
 
-def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
-    async def run() -> Examination:
+def doctor(*, repair: bool, on_progress: OnProgress) -> DoctorReport:
+    async def run() -> DoctorReport:
         settings = load_settings()
         async with open_stores(settings) as stores:
             card = await _live_card(settings, stores)
-            opened = await versions.open_for_examination(stores.indexes, stores.dirty, card)
+            opened = await versions.open_for_doctor(stores.indexes, stores.dirty, card)
             doctor = Doctor(stores.catalog, stores.dirty, stores.skill_vectors, opened)
             return await doctor.examine(repair=repair, on_progress=on_progress)
 
@@ -136,7 +136,7 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> Examination:
 
 
 @dataclass(frozen=True)
-class Writer:
+class IndexWriter:
     """A model and the generation it writes."""
 
     stores: Stores
@@ -144,8 +144,8 @@ class Writer:
     classifying: Classifying
     opened: Opened
 
-    def watch(self, figures: "WorkerFigures | None") -> StoreWatch | None:
-        return None if figures is None else StoreWatch(self.stores, self.opened.index, figures.stores)
+    def watch(self, metrics: "WorkerMetrics | None") -> StoreWatch | None:
+        return None if metrics is None else StoreWatch(self.stores, self.opened.index, metrics.stores)
 
     def worker(self, on_progress: OnProgress, at_step: OnStep = unobserved) -> Worker:
         classifier = self.classifying.classifier
@@ -184,9 +184,11 @@ def worker_of(
 
 
 @asynccontextmanager
-async def open_writer(settings: Settings, figures: "WorkerFigures | None" = None) -> AsyncIterator[Writer]:
+async def open_index_writer(
+    settings: Settings, metrics: "WorkerMetrics | None" = None
+) -> AsyncIterator[IndexWriter]:
     async with open_stores(settings) as plain, _model_to_follow(settings, plain) as plain_embedder:
-        stores, embedder = measured(plain, plain_embedder, figures)
+        stores, embedder = measured(plain, plain_embedder, metrics)
         card = IndexCard(embedder.model)
         opened = await versions.open_for_writing(stores.indexes, stores.dirty, card)
         async with _writer(settings, stores, embedder, opened) as writer:
@@ -199,7 +201,9 @@ async def _model_to_follow(settings: Settings, stores: Stores) -> AsyncIterator[
     async with open_embedder(settings) as configured:
         origin = await stores.indexes.items.origin()
         wanted = IndexCard(configured.model).fingerprint
-        if origin is None or any(one.fingerprint == wanted for one in await stores.dirty.generations()):
+        if origin is None or any(
+            generation.fingerprint == wanted for generation in await stores.dirty.generations()
+        ):
             yield configured
             return
         async with embedder_of(origin, settings, configured, "tools") as own:
@@ -215,9 +219,11 @@ async def _live_card(settings: Settings, stores: Stores) -> IndexCard:
 
 
 @asynccontextmanager
-async def _writer(settings: Settings, stores: Stores, embedder: Embedder, opened: Opened) -> AsyncIterator[Writer]:
+async def _writer(
+    settings: Settings, stores: Stores, embedder: Embedder, opened: Opened
+) -> AsyncIterator[IndexWriter]:
     async with open_classifier(settings, embedder) as classifying:
-        yield Writer(stores, embedder, classifying, opened)
+        yield IndexWriter(stores, embedder, classifying, opened)
 
 
 async def _not_all_indexed(stores: Stores, generation: Generation, report: WorkReport) -> SetupError:
@@ -243,38 +249,43 @@ async def overview(settings: Settings, stores: Stores) -> Sequence[IndexStatus]:
     return [
         *await _of_tools(settings.qdrant_alias, stores),
         *await _of_documents(settings.qdrant_documents_alias, stores),
-        *[_shown("knowledge", one) for alias in library for one in await _found(stores, alias)],
+        *[_shown("knowledge", collection) for alias in library for collection in await _found(stores, alias)],
     ]
 
 
 async def _of_tools(alias: str, stores: Stores) -> list[IndexStatus]:
-    shown = list[IndexStatus]()
+    statuses = list[IndexStatus]()
     generations = {f"{alias}__{one.fingerprint}": one for one in await stores.dirty.generations()}
     for one in await _found(stores, alias):
         generation = generations.get(one.origin.collection)
         waiting = (await stores.dirty.pending(generation.id)).total if generation else 0
         under_way = f"{waiting:,} items wait for a worker" if waiting else ""
-        shown.append(_shown("tools", one, generation.state.value if generation else "", under_way))
-    return shown
+        statuses.append(_shown("tools", one, generation.state.value if generation else "", under_way))
+    return statuses
 
 
 async def _of_documents(alias: str, stores: Stores) -> list[IndexStatus]:
     record = PostgresDocumentVersions(stores.pool)
     known: Mapping[str, DocumentVersion] = {one.name: one for one in await record.all()}
-    shown = list[IndexStatus]()
+    statuses = list[IndexStatus]()
     for one in await _found(stores, alias):
         version = known.get(one.origin.collection)
         under_way = "" if version is None else _under_way(version, await record.pending(version.name))
-        shown.append(_shown("documents", one, version.state.value if version else "", under_way))
-    return shown
+        statuses.append(_shown("documents", one, version.state.value if version else "", under_way))
+    return statuses
 
 
 def _under_way(version: DocumentVersion, changes: int) -> str:
     said = [f"{changes:,} changes to bring over"] if changes else []
     if version.state is VersionState.BUILDING:
-        at = version.position
+        position = version.position
         said.insert(
-            0, "filled" if at.done else f"filled up to tenant {at.tenant}" if at.tenant else "being filled"
+            0,
+            "filled"
+            if position.done
+            else f"filled up to tenant {position.tenant}"
+            if position.tenant
+            else "being filled",
         )
     return ", ".join(said)
 
@@ -283,8 +294,8 @@ async def _found(stores: Stores, alias: str) -> Sequence[FoundCollection]:
     return await found_collections(stores.qdrant, alias)
 
 
-def _shown(product: str, one: FoundCollection, state: str = "", under_way: str = "") -> IndexStatus:
+def _shown(product: str, collection: FoundCollection, state: str = "", under_way: str = "") -> IndexStatus:
     """What nobody recorded is what the alias says it is."""
-    state = state or ("live" if one.is_live else "previous")
-    name, model = one.origin.collection, one.origin.model.name
-    return IndexStatus(product, name, state, model, one.points, one.shards, under_way)
+    state = state or ("live" if collection.is_live else "previous")
+    name, model = collection.origin.collection, collection.origin.model.name
+    return IndexStatus(product, name, state, model, collection.points, collection.shards, under_way)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import Any, Protocol, runtime_checkable
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import InvalidRequest, NotFound, SetupError, Unavailable
 from toolscript.core.folder_changes import FolderChanges, watched
 from toolscript.core.llm.model import TextUsage
@@ -21,12 +21,12 @@ from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress, silent
 from toolscript.knowledge.ingest.chunking import TokenCount, estimated_tokens
 from toolscript.knowledge.ingest.extraction import Extractor
-from toolscript.knowledge.ingest.file import LEASE_SECONDS, FileIngest, FileLook, FoundFile
+from toolscript.knowledge.ingest.file import LEASE_SECONDS, FileIngest, FileInspection, FoundFile
 from toolscript.knowledge.ingest.indexes import LibraryIndexes, prepare_indexes, require_live
-from toolscript.knowledge.ingest.report import Described, IngestReport, OnResult, Telling
+from toolscript.knowledge.ingest.report import Described, IngestProgress, IngestReport, OnResult
 from toolscript.knowledge.ingest.run import IngestRun, TakesFile
-from toolscript.knowledge.ingest.sources import GoneSources, Shelves, only_said, removing
-from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
+from toolscript.knowledge.ingest.sources import LibraryWriteContext, RemovedSources, only_said, removing
+from toolscript.knowledge.model.ingest import IngestOptions, IngestOutcome, IngestResult
 from toolscript.knowledge.model.library import clean_topics
 from toolscript.knowledge.ports import LibraryReader, LibraryWriter, SourceFiles
 from toolscript.knowledge.readers.blocks import known_endings
@@ -37,7 +37,7 @@ from toolscript.server.stores import connect_qdrant, open_embedder, text_model
 
 Found = FoundFile | IngestResult
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0
 
 OnReport = Callable[[IngestReport], None]
 
@@ -83,7 +83,7 @@ class CountsTokens(Protocol):
 
 
 @dataclass(frozen=True)
-class LibraryParts:
+class LibraryResources:
     """All that a library is made of, whether its indexes are there or not."""
 
     reader: LibraryReader
@@ -100,10 +100,10 @@ class LibraryParts:
         """As the model counts them, where it is here to be asked."""
         return self.embedder.count_tokens if isinstance(self.embedder, CountsTokens) else estimated_tokens
 
-    async def shelves(self) -> Shelves:
+    async def write_context(self) -> LibraryWriteContext:
         """With the indexes of this model, which must be there."""
         chunks, extractions = await self.indexes.open(self.card)
-        return Shelves(
+        return LibraryWriteContext(
             self.reader,
             self.writer,
             self.embedder,
@@ -114,19 +114,19 @@ class LibraryParts:
 
 
 @asynccontextmanager
-async def open_library_parts(settings: Settings) -> AsyncIterator[LibraryParts]:
+async def open_library_resources(settings: Settings) -> AsyncIterator[LibraryResources]:
     async with AsyncExitStack() as stack:
         reader, writer = await stack.enter_async_context(open_both(settings))
         engine = await stack.enter_async_context(connect_qdrant(settings))
         embedder = await stack.enter_async_context(open_embedder(settings))
-        yield LibraryParts(reader, writer, embedder, LibraryIndexes(*knowledge_indexes(engine, settings)))
+        yield LibraryResources(reader, writer, embedder, LibraryIndexes(*knowledge_indexes(engine, settings)))
 
 
-async def prepared_shelves(parts: LibraryParts) -> Shelves:
+async def prepare_write_context(parts: LibraryResources) -> LibraryWriteContext:
     """With what has to be there before the first source is written."""
     await parts.writer.prepare()
     await prepare_indexes(parts.indexes, parts.card, parts.reader)
-    return await parts.shelves()
+    return await parts.write_context()
 
 
 class SourceNames:
@@ -203,12 +203,12 @@ class SourceNames:
                     continue
 
     def _found_in(self, root: str) -> Iterator[Found]:
-        for one in list_files(root):
-            name = self.name_of(one.path)
-            if one.problem:
-                yield IngestResult(name or one.path, IngestOutcome.SKIPPED, problem=one.problem)
+        for file in list_files(root):
+            name = self.name_of(file.path)
+            if file.problem:
+                yield IngestResult(name or file.path, IngestOutcome.SKIPPED, problem=file.problem)
             else:
-                yield FoundFile(one.path, name)
+                yield FoundFile(file.path, name)
 
 
 def _is_link(path: str) -> bool:
@@ -261,9 +261,9 @@ def _outermost(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def ingest(order: IngestOrder, *, on_progress: OnProgress, on_result: OnResult) -> IngestReport:
+def ingest(order: IngestOptions, *, on_progress: OnProgress, on_result: OnResult) -> IngestReport:
     """What was done before somebody stopped it is in the report, too."""
-    telling = Telling(on_result, on_progress)
+    telling = IngestProgress(on_result, on_progress)
 
     async def run() -> None:
         async with _open(load_settings(), order) as ingesting:
@@ -273,12 +273,14 @@ def ingest(order: IngestOrder, *, on_progress: OnProgress, on_result: OnResult) 
     return telling.report
 
 
-def watch_ingest(order: IngestOrder, *, on_progress: OnProgress, on_result: OnResult, on_report: OnReport) -> None:
+def watch_ingest(
+    order: IngestOptions, *, on_progress: OnProgress, on_result: OnResult, on_report: OnReport
+) -> None:
     """A run, and then one for whatever changes, until it is told to stop. A report for each."""
 
     async def run() -> None:
         async with _open(load_settings(), order) as ingesting, watched(ingesting.names.roots) as changes:
-            telling = Telling(on_result, on_progress)
+            telling = IngestProgress(on_result, on_progress)
             await ingesting.everything(telling, prune=order.prune)
             on_report(telling.report)
             await _follow(ingesting, changes, on_result, on_report)
@@ -290,9 +292,9 @@ async def _follow(
     ingesting: "_Ingesting", changes: FolderChanges, on_result: OnResult, on_report: OnReport
 ) -> None:
     while True:
-        go_on_unless_cancelled()
+        raise_if_cancelled()
         paths = await changes.next()
-        telling = Telling(on_result, silent)
+        telling = IngestProgress(on_result, silent)
         await _patiently(lambda: ingesting.changed(paths, telling))  # noqa: B023 - awaited before the next
         on_report(telling.report)
 
@@ -306,7 +308,7 @@ async def _patiently(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         except Unavailable as error:
             logger.warning("waiting", extra={"reason": error.message})
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_PAUSE)
 
 
 def _until_stopped(work: Coroutine[Any, Any, None]) -> bool:
@@ -330,14 +332,14 @@ class _Ingesting:
     """Without shelves nothing is written."""
 
     names: SourceNames
-    parts: LibraryParts
-    shelves: Shelves | None
+    parts: LibraryResources
+    write_context: LibraryWriteContext | None
     files: SourceFiles
     extracting: Extracting
     described: Described
     lease_seconds: float
 
-    async def everything(self, telling: Telling, *, prune: bool) -> None:
+    async def everything(self, telling: IngestProgress, *, prune: bool) -> None:
         telling.total = await asyncio.to_thread(self.names.count)
         await self._take(self.names.found(), telling)
         if prune:
@@ -347,7 +349,7 @@ class _Ingesting:
                 if count := await gone.count(folder):
                     telling.report.kept[folder] = count
 
-    async def changed(self, paths: Sequence[str], telling: Telling) -> None:
+    async def changed(self, paths: Sequence[str], telling: IngestProgress) -> None:
         """Files that are there now, and those that are not any more. No paths: it may be anything."""
         if not paths:
             await self.everything(telling, prune=True)
@@ -355,7 +357,7 @@ class _Ingesting:
         await self._take(self.names.found_at(paths), telling)
         await self._gone(telling).remove(list(map(self.names.name_of, paths)))
 
-    async def _take(self, found: Iterable[Found], telling: Telling) -> None:
+    async def _take(self, found: Iterable[Found], telling: IngestProgress) -> None:
         extractor = self.extracting.extractor()
         run = IngestRun(
             self._one(extractor, telling), self.parts.writer, telling, lease_seconds=self.lease_seconds
@@ -368,47 +370,49 @@ class _Ingesting:
             if extractor is not None:
                 report.unextracted, report.problem = extractor.left, extractor.problem
 
-    def _one(self, extractor: Extractor | None, telling: Telling) -> TakesFile:
+    def _one(self, extractor: Extractor | None, telling: IngestProgress) -> TakesFile:
         extraction = extractor.recipe if extractor else ""
-        look = FileLook(
+        look = FileInspection(
             self.files,
             self.parts.card.fingerprint,
             self.described,
             extraction=extraction,
             tokens=self.parts.tokens,
         )
-        if self.shelves is None:
+        if self.write_context is None:
             return look
         return FileIngest(
-            self.shelves,
+            self.write_context,
             look,
             extractor=extractor,
             lease_seconds=self.lease_seconds,
             on_chunks=telling.count_chunks,
         )
 
-    def _gone(self, telling: Telling) -> GoneSources:
+    def _gone(self, telling: IngestProgress) -> RemovedSources:
         remove = (
-            only_said if self.shelves is None else removing(self.shelves, self.lease_seconds, self.names.is_gone)
+            only_said
+            if self.write_context is None
+            else removing(self.write_context, self.lease_seconds, self.names.is_gone)
         )
-        return GoneSources(self.parts.writer, self.names.is_gone, telling, remove)
+        return RemovedSources(self.parts.writer, self.names.is_gone, telling, remove)
 
 
 @asynccontextmanager
-async def _open(settings: Settings, order: IngestOrder) -> AsyncIterator[_Ingesting]:
+async def _open(settings: Settings, order: IngestOptions) -> AsyncIterator[_Ingesting]:
     names = await asyncio.to_thread(SourceNames, order.paths, order.base)
     if order.prune:
         names.require_prunable()
     described = Described(order.type, clean_topics(order.topics), order.authors)
     async with (
         open_extracting(settings, wanted=order.extract, token_budget=order.token_budget) as extracting,
-        open_library_parts(settings) as parts,
+        open_library_resources(settings) as parts,
         open_source_files() as files,
     ):
-        shelves = await (_look_only(parts) if order.dry else prepared_shelves(parts))
-        yield _Ingesting(names, parts, shelves, files, extracting, described, LEASE_SECONDS)
+        write_context = await (_look_only(parts) if order.dry else prepare_write_context(parts))
+        yield _Ingesting(names, parts, write_context, files, extracting, described, LEASE_SECONDS)
 
 
-async def _look_only(parts: LibraryParts) -> None:
+async def _look_only(parts: LibraryResources) -> None:
     if await parts.indexes.live() is not None:
         await require_live(parts.indexes, parts.card)

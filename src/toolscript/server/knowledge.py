@@ -10,22 +10,22 @@ from toolscript.core.qdrant.connection import Qdrant
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.settings.service import Settings
-from toolscript.core.web.auth import VisitorOf, visitors_of
+from toolscript.core.web.auth import Identify, optional_authenticator_of
 from toolscript.knowledge.ingest.indexes import LibraryIndexes, require_live
 from toolscript.knowledge.ports import LibraryReader
 from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.server.library_stores import knowledge_card, knowledge_indexes, open_reader
-from toolscript.server.observability import UNSEEN, Seeing
+from toolscript.server.observability import UNSEEN, Observability
 from toolscript.server.stores import Product, searching_embedder
 from toolscript.server.tenancy import Tenancy
 
 PRODUCT: Product = "knowledge"
 
 
-def visitors(settings: Settings, tenancy: Tenancy, seeing: Seeing) -> VisitorOf:
-    return visitors_of(
-        seeing.callers(tenancy.callers) if tenancy.callers else None,
-        seeing.budget(tenancy.budget),
+def optional_authenticator(settings: Settings, tenancy: Tenancy, observability: Observability) -> Identify:
+    return optional_authenticator_of(
+        observability.verifier(tenancy.verifier) if tenancy.verifier else None,
+        observability.budget(tenancy.budget),
         public_scopes=public_scopes(settings),
         public_requests_per_minute=settings.public_requests_per_minute,
         default_plan=tenancy.default_plan,
@@ -47,7 +47,7 @@ async def open_knowledge(
     settings: Settings,
     engine: Qdrant,
     embedder: Embedder,
-    seeing: Seeing = UNSEEN,
+    observability: Observability = UNSEEN,
     cached: Callable[[Embedder], Embedder] = lambda embedder: embedder,
 ) -> AsyncIterator[KnowledgeSearch | None]:
     """None where no library is named. One that is empty is asked again by every search until it is not."""
@@ -60,18 +60,22 @@ async def open_knowledge(
         searching_embedder(origin, settings, embedder, PRODUCT) as own,
         open_reader(settings) as library,
     ):
-        yield knowledge_search(settings, indexes, cached(own), library, seeing)
+        yield knowledge_search(settings, indexes, cached(own), library, observability)
 
 
 def knowledge_search(
-    settings: Settings, indexes: LibraryIndexes, embedder: Embedder, library: LibraryReader, seeing: Seeing
+    settings: Settings,
+    indexes: LibraryIndexes,
+    embedder: Embedder,
+    library: LibraryReader,
+    observability: Observability,
 ) -> KnowledgeSearch:
     return KnowledgeSearch(
         embedder,
-        LiveIndexes(indexes, knowledge_card(embedder.model), seeing).open,
-        seeing.library(library),
+        LiveIndexes(indexes, knowledge_card(embedder.model), observability).open,
+        observability.library(library),
         deadline_seconds=settings.deadline_seconds,
-        spans=seeing.spans_of(PRODUCT),
+        spans=observability.spans_of(PRODUCT),
         log_queries=settings.log_queries,
     )
 
@@ -82,7 +86,7 @@ class LiveIndexes:
 
     indexes: LibraryIndexes
     card: IndexCard
-    seeing: Seeing
+    observability: Observability
     opened: tuple[Index, Index] | None = None
 
     async def open(self) -> tuple[Index, Index]:
@@ -92,6 +96,6 @@ class LiveIndexes:
         await require_live(self.indexes, self.card)
         if self.opened is None:
             chunks, extractions = await self.indexes.open(self.card)
-            see = self.seeing.item_index
+            see = self.observability.item_index
             self.opened = see(chunks, PRODUCT), see(extractions, PRODUCT)
         return self.opened

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.values import OnProgress, Progress
 from toolscript.knowledge.ingest.file import LEASE_SECONDS
 from toolscript.knowledge.ingest.reindex import LibraryReindex
@@ -14,7 +14,7 @@ from toolscript.knowledge.ingest.sources import Remove, removing
 from toolscript.knowledge.model.ingest import IngestResult, KnownSource, LibraryPlace
 from toolscript.knowledge.model.library import Source
 from toolscript.knowledge.ports import LibraryWriter
-from toolscript.server.ingest import open_library_parts
+from toolscript.server.ingest import open_library_resources
 from toolscript.server.library_stores import open_both
 from toolscript.server.settings import load_settings
 
@@ -27,8 +27,8 @@ def list_library(*, folder: str, after: str, limit: int) -> Sequence[Source]:
     async def run() -> Sequence[Source]:
         async with _open_writer() as writer:
             name = (await _place(writer, folder)).name if folder else ""
-            found = await writer.known_under(name, after, limit)
-            return [one.source for one in found]
+            sources = await writer.known_under(name, after, limit)
+            return [source.source for source in sources]
 
     return asyncio.run(run())
 
@@ -46,8 +46,8 @@ def remove_from_library(names: Sequence[str], on_progress: OnProgress) -> Sequen
 
     async def run() -> Sequence[IngestResult]:
         settings = load_settings()
-        async with open_library_parts(settings) as parts:
-            remove = removing(await parts.shelves(), LEASE_SECONDS, lambda _: True)
+        async with open_library_resources(settings) as parts:
+            remove = removing(await parts.write_context(), LEASE_SECONDS, lambda _: True)
             return await _remove(parts.writer, remove, names, on_progress)
 
     return asyncio.run(run())
@@ -60,10 +60,10 @@ async def _remove(
     for name in names:
         after = ""
         while page := await _there(writer, name, after):
-            for one in page:
-                results.append(await remove(one))
+            for source in page:
+                results.append(await remove(source))
                 on_progress(Progress("files", len(results)))
-                go_on_unless_cancelled()
+                raise_if_cancelled()
             after = page[-1].source.path
     return results
 
@@ -102,11 +102,11 @@ async def _open_writer() -> AsyncIterator[LibraryWriter]:
 def reindex_library(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:
     async def run() -> dict[str, object]:
         settings = load_settings()
-        async with open_library_parts(settings) as parts:
+        async with open_library_resources(settings) as parts:
             await parts.writer.prepare()
             await parts.indexes.create(parts.card)
             reindex = LibraryReindex(
-                await parts.shelves(),
+                await parts.write_context(),
                 parts.indexes,
                 on_progress=on_progress,
             )

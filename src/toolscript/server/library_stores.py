@@ -27,7 +27,7 @@ def knowledge_layout(settings: Settings) -> Layout:
         counted_empty="",
         shards=settings.qdrant_shards,
         replicas=settings.qdrant_replicas,
-        engine_rarity=False,
+        engine_idf=False,
     )
 
 

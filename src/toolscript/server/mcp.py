@@ -21,15 +21,15 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from toolscript.core.errors import SetupError
-from toolscript.core.mcp.lazy_mount import LoadedLater
+from toolscript.core.mcp.lazy_mount import LazyMount
 from toolscript.core.mcp.tools import ObserveMcp
 from toolscript.core.settings.service import Settings, listed
 from toolscript.core.version import __version__
-from toolscript.core.web.auth import VisitorOf
+from toolscript.core.web.auth import Identify
 from toolscript.core.web.paging import TemplatedRoute
-from toolscript.core.web.request_context import MOST_BYTES
+from toolscript.core.web.request_context import MAX_BYTES
 from toolscript.server.app import MCP_PATH, ProtectedResource
-from toolscript.server.mcp_tools import ServiceParts, ServiceTools
+from toolscript.server.mcp_tools import ServiceDependencies, ServiceTools
 
 MODULES = ("toolscript.server.mcp_endpoint",)
 # Whoever asks sooner has it loaded at once; until then it is in nobody's way.
@@ -47,7 +47,7 @@ def unobserved(_: Iterable[str]) -> None:
 
 @asynccontextmanager
 async def open_mcp(
-    settings: Settings, parts: ServiceParts, visitor_of: VisitorOf, observed: Observed = unobserved
+    settings: Settings, parts: ServiceDependencies, identify: Identify, observed: Observed = unobserved
 ) -> AsyncIterator[tuple[BaseRoute, ...]]:
     """Its routes: `/mcp`, and what tells clients about tokens, where tokens are known."""
     tools = ServiceTools(parts)
@@ -65,13 +65,13 @@ async def open_mcp(
         app, living = mcp_asgi(
             create_service_server(tools, __version__),
             security,
-            MOST_BYTES,
-            lambda inner: Guard(inner, tools, visitor_of, security, resource, observe),
+            MAX_BYTES,
+            lambda inner: Guard(inner, tools, identify, security, resource, observe),
         )
         async with living:
             yield {OWN: app}
 
-    later = LoadedLater(MODULES, open_apps, lambda: asyncio.sleep(QUIET_SECONDS))
+    later = LazyMount(MODULES, open_apps, lambda: asyncio.sleep(QUIET_SECONDS))
     async with later.open():
         yield (TemplatedRoute(MCP_PATH, later.app(OWN)), *(resource.routes() if resource else ()))
 

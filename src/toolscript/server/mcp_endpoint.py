@@ -17,11 +17,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from toolscript.core.auth.model import Visitor
+from toolscript.core.auth.model import Identity
 from toolscript.core.errors import ERROR_TABLE, ToolscriptError, Unauthorized, envelope, envelope_of
 from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, server_of_tools, wire_answer
 from toolscript.core.mcp.tools import ERROR, OK, REFUSED, ObserveMcp
-from toolscript.core.web.auth import VisitorOf
+from toolscript.core.web.auth import Identify
 from toolscript.core.web.errors import refusal_headers, require_scope
 from toolscript.server.app import ProtectedResource
 from toolscript.server.mcp_tools import ServiceTools, call
@@ -40,7 +40,7 @@ class Guard:
 
     app: ASGIApp
     tools: ServiceTools
-    visitor_of: VisitorOf
+    identify: Identify
     security: TransportSecuritySettings
     resource: ProtectedResource | None = None
     observe: ObserveMcp | None = None
@@ -69,25 +69,25 @@ class Guard:
             data = envelope("FORBIDDEN", STRANGE_ADDRESS, {"hint": ADDRESS_HINT})
             return _said(strange.status_code, f"{STRANGE_ADDRESS}. {ADDRESS_HINT}", data)
         try:
-            visitor = await self.visitor_of(request, Response())
+            identity = await self.identify(request, Response())
             with anyio.fail_after(BODY_SECONDS):
-                self._require_scope(await request.body(), visitor)
+                self._require_scope(await request.body(), identity)
         except TimeoutError:
             return _said(LATE, f"the request did not arrive within {BODY_SECONDS:.0f} seconds")
         except ToolscriptError as error:
             return await self._refused(request, error)
-        request.state.visitor = visitor
+        request.state.identity = identity
         return None
 
-    def _require_scope(self, body: bytes, visitor: Visitor) -> None:
-        if visitor.caller is None or self.tools.all_are_for(visitor):
+    def _require_scope(self, body: bytes, identity: Identity) -> None:
+        if identity.principal is None or self.tools.all_are_for(identity):
             return
         asked = _message(body)
         params = asked.get("params")
         if asked.get("method") == "tools/call" and isinstance(params, Mapping):
-            lacking = self.tools.scope_lacking(params.get("name"), visitor)
+            lacking = self.tools.scope_lacking(params.get("name"), identity)
             if lacking is not None:
-                require_scope(visitor, lacking)
+                require_scope(identity, lacking)
 
     async def _refused(self, request: Request, error: ToolscriptError) -> Response:
         status = ERROR_TABLE[type(error)].http_status
@@ -166,17 +166,17 @@ def _telling(request: Request, send: Send) -> Send:
 
 def create_service_server(tools: ServiceTools, version: str) -> Server[Any]:
     async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        listed = [Tool.model_validate(tool.definition) for tool in tools.of(visitor_in(context))]
+        listed = [Tool.model_validate(tool.definition) for tool in tools.of(identity_in(context))]
         return ListToolsResult(tools=listed)
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> dict[str, Any]:
-        visitor = visitor_in(context)
-        tool = tools.find(params.name, visitor)
+        identity = identity_in(context)
+        tool = tools.find(params.name, identity)
         if tool is None:
             _became(context, REFUSED)
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
         try:
-            answer = await wire_answer(call(tool, visitor, params.arguments or {}), context.protocol_version)
+            answer = await wire_answer(call(tool, identity, params.arguments or {}), context.protocol_version)
         except MCPError:
             _became(context, REFUSED)
             raise
@@ -195,7 +195,7 @@ def _became(context: Context, outcome: str) -> None:
     request.state.outcome = outcome
 
 
-def visitor_in(context: Context) -> Visitor:
+def identity_in(context: Context) -> Identity:
     request: Any = context.request
-    visitor: Visitor = request.state.visitor
-    return visitor
+    identity: Identity = request.state.identity
+    return identity

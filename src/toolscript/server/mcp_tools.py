@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolscript.core.auth.model import Scope, Visitor
+from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import answered
@@ -13,7 +13,7 @@ from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.mcp import document_tools
 from toolscript.knowledge.mcp.tools import knowledge_tools
 from toolscript.knowledge.ports import AsksLibrary
-from toolscript.tools.mcp.tools import CatalogParts, catalog_tools
+from toolscript.tools.mcp.tools import CatalogDependencies, catalog_tools
 
 LIBRARY = "search_knowledge answers questions from the library, get_passage reads on around a hit."
 CATALOG = "search_tools finds which tool of which MCP server could do a task, describe_tool shows its arguments."
@@ -21,17 +21,17 @@ DOCUMENTS = "search_documents searches your own documents, if your token allows 
 
 
 @dataclass(frozen=True)
-class ServiceParts:
+class ServiceDependencies:
     """`search_type` is for searches that name none."""
 
     knowledge: AsksLibrary | None = None
-    catalog: CatalogParts | None = None
+    catalog: CatalogDependencies | None = None
     documents: DocumentRoutes | None = None
     search_type: SearchType = SearchType.HYBRID
 
 
 class ServiceTools:
-    def __init__(self, parts: ServiceParts) -> None:
+    def __init__(self, parts: ServiceDependencies) -> None:
         known = [
             *(knowledge_tools(parts.knowledge, parts.search_type) if parts.knowledge is not None else ()),
             *(catalog_tools(parts.catalog, parts.search_type) if parts.catalog is not None else ()),
@@ -51,23 +51,23 @@ class ServiceTools:
         """Those that a token can be of use with."""
         return tuple(dict.fromkeys(tool.scope for tool in self._tools.values()))
 
-    def all_are_for(self, visitor: Visitor) -> bool:
-        return all(tool.is_for(visitor) for tool in self._tools.values())
+    def all_are_for(self, identity: Identity) -> bool:
+        return all(tool.is_for(identity) for tool in self._tools.values())
 
-    def of(self, visitor: Visitor) -> list[ServiceTool]:
-        return [tool for tool in self._tools.values() if tool.is_for(visitor)]
+    def of(self, identity: Identity) -> list[ServiceTool]:
+        return [tool for tool in self._tools.values() if tool.is_for(identity)]
 
-    def find(self, name: str, visitor: Visitor) -> ServiceTool | None:
+    def find(self, name: str, identity: Identity) -> ServiceTool | None:
         """One that the visitor may not use is not there for it."""
         tool = self._tools.get(name)
-        return tool if tool is not None and tool.is_for(visitor) else None
+        return tool if tool is not None and tool.is_for(identity) else None
 
-    def scope_lacking(self, name: object, visitor: Visitor) -> Scope | None:
+    def scope_lacking(self, name: object, identity: Identity) -> Scope | None:
         """What a token would need to have so that its caller could use this tool."""
         tool = self._tools.get(name) if isinstance(name, str) else None
-        return None if tool is None or visitor.may(tool.scope) else tool.scope
+        return None if tool is None or identity.may(tool.scope) else tool.scope
 
 
-async def call(tool: ServiceTool, visitor: Visitor, arguments: JsonObject) -> CallResult:
+async def call(tool: ServiceTool, identity: Identity, arguments: JsonObject) -> CallResult:
     """Raises InvalidRequest for arguments that are wrong; any other failure is an answer that says so."""
-    return await answered(lambda: tool.call(visitor, arguments), (InvalidRequest,))
+    return await answered(lambda: tool.call(identity, arguments), (InvalidRequest,))

@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Protocol
 
-from toolscript.core.auth.model import Budget, Caller, Callers, Plan, RequestBudget, Stranger, Tenant
+from toolscript.core.auth.model import Anonymous, Budget, Plan, Principal, RequestBudget, Tenant, TokenVerifier
 from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unauthorized, Unavailable
 from toolscript.core.retrieval.model import (
     Ask,
@@ -22,16 +22,16 @@ from toolscript.core.retrieval.model import (
     Vector,
 )
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
-from toolscript.core.retrieval.results import DocumentKey, FoundPassages, PassageId, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks, Total
 from toolscript.core.text import Passage
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.points import (
+    ChunkQuery,
     DocumentCard,
     IndexedDocument,
-    PassageAsk,
-    ShownPassages,
-    WordStatistics,
+    ShownChunks,
+    TermStatistics,
 )
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
 from toolscript.knowledge.model.library import Chunk, Extraction, Source
@@ -53,9 +53,9 @@ from toolscript.server.metrics import (
     OK,
     REFUSED,
     TOOLS,
-    Figures,
+    Metrics,
     Observe,
-    WorkerFigures,
+    WorkerMetrics,
     reason_of,
     timed,
 )
@@ -76,16 +76,16 @@ class CountsEmbedding(Protocol):
 class MeasuredSpans:
     """Spans of a product's searches are its stages."""
 
-    def __init__(self, spans: Spans, figures: Figures, product: str) -> None:
+    def __init__(self, spans: Spans, metrics: Metrics, product: str) -> None:
         self._spans = spans
-        self._figures = figures
+        self._metrics = metrics
         self._product = product
 
     def span(self, name: str, **facts: str | int | float | bool) -> AbstractContextManager[None]:
         inner = self._spans.span(name, **facts)
         if not name.startswith(SEARCH):
             return inner
-        return _Measured(inner, partial(self._figures.stage, self._product, name.removeprefix(SEARCH)))
+        return _Measured(inner, partial(self._metrics.stage, self._product, name.removeprefix(SEARCH)))
 
 
 class _Measured(AbstractContextManager[None]):
@@ -111,50 +111,50 @@ class _Measured(AbstractContextManager[None]):
 class MeasuredEmbedder:
     """To be put behind a cache: what is remembered was not embedded."""
 
-    def __init__(self, embedder: Embedder, figures: CountsEmbedding) -> None:
+    def __init__(self, embedder: Embedder, metrics: CountsEmbedding) -> None:
         self._embedder = embedder
-        self._figures = figures
+        self._metrics = metrics
 
     @property
     def model(self) -> ModelCard:
         return self._embedder.model
 
     async def embed_query(self, text: str) -> Vector:
-        return await timed(self._figures.embedded, "query", self._embedder.embed_query(text))
+        return await timed(self._metrics.embedded, "query", self._embedder.embed_query(text))
 
     async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return await timed(self._figures.embedded, "passages", self._embedder.embed_passages(texts))
+        return await timed(self._metrics.embedded, "passages", self._embedder.embed_passages(texts))
 
 
-class CountedCallers:
-    def __init__(self, callers: Callers, figures: Figures) -> None:
-        self._callers = callers
-        self._figures = figures
+class CountedTokenVerifier:
+    def __init__(self, verifier: TokenVerifier, metrics: Metrics) -> None:
+        self._verifier = verifier
+        self._metrics = metrics
 
-    async def verify(self, token: str) -> Caller:
+    async def verify(self, token: str) -> Principal:
         try:
-            return await self._callers.verify(token)
+            return await self._verifier.verify(token)
         except Unauthorized as error:
-            self._figures.token_refused(reason_of(error))
+            self._metrics.token_refused(reason_of(error))
             raise
 
 
 class CountedBudget:
-    def __init__(self, budget: RequestBudget, figures: Figures) -> None:
+    def __init__(self, budget: RequestBudget, metrics: Metrics) -> None:
         self._budget = budget
-        self._figures = figures
+        self._metrics = metrics
 
-    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Anonymous, plan: Plan) -> Budget:
         taken = await self._budget.take(who, plan)
         if not taken.allowed:
-            self._figures.rate_limited()
+            self._metrics.rate_limited()
         return taken
 
 
 class MeasuredDocumentIndex:
-    def __init__(self, index: DocumentIndex, figures: Figures) -> None:
+    def __init__(self, index: DocumentIndex, metrics: Metrics) -> None:
         self._index = index
-        self._took = figures.engine(DOCUMENTS)
+        self._took = metrics.engine(DOCUMENTS)
 
     @property
     def name(self) -> str:
@@ -185,22 +185,22 @@ class MeasuredDocuments:
     def tenant(self) -> Tenant:
         return self._documents.tenant
 
-    async def search(self, ask: PassageAsk) -> FoundPassages:
+    async def search(self, ask: ChunkQuery) -> FoundChunks:
         return await timed(self._took, "search", self._documents.search(ask))
 
-    async def statistics(self) -> WordStatistics:
+    async def statistics(self) -> TermStatistics:
         return await timed(self._took, "statistics", self._documents.statistics())
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         return await timed(self._took, "headers", self._documents.headers(keys))
 
-    async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
         return await timed(self._took, "passages", self._documents.passages(ids))
 
-    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+    async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
         return await timed(self._took, "vectors", self._documents.vectors(ids))
 
-    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
+    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
         return await timed(self._took, "shown", self._documents.shown(ids))
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
@@ -251,18 +251,18 @@ class SearchesLibrary(Protocol):
 
 
 class CountedToolSearch:
-    def __init__(self, search: SearchesTools, figures: Figures) -> None:
+    def __init__(self, search: SearchesTools, metrics: Metrics) -> None:
         self._search = search
-        self._figures = figures
+        self._metrics = metrics
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         kind = query.search_type.value
         try:
             answer = await self._search.search(query)
         except Exception as error:
-            self._figures.searched(TOOLS, kind, outcome_of_error(error))
+            self._metrics.searched(TOOLS, kind, outcome_of_error(error))
             raise
-        self._figures.searched(TOOLS, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
+        self._metrics.searched(TOOLS, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
         return answer
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
@@ -270,18 +270,18 @@ class CountedToolSearch:
 
 
 class CountedKnowledgeSearch:
-    def __init__(self, search: SearchesLibrary, figures: Figures) -> None:
+    def __init__(self, search: SearchesLibrary, metrics: Metrics) -> None:
         self._search = search
-        self._figures = figures
+        self._metrics = metrics
 
     async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
         kind = query.search_type.value
         try:
             answer = await self._search.search(query)
         except Exception as error:
-            self._figures.searched(KNOWLEDGE, kind, outcome_of_error(error))
+            self._metrics.searched(KNOWLEDGE, kind, outcome_of_error(error))
             raise
-        self._figures.searched(KNOWLEDGE, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
+        self._metrics.searched(KNOWLEDGE, kind, outcome_of(answer.hits, answer.degraded), answer.degraded)
         return answer
 
     async def source(self, source_id: str) -> Source:
@@ -311,8 +311,8 @@ class MeasuredIndex:
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         return await timed(self._took, "search", self._index.search_all(asks))
 
-    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
-        return await timed(self._took, "rarities", self._index.rarities(terms))
+    async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
+        return await timed(self._took, "rarities", self._index.idfs(terms))
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         return await timed(self._took, "fields", self._index.fields(ids, only))
@@ -329,8 +329,8 @@ class MeasuredIndex:
     async def count(self) -> int:
         return await self._index.count()
 
-    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
-        return await self._index.whole(most)
+    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
+        return await self._index.whole(maximum)
 
 
 class MeasuredLibrary:
@@ -360,9 +360,9 @@ class MeasuredLibrary:
 
 
 class CountedDirtySet:
-    def __init__(self, dirty: DirtySet, figures: WorkerFigures) -> None:
+    def __init__(self, dirty: DirtySet, metrics: WorkerMetrics) -> None:
         self._dirty = dirty
-        self._figures = figures
+        self._metrics = metrics
 
     async def claim(
         self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
@@ -370,17 +370,17 @@ class CountedDirtySet:
         try:
             return await self._dirty.claim(generation, limit, lease_seconds, abandoned_first=abandoned_first)
         except ToolscriptError:
-            self._figures.failed(0)
+            self._metrics.failed(0)
             raise
 
     async def clear(
         self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
     ) -> None:
         await self._dirty.clear(generation, claim, again, after_seconds)
-        self._figures.followed(len(claim.versions))
+        self._metrics.followed(len(claim.versions))
 
     async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
-        self._figures.failed(len(claim.versions))
+        self._metrics.failed(len(claim.versions))
         await self._dirty.postpone(generation, claim, reason)
 
     async def generations(self) -> Sequence[Generation]:

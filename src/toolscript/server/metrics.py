@@ -32,7 +32,7 @@ from toolscript.documents.model.document import PutOutcome, PutResult
 from toolscript.tools.model.catalog import Pending
 
 OTHER = "other"
-MOST_WORDS = 40
+MAX_WORDS = 40
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 _ROUTE = re.compile(r"/[\x21-\x7e]{0,199}")
 TOOLS, DOCUMENTS, KNOWLEDGE = PRODUCTS = ("tools", "documents", "knowledge")
@@ -148,28 +148,28 @@ TOO_MANY_REQUESTS = 429
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class FewWords:
+class BoundedLabels:
     """Lets the first few words pass and calls all others one: whoever gives them, there is an end of series."""
 
     def __init__(
-        self, known: Iterable[str] = (), *, most: int = MOST_WORDS, shape: re.Pattern[str] = _WORD
+        self, known: Iterable[str] = (), *, maximum: int = MAX_WORDS, shape: re.Pattern[str] = _WORD
     ) -> None:
         self._known = set(known)
-        self._most = most
+        self._maximum = maximum
         self._shape = shape
 
     def __call__(self, word: str) -> str:
         if word in self._known:
             return word
-        if len(self._known) >= self._most or not self._shape.fullmatch(word):
+        if len(self._known) >= self._maximum or not self._shape.fullmatch(word):
             return OTHER
         self._known.add(word)
         return word
 
 
-def few_routes() -> FewWords:
+def route_labels() -> BoundedLabels:
     """Templates of routes: as many as a program has, should somebody hand in paths instead."""
-    return FewWords(most=300, shape=_ROUTE)
+    return BoundedLabels(maximum=300, shape=_ROUTE)
 
 
 def failure_of(error: type[BaseException]) -> str:
@@ -254,7 +254,7 @@ class Exposition:
         self.described.append(Described(f"toolscript_{name}", kind, labels, says))
 
 
-class StoreFigures:
+class StoreMetrics:
     def __init__(self, shown: Exposition) -> None:
         self._shown = shown
         self._pool = shown.gauge(
@@ -341,13 +341,13 @@ class Exposed:
         self.described: Sequence[Described] = exposition.described
 
 
-class Figures(Exposed):
+class Metrics(Exposed):
     """`folder` is what several processes of one server share: whoever of them is asked answers for all."""
 
     def __init__(self, folder: str = "") -> None:
         shown = Exposition(folder)
         super().__init__(shown)
-        self.stores = StoreFigures(shown)
+        self.stores = StoreMetrics(shown)
         self._requests = shown.seconds("http_request", "HTTP requests by route.", "method", "route", "status")
         self._searches = shown.counter(
             "searches", "Searches by product and outcome.", "product", "search_type", "fusion", "outcome"
@@ -372,8 +372,8 @@ class Figures(Exposed):
         self._refused = shown.counter("tokens_refused", "Tokens that were refused.", "reason")
         self._dropped = shown.counter("query_log_dropped", "Searches that could not be noted.", "reason")
         self._begin()
-        self._reason = FewWords(REASONS, most=0)
-        self._route = few_routes()
+        self._reason = BoundedLabels(REASONS, maximum=0)
+        self._route = route_labels()
         self._tools: frozenset[str] = frozenset()
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -456,7 +456,7 @@ class Figures(Exposed):
         self._not_admitted.begin(("read", "write"))
         for product in PRODUCTS:
             for by in SEARCHED_BY[product]:
-                self._searches.begin((product,), *((one,) for one in by), OUTCOMES)
+                self._searches.begin((product,), *((outcome,) for outcome in by), OUTCOMES)
             self._search.begin((product,))
             self._stages.begin((product,), STAGES[product])
             self._failures.begin((product,), (EXECUTE, *STAGES[product]), FAILURES)
@@ -466,7 +466,7 @@ class Figures(Exposed):
         self._library.begin(LIBRARY, WORKED)
         self._mcp_requests.begin(MCP_METHODS, (NONE,), MCP_OUTCOMES)
         self._mcp.begin(MCP_METHODS, (NONE,))
-        self._put.begin([one.value for one in PutOutcome])
+        self._put.begin([outcome.value for outcome in PutOutcome])
         self._refusals.begin(REFUSED_PRODUCTS, REFUSAL_REASONS)
         self._refused.begin(REASONS)
         self._dropped.begin(REASONS_TO_DROP)
@@ -474,11 +474,11 @@ class Figures(Exposed):
             alone.begin()
 
 
-class WorkerFigures(Exposed):
+class WorkerMetrics(Exposed):
     def __init__(self) -> None:
         shown = Exposition()
         super().__init__(shown)
-        self.stores = StoreFigures(shown)
+        self.stores = StoreMetrics(shown)
         self._embedding = shown.seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
         self._batches = shown.counter("worker_batches", "Batches of a worker, by what became of them.", "outcome")
         self._indexed = shown.counter("worker_items_indexed", "Items that a worker has brought into the index.")

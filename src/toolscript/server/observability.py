@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
-from toolscript.core.auth.model import Caller, Callers, RequestBudget
+from toolscript.core.auth.model import Principal, RequestBudget, TokenVerifier
 from toolscript.core.mcp.tools import ObserveMcp
 from toolscript.core.observability.routes import METRICS_PATH, MeasuredRequests, metrics_routes
 from toolscript.core.observability.tracing import trace_headers, trace_ids
@@ -22,7 +22,7 @@ from toolscript.core.postgres.pool import Pool
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.timings import NoSpans
-from toolscript.core.settings.service import Settings, share_figures_in
+from toolscript.core.settings.service import Settings, share_metrics_in
 from toolscript.core.web.auth import AdminAccess
 from toolscript.core.web.logs import no_trace
 from toolscript.documents.model.answer import DocumentAnswer
@@ -39,7 +39,7 @@ from toolscript.tools.search import ToolSearch
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-    from toolscript.server.metrics import Figures
+    from toolscript.server.metrics import Metrics
 
 POSTGRES = "postgres"
 UNTRACED = frozenset({METRICS_PATH, "/livez", "/readyz", "/search/health"})
@@ -48,11 +48,11 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Seeing:
+class Observability:
     """Wraps what others use, so that none of them knows who watches."""
 
     spans: Spans
-    figures: "Figures | None" = None
+    metrics: "Metrics | None" = None
     traces: "TracerProvider | None" = None
     query_log: QueryLog | None = None
     keeps: Noted = Noted.FIGURES
@@ -77,141 +77,148 @@ class Seeing:
 
     def install(self, app: FastAPI, admin: AdminAccess) -> None:
         """After all other middleware, so that it is around it."""
-        if self.figures is not None:
-            app.include_router(metrics_routes(self.figures.page, admin))
-            app.add_middleware(MeasuredRequests, observe=self.figures.request)
+        if self.metrics is not None:
+            app.include_router(metrics_routes(self.metrics.page, admin))
+            app.add_middleware(MeasuredRequests, observe=self.metrics.request)
 
     def spans_of(self, product: str) -> Spans:
         """For one product, whose stages are timed apart."""
-        if self.figures is None:
+        if self.metrics is None:
             return self.spans
         from toolscript.server.measured import MeasuredSpans
 
-        return MeasuredSpans(self.spans, self.figures, product)
+        return MeasuredSpans(self.spans, self.metrics, product)
 
     def tool_search(self, search: ToolSearch) -> AsksCatalog:
-        if self.figures is None:
+        if self.metrics is None:
             return search
         from toolscript.server.measured import CountedToolSearch
 
-        return CountedToolSearch(search, self.figures)
+        return CountedToolSearch(search, self.metrics)
 
     def knowledge_search(self, search: AsksLibrary | None) -> AsksLibrary | None:
-        if self.figures is None or search is None:
+        if self.metrics is None or search is None:
             return search
         from toolscript.server.measured import CountedKnowledgeSearch
 
-        return CountedKnowledgeSearch(search, self.figures)
+        return CountedKnowledgeSearch(search, self.metrics)
 
     def item_index(self, index: Index, product: str) -> Index:
         """One of the indexes that a product searches."""
-        if self.figures is None:
+        if self.metrics is None:
             return index
         from toolscript.server.measured import MeasuredIndex
 
-        return MeasuredIndex(index, self.figures.engine(product))
+        return MeasuredIndex(index, self.metrics.engine(product))
 
     def library(self, library: LibraryReader) -> LibraryReader:
-        if self.figures is None:
+        if self.metrics is None:
             return library
         from toolscript.server.measured import MeasuredLibrary
 
-        return MeasuredLibrary(library, self.figures.library)
+        return MeasuredLibrary(library, self.metrics.library)
 
     def mcp(self, tools: Iterable[str]) -> ObserveMcp | None:
         """To be told of every request, where somebody counts; `tools` are all there are."""
-        if self.figures is None:
+        if self.metrics is None:
             return None
-        self.figures.mcp_tools(tools)
-        return self.figures.mcp
+        self.metrics.mcp_tools(tools)
+        return self.metrics.mcp
 
     @asynccontextmanager
     async def watching(self, stores: Stores, index: Index) -> AsyncIterator[None]:
         """Pools, backlog and counts, looked at now and then."""
-        if self.figures is None:
+        if self.metrics is None:
             yield
             return
-        async with StoreWatch(stores, index, self.figures.stores).running(self.figures.before_page):
+        async with StoreWatch(stores, index, self.metrics.stores).running(self.metrics.before_page):
             yield
 
     def embedder(self, embedder: Embedder) -> Embedder:
-        if self.figures is None:
+        if self.metrics is None:
             return embedder
         from toolscript.server.measured import MeasuredEmbedder
 
-        return MeasuredEmbedder(embedder, self.figures)
+        return MeasuredEmbedder(embedder, self.metrics)
 
     def index(self, index: DocumentIndex) -> DocumentIndex:
-        if self.figures is None:
+        if self.metrics is None:
             return index
         from toolscript.server.measured import MeasuredDocumentIndex
 
-        return MeasuredDocumentIndex(index, self.figures)
+        return MeasuredDocumentIndex(index, self.metrics)
 
-    def callers(self, callers: Callers) -> Callers:
-        if self.figures is None:
-            return callers
-        from toolscript.server.measured import CountedCallers
+    def verifier(self, verifier: TokenVerifier) -> TokenVerifier:
+        if self.metrics is None:
+            return verifier
+        from toolscript.server.measured import CountedTokenVerifier
 
-        return CountedCallers(callers, self.figures)
+        return CountedTokenVerifier(verifier, self.metrics)
 
     def budget(self, budget: RequestBudget) -> RequestBudget:
-        if self.figures is None:
+        if self.metrics is None:
             return budget
         from toolscript.server.measured import CountedBudget
 
-        return CountedBudget(budget, self.figures)
+        return CountedBudget(budget, self.metrics)
 
     def searched(
-        self, caller: Caller, query: DocumentQuery, answer: DocumentAnswer, /, *, query_id: str, took_ms: float
+        self,
+        principal: Principal,
+        query: DocumentQuery,
+        answer: DocumentAnswer,
+        /,
+        *,
+        query_id: str,
+        took_ms: float,
     ) -> None:
-        if self.figures is not None:
+        if self.metrics is not None:
             from toolscript.server.measured import outcome_of
 
             self._count(query, outcome_of(answer.hits, answer.degraded), answer.degraded)
         if self.query_log is not None:
             at = datetime.now(UTC).isoformat()
             self.query_log.record(
-                noted(caller, query, answer, self.keeps, at=at, query_id=query_id, took_ms=took_ms)
+                noted(principal, query, answer, self.keeps, at=at, query_id=query_id, took_ms=took_ms)
             )
 
     def search_failed(self, query: DocumentQuery, error: BaseException) -> None:
-        if self.figures is not None:
+        if self.metrics is not None:
             from toolscript.server.measured import outcome_of_error
 
             self._count(query, outcome_of_error(error))
 
     def _count(self, query: DocumentQuery, outcome: str, degraded: Sequence[str] = ()) -> None:
-        assert self.figures is not None  # noqa: S101
+        assert self.metrics is not None  # noqa: S101
         is_hybrid = query.search_type is SearchType.HYBRID
         fusion = (query.fusion or Fusion.BEST).value if is_hybrid else "none"
-        self.figures.searched("documents", query.search_type.value, outcome, degraded, fusion)
+        self.metrics.searched("documents", query.search_type.value, outcome, degraded, fusion)
 
-    def written(self, _: Caller, results: Sequence[PutResult]) -> None:
-        if self.figures is not None:
-            self.figures.put(results)
+    def written(self, _: Principal, results: Sequence[PutResult]) -> None:
+        if self.metrics is not None:
+            self.metrics.put(results)
 
     def put_failed(self, error: BaseException) -> None:
-        if self.figures is None:
+        if self.metrics is None:
             return
         from toolscript.server.measured import is_refusal
 
         if not is_refusal(error):
-            self.figures.put_stopped()
+            self.metrics.put_stopped()
 
 
 # For what is opened where nobody watches.
-UNSEEN = Seeing(NoSpans())
+UNSEEN = Observability(NoSpans())
 
 
 @contextmanager
-def figures_folder(settings: Settings) -> Iterator[str]:
+def metrics_folder(settings: Settings) -> Iterator[str]:
     """To be opened before processes are forked and anything counts; empty where one process has all figures."""
     if not settings.metrics or settings.processes == 1:
         yield ""
         return
     folder, owner = tempfile.mkdtemp(prefix="toolscript-figures-"), os.getpid()
-    share_figures_in(folder)
+    share_metrics_in(folder)
     try:
         yield folder
     finally:
@@ -225,13 +232,13 @@ def ids_for_logs(settings: Settings) -> Callable[[], Mapping[str, str]]:
 
 
 @asynccontextmanager
-async def open_seeing(settings: Settings, pool: Pool, folder: str = "") -> AsyncIterator[Seeing]:
-    """`folder` is that of `figures_folder`.
+async def open_observability(settings: Settings, pool: Pool, folder: str = "") -> AsyncIterator[Observability]:
+    """`folder` is that of `metrics_folder`.
 
     What still waits at the end is sent and written, if that is soon done.
     """
     async with AsyncExitStack() as stack:
-        figures = _figures(folder) if settings.metrics else None
+        metrics = _metrics(folder) if settings.metrics else None
         spans: Spans = NoSpans()
         traces = None
         if settings.otlp_endpoint:
@@ -239,18 +246,18 @@ async def open_seeing(settings: Settings, pool: Pool, folder: str = "") -> Async
 
             traces = await stack.enter_async_context(open_tracing(settings.otlp_endpoint, settings.trace_share))
             spans = spans_of(traces)
-        log = _query_log(settings, pool, figures, stack) if settings.query_log else None
-        yield Seeing(spans, figures, traces, log, Noted(settings.query_log_keeps))
+        log = _query_log(settings, pool, metrics, stack) if settings.query_log else None
+        yield Observability(spans, metrics, traces, log, Noted(settings.query_log_keeps))
 
 
-def _figures(folder: str) -> "Figures":
-    from toolscript.server.metrics import Figures
+def _metrics(folder: str) -> "Metrics":
+    from toolscript.server.metrics import Metrics
 
-    return Figures(folder)
+    return Metrics(folder)
 
 
-def _query_log(settings: Settings, pool: Pool, figures: "Figures | None", stack: AsyncExitStack) -> QueuedQueryLog:
-    dropped = None if figures is None else figures.query_log_dropped
+def _query_log(settings: Settings, pool: Pool, metrics: "Metrics | None", stack: AsyncExitStack) -> QueuedQueryLog:
+    dropped = None if metrics is None else metrics.query_log_dropped
     if settings.query_log == POSTGRES:
         from toolscript.documents.postgres import PostgresQueryLog
 

@@ -23,7 +23,7 @@ from toolscript.server.http_protocol import ENDING_SIGNALS
 LOOK_EVERY_SECONDS = 0.1
 # One that lived so long did not die of how it starts.
 LONG_LIFE_SECONDS = 30.0
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0
 
 # What a process does; it calls what it is given once it answers requests.
 Work = Callable[[Callable[[], None]], None]
@@ -137,7 +137,7 @@ class _Keeper:
                 f"a process of the server could not start: it ended with {code}", hint="see its log above"
             )
         self.pause = FIRST_PAUSE_SECONDS if lived > LONG_LIFE_SECONDS else self.pause
-        self.next_at, self.pause = now + self.pause, min(self.pause * 2, LONGEST_PAUSE_SECONDS)
+        self.next_at, self.pause = now + self.pause, min(self.pause * 2, MAX_PAUSE_SECONDS)
         facts = {"part": "processes", "exit_code": code, "lived_seconds": round(lived, 1)}
         logger.warning("a process of the server ended by itself", extra=facts)
 
@@ -177,7 +177,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-def collect_seldom() -> None:
+def raise_gc_thresholds() -> None:
     """A search leaves hardly any circles behind, and looking for them stops all searches for a while.
 
     What is there at the start stays, and is never looked at again.

@@ -82,10 +82,10 @@ def _parameters(api: Json, parameters: list[Json]) -> str:
     if not parameters:
         return ""
     rows = "".join(
-        f"<tr><td><code>{escape(one['name'])}</code></td>"
-        f"<td>{escape(one['in'])}{', required' if one.get('required') else ''}</td>"
-        f"<td>{escape(_kind(api, one.get('schema', {})))}</td><td>{escape(one.get('description', ''))}</td></tr>"
-        for one in parameters
+        f"<tr><td><code>{escape(row['name'])}</code></td>"
+        f"<td>{escape(row['in'])}{', required' if row.get('required') else ''}</td>"
+        f"<td>{escape(_kind(api, row.get('schema', {})))}</td><td>{escape(row.get('description', ''))}</td></tr>"
+        for row in parameters
     )
     return f"<h3>Parameters</h3><table><tr><th>Name</th><th>In</th><th>Kind</th><th></th></tr>{rows}</table>"
 

@@ -14,7 +14,7 @@ from toolscript.core.qdrant.collections import found_collections
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress
-from toolscript.documents.model.points import DocumentCard, DocumentVersion, PassageAsk, VersionState
+from toolscript.documents.model.points import ChunkQuery, DocumentCard, DocumentVersion, VersionState
 from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants
 from toolscript.documents.qdrant.collection import (
     QdrantDocuments,
@@ -26,7 +26,7 @@ from toolscript.documents.qdrant.collection import (
 )
 from toolscript.documents.qdrant.shards import make_own_shards, own_shards
 from toolscript.documents.reindex import DocumentCopy, DocumentReindex, lease
-from toolscript.documents.throttle import Pace, Probe
+from toolscript.documents.throttle import Probe, Throttle
 from toolscript.server.document_index import document_layout, require_same_texts
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, embedder_of, model_source, open_embedder, open_stores
@@ -112,7 +112,7 @@ class _Job:
 
     async def live(self) -> QdrantDocuments:
         """As it is recorded: of a switch that was interrupted the alias is moved now."""
-        recorded = [one for one in await self.versions.all() if one.state is VersionState.LIVE]
+        recorded = [version for version in await self.versions.all() if version.state is VersionState.LIVE]
         if recorded:
             await self.make_live(recorded[0].name)
         live = await live_documents(self.stores.qdrant, self.alias, document_layout(self.settings))
@@ -146,15 +146,15 @@ class _Job:
             )
         has = await own_shards(self.stores.qdrant, live.name) if live.layout.shards else {}
         wanted = {**has, **own} if layout.shards else {}
-        building = [one for one in await self.versions.all() if one.state is VersionState.BUILDING]
+        building = [version for version in await self.versions.all() if version.state is VersionState.BUILDING]
         if building:
-            found = await self.opened(building[0])
-            if (found.card, found.layout.shards) != (card, layout.shards):
+            index = await self.opened(building[0])
+            if (index.card, index.layout.shards) != (card, layout.shards):
                 raise Conflict(
-                    f"{found.name} is being built, with {found.card.model.name} and {found.layout.shards} shards",
+                    f"{index.name} is being built, with {index.card.model.name} and {index.layout.shards} shards",
                     hint="go on with its model and shards, or give it up with `--cancel`",
                 )
-            return found
+            return index
         if (live.card, live.layout.shards, has) == (card, layout.shards, wanted):
             return None
         name = await self._free_name(card)
@@ -166,7 +166,7 @@ class _Job:
         self, live: QdrantDocuments, embedder: Embedder, share: float, on_progress: OnProgress
     ) -> dict[str, object]:
         """A run that was killed after its switch is completed; without one there is nothing to do."""
-        previous = [one for one in await self.versions.all() if one.state is VersionState.PREVIOUS]
+        previous = [version for version in await self.versions.all() if version.state is VersionState.PREVIOUS]
         if not previous:
             raise SetupError(
                 "the documents are indexed like this already",
@@ -187,7 +187,7 @@ class _Job:
         on_progress: OnProgress,
     ) -> AsyncIterator[DocumentReindex]:
         tenants = PostgresTenants(self.stores.pool)
-        pace = Pace((1 - share) / share, await _search_like_others(source, tenants))
+        pace = Throttle((1 - share) / share, await _search_like_others(source, tenants))
         copy = DocumentCopy(source, target, embedder, pace)
         async with pace.watched():
             yield DocumentReindex(self.versions, tenants, copy, self.make_live, on_progress=on_progress)
@@ -200,12 +200,12 @@ class _Job:
 
         One that is empty was left by a run that was killed before anything was recorded.
         """
-        found = await found_collections(self.stores.qdrant, self.alias)
+        collections = await found_collections(self.stores.qdrant, self.alias)
         recorded = {one.name for one in await self.versions.all()}
-        for one in found:
+        for one in collections:
             if not (one.is_live or one.points or one.origin.collection in recorded):
                 await drop_documents(self.stores.qdrant, one.origin.collection)
-        taken = {one.origin.collection for one in found if one.is_live or one.points} | recorded
+        taken = {one.origin.collection for one in collections if one.is_live or one.points} | recorded
         first = f"{self.alias}__{card.fingerprint}"
         names = chain([first], (f"{first}_{number}" for number in count(2)))
         return next(name for name in names if name not in taken)
@@ -213,13 +213,13 @@ class _Job:
 
 async def _search_like_others(index: QdrantDocuments, tenants: PostgresTenants) -> Probe:
     """Asks for what is near some direction, of one tenant after the other."""
-    known = cycle([one.tenant for one in await tenants.page("", PROBED_TENANTS)])
+    known = cycle([known_tenant.tenant for known_tenant in await tenants.page("", PROBED_TENANTS)])
     chance = np.random.default_rng()
 
     async def search() -> None:
         direction = chance.standard_normal(index.card.model.dimensions).astype(np.float32)
         vector = direction / np.linalg.norm(direction)
         for tenant in islice(known, 1):
-            await index.of(tenant).search(PassageAsk(vector, limit=PROBED_PASSAGES))
+            await index.of(tenant).search(ChunkQuery(vector, limit=PROBED_PASSAGES))
 
     return search

@@ -22,12 +22,19 @@ from toolscript.server.access import believed_headers, full_path, sockets_of
 from toolscript.server.documents import cursor_secret, open_routes
 from toolscript.server.http_protocol import Connections, Server
 from toolscript.server.knowledge import open_knowledge
-from toolscript.server.observability import Seeing, figures_folder, ids_for_logs, open_seeing
-from toolscript.server.processes import collect_seldom, in_processes, run
+from toolscript.server.observability import Observability, ids_for_logs, metrics_folder, open_observability
+from toolscript.server.processes import in_processes, raise_gc_thresholds, run
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, open_embedder, open_stores, searching_embedder
 from toolscript.server.tenancy import open_tenancy
-from toolscript.server.wiring import Behind, Common, admission_of, assembled, skills_searched, tool_search
+from toolscript.server.wiring import (
+    Backends,
+    SharedResources,
+    admission_of,
+    assembled,
+    skills_searched,
+    tool_search,
+)
 from toolscript.tools.indexing.versions import Readable, open_for_reading
 
 logger = logging.getLogger(__name__)
@@ -55,8 +62,8 @@ def serve(*, host: str | None, port: int | None, socket_file: str | None = None)
         "socket": full_path(socket_file or settings.socket),
     }
     settings = settings.model_copy(update=listening)
-    with figures_folder(settings) as figures, sockets_of(settings) as shared:
-        common = Common(figures, cursor_secret(settings))
+    with metrics_folder(settings) as metrics, sockets_of(settings) as shared:
+        common = SharedResources(metrics, cursor_secret(settings))
 
         async def work(on_started: Callable[[], None] = lambda: None) -> None:
             await answer(settings, common, shared, open_app(settings, common), on_started)
@@ -74,7 +81,7 @@ def serve(*, host: str | None, port: int | None, socket_file: str | None = None)
 
 async def answer(
     settings: Settings,
-    common: Common,
+    common: SharedResources,
     shared: Sequence[socket.socket],
     opening: AbstractAsyncContextManager[FastAPI],
     on_started: Callable[[], None],
@@ -95,32 +102,32 @@ async def answer(
         )
         server = Server(config, common.draining, settings.drain_seconds, on_started)
         server.listen_to_signals()
-        collect_seldom()
+        raise_gc_thresholds()
         await server.serve(sockets=list(shared))
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, common: Common | None = None) -> AsyncIterator[FastAPI]:
+async def open_app(settings: Settings, common: SharedResources | None = None) -> AsyncIterator[FastAPI]:
     """The HTTP API with everything behind it open."""
-    common = common or Common("", cursor_secret(settings))
+    common = common or SharedResources("", cursor_secret(settings))
     async with (
         open_stores(settings, catalog_needed=False) as stores,
-        open_seeing(settings, stores.pool, common.figures) as seeing,
-        open_embedder(settings, parallel=_cores(settings), headers=seeing.headers) as embedder,
+        open_observability(settings, stores.pool, common.metrics) as observability,
+        open_embedder(settings, parallel=_cores(settings), headers=observability.headers) as embedder,
         _model_of_tools(settings, stores, embedder) as of_tools,
         open_tenancy(settings, stores.pool) as tenancy,
-        admission_of(settings, seeing).adapting() as admission,
+        admission_of(settings, observability).adapting() as admission,
     ):
-        cached = _caching(seeing)
-        opened = await _opened(settings, stores, of_tools, seeing)
-        tools = tool_search(settings, cached(of_tools), opened, stores, seeing, admission)
+        cached = _caching(observability)
+        opened = await _opened(settings, stores, of_tools, observability)
+        tools = tool_search(settings, cached(of_tools), opened, stores, observability, admission)
         async with (
-            open_routes(settings, stores, tenancy, embedder, seeing, common.cursor_secret) as documents,
-            open_knowledge(settings, stores.qdrant, embedder, seeing, cached) as library,
-            seeing.watching(stores, opened.items),
+            open_routes(settings, stores, tenancy, embedder, observability, common.cursor_secret) as documents,
+            open_knowledge(settings, stores.qdrant, embedder, observability, cached) as library,
+            observability.watching(stores, opened.items),
         ):
-            behind = Behind(stores, of_tools, opened, tools, documents, library)
-            async with assembled(settings, common, behind, tenancy, seeing, admission) as app:
+            behind = Backends(stores, of_tools, opened, tools, documents, library)
+            async with assembled(settings, common, behind, tenancy, observability, admission) as app:
                 yield app
 
 
@@ -128,14 +135,14 @@ def _cores(settings: Settings) -> int:
     return max(1, (os.cpu_count() or 1) // settings.processes)
 
 
-def _caching(seeing: Seeing) -> Callable[[Embedder], Embedder]:
+def _caching(observability: Observability) -> Callable[[Embedder], Embedder]:
     """One cache for each model. Measured within it: what was remembered has not been embedded."""
 
     caches = dict[ModelCard, Embedder]()
 
     def cached(embedder: Embedder) -> Embedder:
         if embedder.model not in caches:
-            caches[embedder.model] = CachedEmbedder(seeing.embedder(embedder), CACHED_QUERIES)
+            caches[embedder.model] = CachedEmbedder(observability.embedder(embedder), CACHED_QUERIES)
         return caches[embedder.model]
 
     return cached
@@ -148,10 +155,12 @@ async def _model_of_tools(settings: Settings, stores: Stores, configured: Embedd
         yield own
 
 
-async def _opened(settings: Settings, stores: Stores, embedder: Embedder, seeing: Seeing) -> Readable:
+async def _opened(
+    settings: Settings, stores: Stores, embedder: Embedder, observability: Observability
+) -> Readable:
     opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
     await _warm_up(embedder)
-    skills = seeing.item_index(opened.skills, "tools")
+    skills = observability.item_index(opened.skills, "tools")
     return Readable(opened.items, skills_searched(settings, stores, skills))
 
 

@@ -121,7 +121,7 @@ def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt
             for skill_id in only:
                 await stores.taxonomy.find(skill_id)
             known = await stores.dirty.generations()
-            live = next((one for one in known if one.state is GenerationState.LIVE), None)
+            live = next((generation for generation in known if generation.state is GenerationState.LIVE), None)
             if live is None:
                 raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
             return await stores.skill_vectors.rebuild(live.id, only, on_progress)

@@ -13,12 +13,12 @@ from toolscript.server.stores import Stores
 from toolscript.tools.model.catalog import GenerationState
 
 if TYPE_CHECKING:
-    from toolscript.server.metrics import StoreFigures
+    from toolscript.server.metrics import StoreMetrics
 
 POOL_SECONDS = 5.0
 # Counting reads what it counts: 0.1 s of PostgreSQL for a million items.
 STORES_SECONDS = 30.0
-LONGEST_SECONDS = 10.0
+MAX_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 class StoreWatch:
     stores: Stores
     index: Index
-    figures: "StoreFigures"
+    metrics: "StoreMetrics"
     pool_seconds: float = POOL_SECONDS
     stores_seconds: float = STORES_SECONDS
 
@@ -47,18 +47,20 @@ class StoreWatch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def look_at_pool(self) -> None:
-        self.figures.pool(self.stores.pool.get_stats())
+        self.metrics.pool(self.stores.pool.get_stats())
 
     async def look_at_stores(self) -> None:
         """What cannot be found out is not known; the log has it from whoever needed it."""
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
-                found = await self.stores.dirty.generations()
-                live = next(one.id for one in found if one.state is GenerationState.LIVE)
-                self.figures.backlog(await self.stores.dirty.pending(live))
-                self.figures.items(await self.stores.catalog.count(), await self.index.count())
+            async with asyncio.timeout(MAX_SECONDS):
+                generations = await self.stores.dirty.generations()
+                live = next(
+                    generation.id for generation in generations if generation.state is GenerationState.LIVE
+                )
+                self.metrics.backlog(await self.stores.dirty.pending(live))
+                self.metrics.items(await self.stores.catalog.count(), await self.index.count())
         except (ToolscriptError, TimeoutError, StopIteration):
-            self.figures.unknown()
+            self.metrics.unknown()
 
     async def _keep_looking_at_pool(self) -> None:
         """Also where nobody asks this process: others of the same server answer for it."""

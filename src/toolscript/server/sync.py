@@ -48,7 +48,7 @@ from toolscript.tools.postgres.contents import PostgresCatalogContents
 
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
-MOST_SOURCE = 500
+MAX_SOURCE = 500
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def sync_servers(
         chosen = choose_servers(_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
             reports = await ServerSync(catalog, servers, prune, on_progress).once(wait_seconds)
-            return sorted([*reports, *chosen.left_out], key=lambda one: one.server)
+            return sorted([*reports, *chosen.left_out], key=lambda report: report.server)
 
     return asyncio.run(run())
 
@@ -150,7 +150,7 @@ async def open_servers(specs: Sequence[ServerSpec]) -> AsyncIterator[ToolServers
 
 
 @dataclass(frozen=True)
-class SyncDesk:
+class SyncService:
     """`config_file` is the one whose servers may be asked; empty: none may be."""
 
     catalog: Catalog
@@ -196,11 +196,11 @@ class SyncDesk:
                 sync = ServerSync(self.catalog, servers, on_progress=on_progress, batch_size=GENTLE_BATCH)
                 taken = await sync.once(WAIT_SECONDS)
             # Anybody may read about a job; what a server wrote when it failed is for who runs it.
-            told = [replace(one, failed=without_own_words(one.failed)) for one in taken]
-            return _outcome([*told, *chosen.left_out])
+            reports = [replace(report, failed=without_own_words(report.failed)) for report in taken]
+            return _outcome([*reports, *chosen.left_out])
 
-        asked = [*(spec.name for spec in chosen.specs), *(one.server for one in chosen.left_out)]
-        return await self.runner.submit(", ".join(map(source_of, sorted(asked)))[:MOST_SOURCE], work)
+        asked = [*(spec.name for spec in chosen.specs), *(report.server for report in chosen.left_out)]
+        return await self.runner.submit(", ".join(map(source_of, sorted(asked)))[:MAX_SOURCE], work)
 
     async def remove_source(self, name: str) -> SyncJob:
         """A server's own, too: until it is asked again."""
@@ -219,10 +219,10 @@ class SyncDesk:
 
 
 def _outcome(reports: Sequence[ServerReport]) -> Outcome:
-    ordered = sorted(reports, key=lambda one: one.server)
-    failed = [one.server for one in ordered if one.failed]
+    ordered = sorted(reports, key=lambda report: report.server)
+    failed = [report.server for report in ordered if report.failed]
     error = f"{len(failed)} of {len(ordered)} servers could not be taken: {', '.join(failed)}" if failed else None
-    return Outcome({"servers": [one.as_json() for one in ordered]}, error)
+    return Outcome({"servers": [report.as_json() for report in ordered]}, error)
 
 
 def list_changes(*, before: int | None, limit: int, state: ChangeState | None) -> Sequence[ItemChange]:

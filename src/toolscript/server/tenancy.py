@@ -10,8 +10,8 @@ from typing import cast
 
 from toolscript.core.auth.budget import PostgresRequestBudget
 from toolscript.core.auth.keys import KeyFile, KeyRing, key_source
-from toolscript.core.auth.model import Callers, Plan, RequestBudget
-from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.auth.model import Plan, RequestBudget, TokenVerifier
+from toolscript.core.auth.tokens import JwtVerifier, TokenRules
 from toolscript.core.errors import ConfigInvalid, SetupError, Unavailable
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.settings.service import Settings
@@ -19,10 +19,10 @@ from toolscript.documents.ports import Tenants
 from toolscript.documents.postgres import PostgresTenants
 
 MAX_BYTES = 1024 * 1024
-LARGEST_LIMIT = 2**53
+MAX_LIMIT = 2**53
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHAPE = 'write {"plans": {"free": {"max_top_k": 20}}}; a limit that is left out, or null, is none'
-USUAL_PLAN = "default"
+DEFAULT_PLAN = "default"
 KEYS_HINT = "TOOLSCRIPT_JWT_KEYS names a JSON Web Key Set; `toolscript tenants keys DIR` makes one to try with"
 
 
@@ -74,20 +74,20 @@ def _problems(name: str, given: object) -> list[str]:
     return sorted(unknown) + wrong
 
 
-def _plan(name: str, given: Mapping[str, object]) -> Plan:
-    fields = given.get("metadata_fields")
+def _plan(name: str, data: Mapping[str, object]) -> Plan:
+    fields = data.get("metadata_fields")
     return Plan(
         name,
-        max_top_k=cast("int | None", given.get("max_top_k")),
+        max_top_k=cast("int | None", data.get("max_top_k")),
         metadata_fields=None if fields is None else frozenset(cast("list[str]", fields)),
-        max_documents=cast("int | None", given.get("max_documents")),
-        requests_per_minute=cast("int | None", given.get("requests_per_minute")),
+        max_documents=cast("int | None", data.get("max_documents")),
+        requests_per_minute=cast("int | None", data.get("requests_per_minute")),
     )
 
 
-def _is_count(least: int) -> Callable[[object], bool]:
+def _is_count(minimum: int) -> Callable[[object], bool]:
     def is_one(value: object) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_LIMIT
+        return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_LIMIT
 
     return is_one
 
@@ -108,7 +108,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 class Tenancy:
     """`callers` None: no keys are set, and so nobody's tokens are known."""
 
-    callers: Callers | None
+    verifier: TokenVerifier | None
     budget: RequestBudget
     tenants: Tenants
     default_plan: Plan
@@ -120,14 +120,14 @@ async def open_tenancy(settings: Settings, pool: Pool) -> AsyncIterator[Tenancy]
     plans = plans_of(settings)
     default_plan = default_plan_of(settings, plans)
     async with AsyncExitStack() as stack:
-        callers = await stack.enter_async_context(_callers(settings, plans, default_plan))
+        verifier = await stack.enter_async_context(_verifier(settings, plans, default_plan))
         budget = PostgresRequestBudget(pool)
         stack.push_async_callback(budget.close)
-        yield Tenancy(callers, budget, PostgresTenants(pool), default_plan, settings.debug_bypass_auth)
+        yield Tenancy(verifier, budget, PostgresTenants(pool), default_plan, settings.debug_bypass_auth)
 
 
 def plans_of(settings: Settings) -> Mapping[str, Plan]:
-    return read_plans(Path(settings.plans).expanduser()) if settings.plans else {USUAL_PLAN: Plan(USUAL_PLAN)}
+    return read_plans(Path(settings.plans).expanduser()) if settings.plans else {DEFAULT_PLAN: Plan(DEFAULT_PLAN)}
 
 
 def default_plan_of(settings: Settings, plans: Mapping[str, Plan]) -> Plan:
@@ -149,9 +149,9 @@ def token_rules(settings: Settings) -> TokenRules:
 
 
 @asynccontextmanager
-async def _callers(
+async def _verifier(
     settings: Settings, plans: Mapping[str, Plan], default_plan: Plan
-) -> AsyncIterator[Callers | None]:
+) -> AsyncIterator[TokenVerifier | None]:
     if not settings.jwt_keys:
         yield None
         return
@@ -159,7 +159,7 @@ async def _callers(
     keys = KeyRing(source)
     try:
         await _read_early(keys, is_file=isinstance(source, KeyFile))
-        yield JwtCallers(keys, token_rules(settings), plans, default_plan)
+        yield JwtVerifier(keys, token_rules(settings), plans, default_plan)
     finally:
         await keys.close()
 
@@ -167,10 +167,10 @@ async def _callers(
 async def _read_early(keys: KeyRing, *, is_file: bool) -> None:
     """A file that is not right is a mistake; an issuer that is away can come back."""
     try:
-        found = await keys.keys()
+        key_set = await keys.keys()
     except Unavailable as error:
         if is_file:
             raise SetupError(error.message, hint=KEYS_HINT) from None
         return
-    if is_file and not found.keys:
+    if is_file and not key_set.keys:
         raise SetupError("the key set has no key that a token could be verified with", hint=KEYS_HINT)

@@ -17,8 +17,8 @@ from toolscript.documents import tenants
 from toolscript.documents.client.files import ExportFile, line_of
 from toolscript.documents.model.document import document_key
 from toolscript.documents.model.filters import NO_FILTERS
-from toolscript.documents.ports import DocumentIndex, TenantPlaces, Tenants
-from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, alone_with
+from toolscript.documents.ports import DocumentIndex, Tenants, TenantShards
+from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, tenant_lock
 from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of, live_documents
 from toolscript.documents.tenants import TenantExport
 from toolscript.server.document_index import document_layout
@@ -35,7 +35,7 @@ class _Opened:
     pool: Pool
     tenants: Tenants
     index: DocumentIndex
-    places: TenantPlaces
+    places: TenantShards
     others: Sequence[QdrantDocuments]
 
 
@@ -45,7 +45,7 @@ def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
             known = await opened.tenants.page(after, limit)
             found: list[dict[str, object]] = []
             for start in range(0, len(known), AT_ONCE):
-                found += await asyncio.gather(*(_row(opened, one) for one in known[start : start + AT_ONCE]))
+                found += await asyncio.gather(*(_row(opened, tenant) for tenant in known[start : start + AT_ONCE]))
             return found
 
     return asyncio.run(rows())
@@ -54,7 +54,7 @@ def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
 def move_tenant(name: str, *, anew: bool, on_progress: OnProgress) -> dict[str, object]:
     async def moved() -> dict[str, object]:
         tenant = Tenant(name)
-        async with _open() as opened, alone_with(opened.pool, tenant):
+        async with _open() as opened, tenant_lock(opened.pool, tenant):
             passages = await opened.places.move_to_own_shard(tenant, on_progress, anew=anew)
             return {"tenant": name, "passages": passages, "own_shard": True}
 
@@ -82,7 +82,7 @@ def export_tenant(name: str, *, out: str, on_progress: OnProgress) -> dict[str, 
 def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
     async def erased() -> dict[str, object]:
         tenant = Tenant(name)
-        async with _open() as opened, alone_with(opened.pool, tenant):
+        async with _open() as opened, tenant_lock(opened.pool, tenant):
             shelf = opened.index.of(tenant)
             for version in opened.others:
                 await version.places().erase(tenant)
@@ -120,7 +120,9 @@ async def _open() -> AsyncIterator[_Opened]:
 
 async def _others(stores: Stores, live: QdrantDocuments) -> list[QdrantDocuments]:
     """Versions of the index that are built or kept beside the live one."""
-    names = [one.name for one in await PostgresDocumentVersions(stores.pool).all() if one.name != live.name]
+    names = [
+        version.name for version in await PostgresDocumentVersions(stores.pool).all() if version.name != live.name
+    ]
     return [await documents_of(stores.qdrant, name, live.layout) for name in names]
 
 

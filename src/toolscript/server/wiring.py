@@ -13,44 +13,44 @@ from toolscript.core.health import CheckHealth
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.admission import Admission, Limits
-from toolscript.core.web.auth import VisitorOf
+from toolscript.core.web.auth import Identify
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.knowledge.http.routes import KnowledgeRoutes
 from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.server.access import admin_access, api_access
 from toolscript.server.app import create_app
-from toolscript.server.health import HealthChecks, Remembered, generation_of, item_contents, skill_contents
+from toolscript.server.health import CachedHealth, HealthChecks, generation_of, item_contents, skill_contents
 from toolscript.server.http_protocol import Draining
-from toolscript.server.knowledge import public_scopes, visitors
+from toolscript.server.knowledge import optional_authenticator, public_scopes
 from toolscript.server.mcp import open_mcp
-from toolscript.server.mcp_tools import ServiceParts
-from toolscript.server.observability import Seeing
+from toolscript.server.mcp_tools import ServiceDependencies
+from toolscript.server.observability import Observability
 from toolscript.server.skills import skill_management
 from toolscript.server.stores import CatalogStores, Stores
-from toolscript.server.sync import SyncDesk
+from toolscript.server.sync import SyncService
 from toolscript.server.tenancy import Tenancy
 from toolscript.tools.catalog.jobs import JobRunner
 from toolscript.tools.indexing.versions import Readable
-from toolscript.tools.mcp.tools import CatalogParts
+from toolscript.tools.mcp.tools import CatalogDependencies
 from toolscript.tools.search import ToolSearch
 from toolscript.tools.skill_copy import SkillCopy
 from toolscript.tools.skills.management import SkillManagement
 
 
 @dataclass(frozen=True)
-class Common:
+class SharedResources:
     """What all processes of one installation share: made before they are."""
 
-    figures: str
+    metrics: str
     cursor_secret: bytes
     draining: Draining = field(default_factory=Draining)
 
     def health(self, checks: HealthChecks) -> CheckHealth:
-        return self.draining.seen_by(Remembered(checks.check).check)
+        return self.draining.seen_by(CachedHealth(checks.check).check)
 
 
 @dataclass(frozen=True)
-class Behind:
+class Backends:
     """What the API asks. `embedder` is that of the tools, and remembers nothing. None: there is no such part."""
 
     stores: CatalogStores
@@ -63,37 +63,42 @@ class Behind:
 
 @asynccontextmanager
 async def assembled(
-    settings: Settings, common: Common, behind: Behind, tenancy: Tenancy, seeing: Seeing, admission: Admission
+    settings: Settings,
+    common: SharedResources,
+    behind: Backends,
+    tenancy: Tenancy,
+    observability: Observability,
+    admission: Admission,
 ) -> AsyncIterator[FastAPI]:
-    stores, visitor = behind.stores, visitors(settings, tenancy, seeing)
-    search = seeing.tool_search(behind.tools)
-    knowledge = seeing.knowledge_search(behind.library)
-    parts = ServiceParts(
+    stores, identity = behind.stores, optional_authenticator(settings, tenancy, observability)
+    search = observability.tool_search(behind.tools)
+    knowledge = observability.knowledge_search(behind.library)
+    parts = ServiceDependencies(
         knowledge,
-        CatalogParts(search, stores.catalog, stores.taxonomy),
+        CatalogDependencies(search, stores.catalog, stores.taxonomy),
         behind.documents,
         search_type=settings.search_type,
     )
     async with (
-        open_mcp(settings, parts, visitor, seeing.mcp) as mcp_routes,
+        open_mcp(settings, parts, identity, observability.mcp) as mcp_routes,
         JobRunner(stores.jobs).running() as runner,
     ):
         app = create_app(
             search,
             seen_at_once(skill_management(stores, _given(behind.embedder)), behind.opened.skills),
             stores.changes,
-            SyncDesk(stores.catalog, stores.jobs, runner, settings.sync_config, stores.contents),
+            SyncService(stores.catalog, stores.jobs, runner, settings.sync_config, stores.contents),
             common.health(await _health(behind)),
             access=api_access(settings),
             documents=behind.documents,
-            knowledge=KnowledgeRoutes(knowledge, visitor, settings.search_type),
-            **_who_reads(settings, visitor),
-            telemetry=seeing.telemetry,
+            knowledge=KnowledgeRoutes(knowledge, identity, settings.search_type),
+            **_who_reads(settings, identity),
+            telemetry=observability.telemetry,
             admission=admission,
             search_type=settings.search_type,
         )
         app.router.routes.extend(mcp_routes)
-        seeing.install(app, admin_access(settings))
+        observability.install(app, admin_access(settings))
         yield app
 
 
@@ -102,16 +107,16 @@ def tool_search(
     embedder: Embedder,
     opened: Readable,
     stores: CatalogStores,
-    seeing: Seeing,
+    observability: Observability,
     admission: Admission,
 ) -> ToolSearch:
     return ToolSearch(
         embedder,
-        seeing.item_index(opened.items, "tools"),
+        observability.item_index(opened.items, "tools"),
         opened.skills,
         stores.catalog,
         deadline_seconds=settings.deadline_seconds,
-        spans=seeing.spans_of("tools"),
+        spans=observability.spans_of("tools"),
         is_overloaded=admission.is_overloaded,
     )
 
@@ -122,8 +127,8 @@ MAX_CONCURRENT_WRITES = 64
 MAX_QUEUE_SECONDS = 0.5
 
 
-def admission_of(settings: Settings, seeing: Seeing) -> Admission:
-    on_refused = None if seeing.figures is None else seeing.figures.not_admitted
+def admission_of(settings: Settings, observability: Observability) -> Admission:
+    on_refused = None if observability.metrics is None else observability.metrics.not_admitted
     return Admission(
         Limits(settings.max_concurrent_searches, MAX_QUEUE_SECONDS),
         Limits(MAX_CONCURRENT_WRITES, MAX_QUEUE_SECONDS),
@@ -134,23 +139,23 @@ def admission_of(settings: Settings, seeing: Seeing) -> Admission:
 class _Readers(TypedDict):
     """As the API calls them: who reads a catalog that is not public, and who is counted where it is."""
 
-    catalog_readers: VisitorOf | None
-    searchers: VisitorOf | None
+    catalog_readers: Identify | None
+    searchers: Identify | None
 
 
-def _who_reads(settings: Settings, visitor: VisitorOf) -> _Readers:
+def _who_reads(settings: Settings, identity: Identify) -> _Readers:
     is_public = Scope.TOOLS_READ in public_scopes(settings)
-    return {"catalog_readers": None if is_public else visitor, "searchers": visitor if is_public else None}
+    return {"catalog_readers": None if is_public else identity, "searchers": identity if is_public else None}
 
 
-async def _health(behind: Behind) -> HealthChecks:
+async def _health(behind: Backends) -> HealthChecks:
     """Counted at once: an index that lost its points is in the log before the first search finds nothing."""
     contents = {
         "index_contents": item_contents(behind.stores, behind.opened.items),
         "skill_contents": skill_contents(behind.stores, behind.opened.skills),
     }
-    for one in contents.values():
-        await one.part()
+    for index_contents in contents.values():
+        await index_contents.part()
     checked = behind.documents.check_health if behind.documents else None
     return HealthChecks(behind.stores, behind.embedder, behind.opened.items, contents, behind.library, checked)
 

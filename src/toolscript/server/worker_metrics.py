@@ -12,33 +12,33 @@ from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores
 
 if TYPE_CHECKING:
-    from toolscript.server.metrics import WorkerFigures
+    from toolscript.server.metrics import WorkerMetrics
 
 
-def worker_figures(settings: Settings) -> "WorkerFigures | None":
+def worker_metrics(settings: Settings) -> "WorkerMetrics | None":
     """None where no port is set: nothing is counted that nobody can read."""
     if not settings.worker_metrics_port:
         return None
-    from toolscript.server.metrics import WorkerFigures
+    from toolscript.server.metrics import WorkerMetrics
 
-    return WorkerFigures()
+    return WorkerMetrics()
 
 
-def measured(stores: Stores, embedder: Embedder, figures: "WorkerFigures | None") -> tuple[Stores, Embedder]:
+def measured(stores: Stores, embedder: Embedder, metrics: "WorkerMetrics | None") -> tuple[Stores, Embedder]:
     """What a worker does with them is counted, where somebody can read it."""
-    if figures is None:
+    if metrics is None:
         return stores, embedder
     from toolscript.server.measured import CountedDirtySet, MeasuredEmbedder
 
-    counted = replace(stores, dirty=CountedDirtySet(stores.dirty, figures))
-    return counted, MeasuredEmbedder(embedder, figures)
+    counted = replace(stores, dirty=CountedDirtySet(stores.dirty, metrics))
+    return counted, MeasuredEmbedder(embedder, metrics)
 
 
 @asynccontextmanager
 async def metrics_served(
-    settings: Settings, figures: "WorkerFigures | None", watch: StoreWatch | None
+    settings: Settings, metrics: "WorkerMetrics | None", watch: StoreWatch | None
 ) -> AsyncIterator[None]:
-    if figures is None or watch is None:
+    if metrics is None or watch is None:
         yield
         return
     import uvicorn
@@ -57,13 +57,13 @@ async def metrics_served(
             yield
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(metrics_routes(figures.page, admin_access(settings)))
+    app.include_router(metrics_routes(metrics.page, admin_access(settings)))
     install_error_handlers(app)
     with bound(settings.worker_metrics_host, settings.worker_metrics_port) as listening:
         server = Quiet(uvicorn.Config(app, log_config=None, log_level="warning", lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         try:
-            async with watch.running(figures.before_page):
+            async with watch.running(metrics.before_page):
                 yield
         finally:
             server.should_exit = True

@@ -1,6 +1,6 @@
 """Deterministic doubles of every port, in memory. They pass the same contract suites as the real ones."""
 
-from toolscript.testing.auth import MemoryCallers, MemoryRequestBudget
+from toolscript.testing.auth import MemoryRequestBudget, MemoryTokenVerifier
 from toolscript.testing.catalog import (
     MemoryCatalog,
     MemoryCatalogContents,
@@ -17,7 +17,6 @@ from toolscript.testing.tool_servers import MemoryToolServers
 __all__ = [
     "HashEmbedder",
     "MemoryAssignments",
-    "MemoryCallers",
     "MemoryCatalog",
     "MemoryCatalogContents",
     "MemoryDirtySet",
@@ -34,6 +33,7 @@ __all__ = [
     "MemorySyncJobs",
     "MemoryTaxonomy",
     "MemoryTenants",
+    "MemoryTokenVerifier",
     "MemoryToolServers",
     "WordReranker",
 ]

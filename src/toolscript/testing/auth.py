@@ -4,19 +4,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from toolscript.core.auth.model import Budget, Caller, Plan, Stranger, Tenant
+from toolscript.core.auth.model import Anonymous, Budget, Plan, Principal, Tenant
 from toolscript.core.errors import Unauthorized
 
 WINDOW_SECONDS = 60
 
 
-class MemoryCallers:
+class MemoryTokenVerifier:
     """Knows these tokens and no other."""
 
-    def __init__(self, known: Mapping[str, Caller]) -> None:
+    def __init__(self, known: Mapping[str, Principal]) -> None:
         self._known = known
 
-    async def verify(self, token: str) -> Caller:
+    async def verify(self, token: str) -> Principal:
         if token not in self._known:
             raise Unauthorized("nobody knows this token", hint="use one that was given to MemoryCallers")
         return self._known[token]
@@ -26,9 +26,9 @@ class MemoryRequestBudget:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._minute = -1
-        self._taken: Counter[Tenant | Stranger] = Counter()
+        self._taken: Counter[Tenant | Anonymous] = Counter()
 
-    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Anonymous, plan: Plan) -> Budget:
         limit = plan.requests_per_minute
         if limit is None:
             return Budget()

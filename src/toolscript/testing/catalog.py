@@ -14,8 +14,8 @@ from toolscript.core.retrieval.model import PointVersion
 from toolscript.core.taxonomy import AuditEntry
 from toolscript.tools.model.catalog import (
     FAILING_AFTER,
-    MOST_JOBS_KEPT,
-    MOST_KEPT_PER_ITEM,
+    MAX_JOBS_KEPT,
+    MAX_KEPT_PER_ITEM,
     SILENT_SECONDS,
     CatalogItem,
     ChangeDetails,
@@ -60,8 +60,8 @@ class MemoryItemChanges:
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
         wanted = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
-        found = [self._change(id_) for id_ in wanted]
-        return [one for one in found if state in (None, one.state)][:limit]
+        changes = [self._change(id_) for id_ in wanted]
+        return [change for change in changes if state in (None, change.state)][:limit]
 
     async def find(self, change_id: int) -> ChangeDetails:
         return replace(self._row(change_id).details, change=self._change(change_id))
@@ -95,7 +95,7 @@ class MemoryItemChanges:
             datetime.now(UTC),
         )
         self._rows[change.id] = _Row(ChangeDetails(change, seen.old, seen.new), new)
-        for id_ in sorted(self._of(known.id), reverse=True)[MOST_KEPT_PER_ITEM:]:
+        for id_ in sorted(self._of(known.id), reverse=True)[MAX_KEPT_PER_ITEM:]:
             del self._rows[id_]
 
     def hold(self, source: str, known: StoredItem, new: Item) -> bool:
@@ -182,17 +182,19 @@ class MemoryDirtySet:
         return list(self._generations.values())
 
     async def adopt(self, fingerprint: str) -> Generation:
-        live = next(found for found in self._generations.values() if found.state is GenerationState.LIVE)
-        known = {found.fingerprint for found in self._generations.values()}
+        live = next(
+            generation for generation in self._generations.values() if generation.state is GenerationState.LIVE
+        )
+        known = {generation.fingerprint for generation in self._generations.values()}
         if live.fingerprint is None and fingerprint not in known:
             self._generations[live.id] = replace(live, fingerprint=fingerprint)
         return self._generations[live.id]
 
     async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
-        for found in self._generations.values():
-            if found.fingerprint == fingerprint:
-                self._filled[found.id] = 0 if afresh else self._filled[found.id]
-                return found
+        for generation in self._generations.values():
+            if generation.fingerprint == fingerprint:
+                self._filled[generation.id] = 0 if afresh else self._filled[generation.id]
+                return generation
         begun = Generation(max(self._generations) + 1, GenerationState.BUILDING, fingerprint)
         self._generations[begun.id] = begun
         self._dirty[begun.id] = {}
@@ -322,29 +324,31 @@ class MemoryCatalog:
         return await self.remove(source, sorted(others))
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
-        found = [self._by_key.get((source, key)) for key in keys]
-        leaving = [one for one in found if one is not None and one.is_active]
-        for one in leaving:
-            self.changes.withdraw(one.id)
-            self.forget_asks(one.id)
-            self.put_anew(replace(one, is_active=False))
+        items = [self._by_key.get((source, key)) for key in keys]
+        leaving = [item for item in items if item is not None and item.is_active]
+        for item in leaving:
+            self.changes.withdraw(item.id)
+            self.forget_asks(item.id)
+            self.put_anew(replace(item, is_active=False))
         return len(leaving)
 
     def entries(self) -> list[tuple[str, StoredItem]]:
         """All that were ever there with their sources, in order of id."""
-        return sorted(((source, one) for (source, _), one in self._by_key.items()), key=lambda entry: entry[1].id)
+        return sorted(
+            ((source, item) for (source, _), item in self._by_key.items()), key=lambda entry: entry[1].id
+        )
 
     def stored(self, item_id: int) -> StoredItem | None:
-        found = self._known(item_id)
-        return found if found is not None and found.is_active else None
+        item = self._known(item_id)
+        return item if item is not None and item.is_active else None
 
     def _known(self, item_id: int) -> StoredItem | None:
         """Whether it is still there or has left."""
-        return next((found for found in self._by_key.values() if found.id == item_id), None)
+        return next((item for item in self._by_key.values() if item.id == item_id), None)
 
     def put_back(self, changed: StoredItem) -> None:
         """The same item with other assignments."""
-        place = next(place for place, found in self._by_key.items() if found.id == changed.id)
+        place = next(place for place, item in self._by_key.items() if item.id == changed.id)
         self._by_key[place] = changed
 
     def put_anew(self, changed: StoredItem) -> StoredItem:
@@ -356,24 +360,27 @@ class MemoryCatalog:
 
     def classify_again(self, ids: Iterable[int]) -> list[int]:
         """Those of these items that no person decided about need skills; answers which they are."""
-        found = [self.stored(id_) for id_ in sorted(ids) if id_ not in self.by_hand]
-        return [self.put_anew(replace(one, needs_skills=True)).id for one in found if one is not None]
+        items = [self.stored(id_) for id_ in sorted(ids) if id_ not in self.by_hand]
+        return [self.put_anew(replace(item, needs_skills=True)).id for item in items if item is not None]
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
         wanted = set(ids)
-        return sorted((found for found in self._by_key.values() if found.id in wanted), key=lambda one: one.id)
+        return sorted(
+            (stored_item for stored_item in self._by_key.values() if stored_item.id in wanted),
+            key=lambda item: item.id,
+        )
 
     async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
         return {
-            found.id: Schemas(found.item.input_schema, found.item.output_schema, found.item.annotations)
-            for found in await self.items(ids)
+            item.id: Schemas(item.item.input_schema, item.item.output_schema, item.item.annotations)
+            for item in await self.items(ids)
         }
 
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
         return self._page(after, limit)
 
     async def count(self) -> int:
-        return sum(found.is_active for found in self._by_key.values())
+        return sum(item.is_active for item in self._by_key.values())
 
     def _store(self, source: str, item: Item) -> StoreReport:
         known = self._by_key.get((source, item.key))
@@ -400,8 +407,8 @@ class MemoryCatalog:
             self.put_anew(replace(known, item=item, is_active=True, needs_skills=item_id not in self.by_hand))
 
     def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
-        later = sorted(found.id for found in self._by_key.values() if found.id > after and found.is_active)[:limit]
-        versions = {found.id: found.version for found in self._by_key.values()}
+        later = sorted(item.id for item in self._by_key.values() if item.id > after and item.is_active)[:limit]
+        versions = {item.id: item.version for item in self._by_key.values()}
         return [PointVersion(id_, versions[id_]) for id_ in later]
 
 
@@ -418,15 +425,15 @@ class MemoryCatalogContents:
 
     async def remove_source(self, name: str, limit: int) -> int:
         leaving = self._active(ItemFilter(source=name))[:limit]
-        await self._catalog.remove(name, [one.item.key for _, one in leaving])
+        await self._catalog.remove(name, [item.item.key for _, item in leaving])
         if len(leaving) < limit:
             self._catalog.synced_at.pop(name, None)
         return len(leaving)
 
     async def page(self, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
         later = [entry for entry in self._active(wanted) if entry[1].id > after]
-        found = [_shown(*entry) for entry in later[:limit]]
-        return [replace(one, item=_bare(one.item)) for one in found]
+        items = [_shown(*entry) for entry in later[:limit]]
+        return [replace(item, item=_bare(item.item)) for item in items]
 
     async def find(self, item_id: int) -> CatalogItem:
         found = [entry for entry in self._active(ItemFilter()) if entry[1].id == item_id]
@@ -435,9 +442,9 @@ class MemoryCatalogContents:
         return _shown(*found[0])
 
     async def remove(self, item_id: int) -> bool:
-        for source, one in self._catalog.entries():
-            if one.id == item_id:
-                return await self._catalog.remove(source, [one.item.key]) == 1
+        for source, item in self._catalog.entries():
+            if item.id == item_id:
+                return await self._catalog.remove(source, [item.item.key]) == 1
         raise unknown_item(item_id)
 
     def _source(self, name: str) -> ItemSource:
@@ -445,12 +452,12 @@ class MemoryCatalogContents:
 
     def _active(self, wanted: ItemFilter) -> list[tuple[str, StoredItem]]:
         return [
-            (source, one)
-            for source, one in self._catalog.entries()
-            if one.is_active
+            (source, item)
+            for source, item in self._catalog.entries()
+            if item.is_active
             and wanted.source in (None, source)
-            and wanted.server in (None, one.item.server)
-            and wanted.kind in (None, one.item.kind)
+            and wanted.server in (None, item.item.server)
+            and wanted.kind in (None, item.item.kind)
         ]
 
 
@@ -458,8 +465,8 @@ def _bare(item: Item) -> Item:
     return replace(item, input_schema=None, output_schema=None, annotations=None)
 
 
-def _shown(source: str, one: StoredItem) -> CatalogItem:
-    return CatalogItem(one.id, source, one.item, datetime.now(UTC), one.assignments)
+def _shown(source: str, item: StoredItem) -> CatalogItem:
+    return CatalogItem(item.id, source, item.item, datetime.now(UTC), item.assignments)
 
 
 @dataclass(frozen=True)
@@ -477,7 +484,7 @@ class MemorySyncJobs:
     async def add(self, source: str) -> SyncJob:
         job = SyncJob(next(self._ids), JobState.QUEUED, source, datetime.now(UTC))
         self._write(job)
-        for id_ in sorted(self._rows, reverse=True)[MOST_JOBS_KEPT:]:
+        for id_ in sorted(self._rows, reverse=True)[MAX_JOBS_KEPT:]:
             if not self._read(id_).state.is_open:
                 del self._rows[id_]
         return job
@@ -486,9 +493,9 @@ class MemorySyncJobs:
         self._change(job_id, state=JobState.RUNNING, started_at=datetime.now(UTC))
 
     async def beat(self, progress: Sequence[JobProgress]) -> None:
-        for one in progress:
-            if one.id in self._rows and self._rows[one.id].job.state.is_open:
-                self._change(one.id, done=one.done, total=one.total)
+        for job_progress in progress:
+            if job_progress.id in self._rows and self._rows[job_progress.id].job.state.is_open:
+                self._change(job_progress.id, done=job_progress.done, total=job_progress.total)
 
     async def finish(
         self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None

@@ -13,28 +13,28 @@ import numpy as np
 from toolscript.core.auth.model import KnownTenant, Tenant
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.retrieval.model import Terms, Vector
-from toolscript.core.retrieval.results import DocumentKey, FoundPassage, FoundPassages, PassageId, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunk, FoundChunks, Total
 from toolscript.core.text import Passage
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters, passes
 from toolscript.documents.model.points import (
+    ChunkQuery,
     DocumentCard,
     DocumentChange,
     DocumentVersion,
     FillPosition,
+    IndexedChunk,
     IndexedDocument,
-    IndexedPassage,
-    PassageAsk,
-    ShownPassages,
+    ShownChunks,
+    TermStatistics,
     VersionState,
-    WordStatistics,
 )
 from toolscript.documents.model.query import LoggedQuery
 
 SAMPLE = 2_000
 
 Shelf = dict[DocumentKey, IndexedDocument]
-Candidate = tuple[PassageId, IndexedPassage]
+Candidate = tuple[ChunkId, IndexedChunk]
 
 
 class MemoryTenantDocuments:
@@ -46,42 +46,42 @@ class MemoryTenantDocuments:
     def tenant(self) -> Tenant:
         return self._tenant
 
-    async def search(self, ask: PassageAsk) -> FoundPassages:
+    async def search(self, ask: ChunkQuery) -> FoundChunks:
         among = list(_passages_of(self._passing(ask.filters)))
         dense = None if ask.vector is None else _cosines(among, ask.vector)
         words = None if ask.terms is None else _shared_words(among, ask.terms)
-        return FoundPassages(_best(dense, ask.limit), _best(words, ask.limit))
+        return FoundChunks(_best(dense, ask.limit), _best(words, ask.limit))
 
-    async def statistics(self) -> WordStatistics:
+    async def statistics(self) -> TermStatistics:
         listed = list(_passages_of(self._in_order()))[:SAMPLE]
-        return WordStatistics.of_passages([list(indexed.terms) for _, indexed in listed])
+        return TermStatistics.of_passages([list(indexed.terms) for _, indexed in listed])
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         return {key: self._documents[key].header for key in keys if key in self._documents}
 
-    async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
         there = {id_: indexed.passage for id_, indexed in _passages_of(self._in_order())}
         return {id_: there[id_] for id_ in ids if id_ in there}
 
-    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+    async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
         there = {id_: indexed.vector for id_, indexed in _passages_of(self._in_order())}
         return {id_: there[id_] for id_ in ids if id_ in there}
 
-    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
-        return ShownPassages(await self.headers([id_.key for id_ in ids]), await self.passages(ids))
+    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
+        return ShownChunks(await self.headers([id_.key for id_ in ids]), await self.passages(ids))
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
-        return [one.header for one in self._passing(filters) if one.header.key > after][:limit]
+        return [document.header for document in self._passing(filters) if document.header.key > after][:limit]
 
     async def count(self, filters: Filters) -> Total:
         return Total(len(self._passing(filters)))
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
-        for one in documents:
-            stored = self._documents.get(one.header.key)
-            if stored is None or stored.header.version <= one.header.version:
-                header = replace(one.header, passages=len(one.passages), complete=True)
-                self._documents[header.key] = replace(one, header=header)
+        for document in documents:
+            stored = self._documents.get(document.header.key)
+            if stored is None or stored.header.version <= document.header.version:
+                header = replace(document.header, passages=len(document.passages), complete=True)
+                self._documents[header.key] = replace(document, header=header)
 
     async def restore(self, documents: Sequence[IndexedDocument]) -> None:
         await self.put(documents)
@@ -102,7 +102,7 @@ class MemoryTenantDocuments:
         return sorted(self._documents.values(), key=attrgetter("header.key"))
 
     def _passing(self, filters: Filters) -> list[IndexedDocument]:
-        return [one for one in self._in_order() if passes(filters, one.metadata)]
+        return [document for document in self._in_order() if passes(filters, document.metadata)]
 
 
 class MemoryDocuments:
@@ -120,7 +120,7 @@ class MemoryDocuments:
         return self._card
 
     async def passages(self) -> int:
-        return sum(len(one.passages) for shelf in self._shelves.values() for one in shelf.values())
+        return sum(len(document.passages) for shelf in self._shelves.values() for document in shelf.values())
 
     def of(self, tenant: Tenant) -> MemoryTenantDocuments:
         return MemoryTenantDocuments(tenant, self._shelves[tenant])
@@ -132,24 +132,25 @@ class MemoryDocuments:
 def _passages_of(documents: Iterable[IndexedDocument]) -> Iterator[Candidate]:
     for document in documents:
         for indexed in document.passages:
-            yield PassageId(document.header.key, indexed.passage.number), indexed
+            yield ChunkId(document.header.key, indexed.passage.number), indexed
 
 
-def _cosines(among: Sequence[Candidate], vector: Vector) -> list[FoundPassage]:
+def _cosines(among: Sequence[Candidate], vector: Vector) -> list[FoundChunk]:
     length = np.linalg.norm(vector)
     return [
-        FoundPassage(id_, float(one.vector @ vector / (np.linalg.norm(one.vector) * length))) for id_, one in among
+        FoundChunk(id_, float(chunk.vector @ vector / (np.linalg.norm(chunk.vector) * length)))
+        for id_, chunk in among
     ]
 
 
-def _shared_words(among: Sequence[Candidate], terms: Terms) -> list[FoundPassage]:
+def _shared_words(among: Sequence[Candidate], terms: Terms) -> list[FoundChunk]:
     """A passage that shares no word is not found."""
-    shared = ((id_, one.terms, terms.keys() & one.terms.keys()) for id_, one in among)
-    return [FoundPassage(id_, sum(terms[it] * own[it] for it in both)) for id_, own, both in shared if both]
+    shared = ((id_, chunk.terms, terms.keys() & chunk.terms.keys()) for id_, chunk in among)
+    return [FoundChunk(id_, sum(terms[it] * own[it] for it in both)) for id_, own, both in shared if both]
 
 
-def _best(found: list[FoundPassage] | None, limit: int) -> list[FoundPassage] | None:
-    return None if found is None else sorted(found, key=lambda one: (-one.score, one.id))[:limit]
+def _best(chunks: list[FoundChunk] | None, limit: int) -> list[FoundChunk] | None:
+    return None if chunks is None else sorted(chunks, key=lambda chunk: (-chunk.score, chunk.id))[:limit]
 
 
 class MemoryDocumentVersions:
@@ -167,9 +168,11 @@ class MemoryDocumentVersions:
 
     async def begin(self, live: str, building: str) -> DocumentVersion:
         expected = {live: VersionState.LIVE, building: VersionState.BUILDING}
-        for one in self._versions.values():
-            if expected.get(one.name) is not one.state:
-                raise Conflict(f"there is a version {one.name} of the documents' index already ({one.state})")
+        for version in self._versions.values():
+            if expected.get(version.name) is not version.state:
+                raise Conflict(
+                    f"there is a version {version.name} of the documents' index already ({version.state})"
+                )
         for name, state in expected.items():
             self._versions.setdefault(name, DocumentVersion(name, state))
         return self._versions[building]
@@ -180,15 +183,15 @@ class MemoryDocumentVersions:
     async def switch(self, name: str) -> None:
         if name not in self._versions:
             raise NotFound(f"no version {name} of the documents' index is known")
-        for one in self._versions.values():
-            state = VersionState.LIVE if one.name == name else VersionState.PREVIOUS
-            self._versions[one.name] = replace(one, state=state)
+        for version in self._versions.values():
+            state = VersionState.LIVE if version.name == name else VersionState.PREVIOUS
+            self._versions[version.name] = replace(version, state=state)
 
     async def forget(self, name: str) -> None:
         self._versions.pop(name, None)
         if len(self._versions) == 1:
             self._versions.clear()
-        self._changes = {key: one for key, one in self._changes.items() if one.target in self._versions}
+        self._changes = {key: change for key, change in self._changes.items() if change.target in self._versions}
 
     async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
         if self._versions and self._versions[source].state is not VersionState.LIVE:
@@ -206,21 +209,23 @@ class MemoryDocumentVersions:
                 self._open[target, tenant, key] = max(0, self._open.get((target, tenant, key), 0) - 1)
 
     async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
-        ready = [one for at, one in self._changes.items() if one.target == target and not self._open.get(at)]
-        return sorted(ready, key=lambda one: one.revision)[:limit]
+        ready = [
+            change for at, change in self._changes.items() if change.target == target and not self._open.get(at)
+        ]
+        return sorted(ready, key=lambda change: change.revision)[:limit]
 
     async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
         known = {key: self._changes.get((target, tenant, key)) for key in keys}
         return {key: change.revision for key, change in known.items() if change is not None}
 
     async def pending(self, target: str) -> int:
-        return sum(one.target == target for one in self._changes.values())
+        return sum(change.target == target for change in self._changes.values())
 
     async def clear(self, changes: Sequence[DocumentChange]) -> None:
-        for one in changes:
-            at = (one.target, one.tenant, one.key)
+        for change in changes:
+            at = (change.target, change.tenant, change.key)
             known = self._changes.get(at)
-            if known is not None and known.revision == one.revision:
+            if known is not None and known.revision == change.revision:
                 del self._changes[at]
                 self._open.pop(at, None)
 

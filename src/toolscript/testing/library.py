@@ -47,25 +47,27 @@ class MemoryLibrary:
         return _page(wanted, after, limit)
 
     async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
-        found = [
-            one for one in self._chunks.values() if one.source_id == source_id and first <= one.number <= last
+        chunks = [
+            chunk
+            for chunk in self._chunks.values()
+            if chunk.source_id == source_id and first <= chunk.number <= last
         ]
-        return sorted(found, key=lambda one: (one.number, one.id))
+        return sorted(chunks, key=lambda chunk: (chunk.number, chunk.id))
 
     async def ready(self) -> None: ...
     async def prepare(self) -> None: ...
     async def known(self, paths: Sequence[str]) -> Mapping[str, KnownSource]:
         wanted = {*paths}
-        return {one.source.path: one for one in self._sources.values() if one.source.path in wanted}
+        return {source.source.path: source for source in self._sources.values() if source.source.path in wanted}
 
     async def known_under(self, folder: str, after: str, limit: int) -> Sequence[KnownSource]:
         inside = folder.rstrip("/") + "/" if folder else ""
-        found = [
-            one
-            for one in self._sources.values()
-            if one.source.path.startswith(inside) and one.source.path > max(inside, after)
+        sources = [
+            source
+            for source in self._sources.values()
+            if source.source.path.startswith(inside) and source.source.path > max(inside, after)
         ]
-        return sorted(found, key=lambda one: one.source.path)[:limit]
+        return sorted(sources, key=lambda source: source.source.path)[:limit]
 
     async def claim(self, source: Source, run: str, seconds: float) -> bool:
         held = self._claims.get(require_id("id", source.id))
@@ -91,13 +93,13 @@ class MemoryLibrary:
     async def put_extractions(self, recipe: str, found: Mapping[str, Sequence[Extraction]]) -> None:
         self._drop_extractions(found.keys())
         for chunk_id, extractions in found.items():
-            self._extractions |= {one.id: one for one in extractions}
+            self._extractions |= {extraction.id: extraction for extraction in extractions}
             self._mark(chunk_id, extracted=recipe)
 
     async def extractions_of(self, chunk_ids: Sequence[str]) -> Sequence[Extraction]:
         wanted = {*chunk_ids}
-        found = [one for one in self._extractions.values() if one.chunk_id in wanted]
-        return sorted(found, key=lambda one: one.id)
+        extractions = [extraction for extraction in self._extractions.values() if extraction.chunk_id in wanted]
+        return sorted(extractions, key=lambda extraction: extraction.id)
 
     async def remove_chunks(self, ids: Sequence[str]) -> None:
         self._drop_extractions(ids)
@@ -131,7 +133,9 @@ class MemoryLibrary:
 
     def _drop_extractions(self, chunk_ids: Iterable[str]) -> None:
         dropped = {*chunk_ids}
-        self._extractions = {id_: one for id_, one in self._extractions.items() if one.chunk_id not in dropped}
+        self._extractions = {
+            id_: extraction for id_, extraction in self._extractions.items() if extraction.chunk_id not in dropped
+        }
 
 
 def _page(stored: Iterable[Stored], after: str, limit: int) -> list[Stored]:

@@ -25,7 +25,7 @@ from toolscript.core.retrieval.model import (
     PointVersion,
     Terms,
     Vector,
-    rarity_of,
+    idf_of,
 )
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
@@ -34,9 +34,9 @@ Fact = str | int | float | bool
 
 
 class MemoryIndex:
-    def __init__(self, card: IndexCard, *, engine_rarity: bool = True) -> None:
+    def __init__(self, card: IndexCard, *, engine_idf: bool = True) -> None:
         self._card = card
-        self._engine_rarity = engine_rarity
+        self._engine_rarity = engine_idf
         self._points: dict[int, Point] = {}
         self._revisions: dict[int, int] = {}
         self._written = 0
@@ -56,9 +56,9 @@ class MemoryIndex:
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         return [await self.search(ask) for ask in asks]
 
-    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
+    async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
         points = len(self._points)
-        return {term: rarity_of(self._having(term) / points if points else 0.0, points) for term in terms}
+        return {term: idf_of(self._having(term) / points if points else 0.0, points) for term in terms}
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         known = [id_ for id_ in ids if id_ in self._points]
@@ -83,25 +83,25 @@ class MemoryIndex:
     async def count(self) -> int:
         return len(self._points)
 
-    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
+    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
         kept = [KeptPoint(point.id, point.vector, point.fields) for point in self._points.values()]
-        return kept if len(kept) <= most else None
+        return kept if len(kept) <= maximum else None
 
     def _has_newer(self, id_: int, version: int) -> bool:
         stored = self._points.get(id_)
         return stored is not None and stored.version > version
 
     def _word_scores(self, allowed: Sequence[Point], terms: Terms) -> dict[int, float]:
-        rarity = {term: self._rarity(term) if self._engine_rarity else 1.0 for term in terms}
+        idf = {term: self._idf(term) if self._engine_rarity else 1.0 for term in terms}
         scores = {
             point.id: sum(
-                weight * rarity[term] * point.terms[term] for term, weight in terms.items() if term in point.terms
+                weight * idf[term] * point.terms[term] for term, weight in terms.items() if term in point.terms
             )
             for point in allowed
         }
         return {id_: score for id_, score in scores.items() if score > 0}
 
-    def _rarity(self, term: int) -> float:
+    def _idf(self, term: int) -> float:
         total = len(self._points)
         having = self._having(term)
         return math.log(1 + (total - having + 0.5) / (having + 0.5))
@@ -123,8 +123,8 @@ class MemoryIndex:
 
 
 class MemoryIndexes:
-    def __init__(self, *, engine_rarity: bool = True) -> None:
-        self._engine_rarity = engine_rarity
+    def __init__(self, *, engine_idf: bool = True) -> None:
+        self._engine_rarity = engine_idf
         self._indexes: dict[str, MemoryIndex] = {}
         self._live: str | None = None
 
@@ -135,11 +135,11 @@ class MemoryIndexes:
         return None if self._live is None else IndexOrigin(self._live, self._indexes[self._live].card.model)
 
     async def size(self, card: IndexCard) -> int | None:
-        found = self._indexes.get(card.fingerprint)
-        return None if found is None else await found.count()
+        index = self._indexes.get(card.fingerprint)
+        return None if index is None else await index.count()
 
     async def create(self, card: IndexCard) -> None:
-        self._indexes.setdefault(card.fingerprint, MemoryIndex(card, engine_rarity=self._engine_rarity))
+        self._indexes.setdefault(card.fingerprint, MemoryIndex(card, engine_idf=self._engine_rarity))
 
     async def open(self, card: IndexCard) -> Index:
         return self._named(card.fingerprint)

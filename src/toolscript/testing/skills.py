@@ -9,7 +9,7 @@ from itertools import count
 from toolscript.core.items import AssignedBy, Assignment, StoredItem
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import (
-    MOST_COUNTED,
+    MAX_COUNTED,
     AuditEntry,
     Classification,
     Classified,
@@ -23,7 +23,7 @@ from toolscript.core.taxonomy import (
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
 from toolscript.tools.model.catalog import Claim
-from toolscript.tools.model.centroids import Counted, Rebuilt, SkillState, SkillSum, added_up, differences, rebuilt
+from toolscript.tools.model.centroids import Centroid, Counted, Rebuilt, SkillState, added_up, differences, rebuilt
 from toolscript.tools.model.skills import (
     action_of,
     are_same,
@@ -123,7 +123,9 @@ class MemoryTaxonomy:
 
     async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
         numbered = list(enumerate(self._audit, 1))
-        return [(number, one) for number, one in reversed(numbered) if before is None or number < before][:limit]
+        return [(number, entry) for number, entry in reversed(numbered) if before is None or number < before][
+            :limit
+        ]
 
     def write_audit(self, actor: str, action: str, subject: object, details: Mapping[str, object]) -> None:
         kept = json.loads(json.dumps(details))
@@ -154,7 +156,7 @@ class MemorySkillVectors:
         self._dirty = dirty
         self._list_skills = skills
         self._counted: dict[int, dict[int, Counted]] = {}
-        self.sums: dict[int, dict[str, SkillSum]] = {}
+        self.sums: dict[int, dict[str, Centroid]] = {}
         self._skills: dict[int, dict[str, _Skill]] = {}
 
     async def recall(self, generation: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
@@ -185,7 +187,7 @@ class MemorySkillVectors:
             if row.point_version < row.version and (not only or id_ in only)
         )
         return [
-            SkillState(rows[id_].skill, sums.get(id_, SkillSum.nothing()), rows[id_].version)
+            SkillState(rows[id_].skill, sums.get(id_, Centroid.nothing()), rows[id_].version)
             for _, id_ in waiting[:limit]
         ]
 
@@ -214,16 +216,16 @@ class MemorySkillVectors:
         wanted = set(only) or set(rows)
         exact = {skill: one for skill, one in added_up(items).items() if skill in wanted}
         sums = self.sums.get(generation, {})
-        kept = {skill: sums.get(skill, SkillSum.nothing()) for skill in wanted}
+        kept = {skill: sums.get(skill, Centroid.nothing()) for skill in wanted}
         on_progress(Progress("add up", len(items)))
         await self._move(generation, differences(kept, exact))
         return rebuilt(kept, exact, len(items))
 
-    async def _move(self, generation: int, moves: Mapping[str, SkillSum]) -> None:
+    async def _move(self, generation: int, moves: Mapping[str, Centroid]) -> None:
         rows = await self._rows(generation)
         sums = self.sums.setdefault(generation, {})
         for skill, move in moves.items():
-            sums[skill] = sums.get(skill, SkillSum.nothing()) + move
+            sums[skill] = sums.get(skill, Centroid.nothing()) + move
             rows[skill].version = self._dirty.next_version()
 
     async def _rows(self, generation: int) -> dict[str, _Skill]:
@@ -236,7 +238,7 @@ class MemorySkillVectors:
 
 
 @dataclass
-class _Asked:
+class _Suggested:
     suggestion: Suggestion
     items: set[int] = field(default_factory=set)
 
@@ -246,42 +248,42 @@ class MemorySuggestions:
         self._catalog = catalog
         self._taxonomy = taxonomy
         self._ids = count(1)
-        self._by_key: dict[str, _Asked] = {}
+        self._by_key: dict[str, _Suggested] = {}
         catalog.forget_asks = self._forget_all_asks
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
         ids = sorted(one.suggestion.id for one in self._by_key.values() if one.suggestion.id > after)
-        found = [await self.find(id_) for id_ in ids]
-        asked = [one for one in found if one.asked_by or one.state is not SuggestionState.PENDING]
+        suggestions = [await self.find(id_) for id_ in ids]
+        asked = [one for one in suggestions if one.asked_by or one.state is not SuggestionState.PENDING]
         return [one for one in asked if state is None or one.state is state][:limit]
 
     async def find(self, suggestion_id: int) -> Suggestion:
-        asked = self._asked(suggestion_id)
-        return replace(asked.suggestion, asked_by=min(len(self._asking(asked)), MOST_COUNTED))
+        suggested = self._asked(suggestion_id)
+        return replace(suggested.suggestion, asked_by=min(len(self._asking(suggested)), MAX_COUNTED))
 
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         return [id_ for id_ in self._asking(self._asked(suggestion_id)) if id_ > after][:limit]
 
     async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
-        actor, asked = valid_actor(by), self._pending(suggestion_id)
+        actor, suggested = valid_actor(by), self._pending(suggestion_id)
         self._taxonomy.add_now(skill, actor)
-        self._decide(asked, SuggestionState.APPROVED, actor, skill.id)
-        self._catalog.classify_again(asked.items)
+        self._decide(suggested, SuggestionState.APPROVED, actor, skill.id)
+        self._catalog.classify_again(suggested.items)
         return await self.find(suggestion_id)
 
     async def reject(self, suggestion_id: int, by: str) -> Suggestion:
-        actor, asked = valid_actor(by), self._pending(suggestion_id)
-        self._decide(asked, SuggestionState.REJECTED, actor)
+        actor, suggested = valid_actor(by), self._pending(suggestion_id)
+        self._decide(suggested, SuggestionState.REJECTED, actor)
         return await self.find(suggestion_id)
 
     async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
-        actor, asked = valid_actor(by), self._pending(suggestion_id)
+        actor, suggested = valid_actor(by), self._pending(suggestion_id)
         if not (await self._taxonomy.find(into)).skill.is_active:
             raise inactive_skill(into)
-        self._decide(asked, SuggestionState.MERGED, actor, into)
-        self._catalog.classify_again(asked.items)
+        self._decide(suggested, SuggestionState.MERGED, actor, into)
+        self._catalog.classify_again(suggested.items)
         return await self.find(suggestion_id)
 
     async def call_more(self) -> int:
@@ -290,51 +292,61 @@ class MemorySuggestions:
 
     def granted(self, item_id: int) -> list[tuple[SuggestedSkill, str]]:
         """What a person decided about what this item had asked for, as it is."""
-        found = [(key, asked.suggestion) for key, asked in sorted(self._by_key.items()) if item_id in asked.items]
-        return [(one.suggested, one.skill_id) for _, one in found if one.skill_id is not None]
+        found = [
+            (key, suggested.suggestion)
+            for key, suggested in sorted(self._by_key.items())
+            if item_id in suggested.items
+        ]
+        return [
+            (suggestion.suggested, suggestion.skill_id)
+            for _, suggestion in found
+            if suggestion.skill_id is not None
+        ]
 
     def ask(self, item_id: int, key: str, suggested: SuggestedSkill) -> Suggestion:
         """Gathers on the pending one of its key; what was decided is answered as it is."""
         asked = self._by_key.get(key)
         if asked is None:
             new = Suggestion(next(self._ids), suggested, SuggestionState.PENDING, 0, datetime.now(UTC))
-            asked = self._by_key[key] = _Asked(new)
+            asked = self._by_key[key] = _Suggested(new)
         if asked.suggestion.state is SuggestionState.PENDING:
             asked.items.add(item_id)
         return asked.suggestion
 
     def forget_asks(self, item_id: int) -> None:
         """What a decided suggestion was asked by stays: it is what the decision rests on."""
-        for asked in self._by_key.values():
-            if asked.suggestion.state is SuggestionState.PENDING:
-                asked.items.discard(item_id)
+        for suggested in self._by_key.values():
+            if suggested.suggestion.state is SuggestionState.PENDING:
+                suggested.items.discard(item_id)
 
     def _forget_all_asks(self, item_id: int) -> None:
-        for asked in self._by_key.values():
-            asked.items.discard(item_id)
+        for suggested in self._by_key.values():
+            suggested.items.discard(item_id)
 
-    def _asked(self, suggestion_id: int) -> _Asked:
-        for asked in self._by_key.values():
-            if asked.suggestion.id == suggestion_id:
-                return asked
+    def _asked(self, suggestion_id: int) -> _Suggested:
+        for suggested in self._by_key.values():
+            if suggested.suggestion.id == suggestion_id:
+                return suggested
         raise unknown_suggestion(suggestion_id)
 
-    def _asking(self, asked: _Asked) -> list[int]:
+    def _asking(self, suggested: _Suggested) -> list[int]:
         """Items that left the catalog ask for nothing."""
-        return sorted(id_ for id_ in asked.items if self._catalog.stored(id_) is not None)
+        return sorted(id_ for id_ in suggested.items if self._catalog.stored(id_) is not None)
 
-    def _pending(self, suggestion_id: int) -> _Asked:
-        asked = self._asked(suggestion_id)
-        if asked.suggestion.state is not SuggestionState.PENDING:
-            raise decided_already(asked.suggestion)
-        return asked
+    def _pending(self, suggestion_id: int) -> _Suggested:
+        suggested = self._asked(suggestion_id)
+        if suggested.suggestion.state is not SuggestionState.PENDING:
+            raise decided_already(suggested.suggestion)
+        return suggested
 
-    def _decide(self, asked: _Asked, state: SuggestionState, actor: str, skill_id: str | None = None) -> None:
-        before = asked.suggestion
-        asked.suggestion = replace(
+    def _decide(
+        self, suggested: _Suggested, state: SuggestionState, actor: str, skill_id: str | None = None
+    ) -> None:
+        before = suggested.suggestion
+        suggested.suggestion = replace(
             before, state=state, reviewed_by=actor, reviewed_at=datetime.now(UTC), skill_id=skill_id
         )
-        details = {"name": before.suggested.name, "asked_by": len(self._asking(asked)), "skill_id": skill_id}
+        details = {"name": before.suggested.name, "asked_by": len(self._asking(suggested)), "skill_id": skill_id}
         self._taxonomy.write_audit(actor, audit_action(state), before.id, details)
 
 
@@ -382,9 +394,9 @@ class MemoryAssignments:
             await self._taxonomy.find(skill_id)
         later = [seen.id for seen in await self._catalog.scan(after, await self._catalog.count())]
         wanted = [
-            one.id
-            for one in await self._catalog.items(later)
-            if one.id not in self._catalog.by_hand and _is_meant(one, skill_id, source)
+            item.id
+            for item in await self._catalog.items(later)
+            if item.id not in self._catalog.by_hand and _is_meant(item, skill_id, source)
         ]
         return self._catalog.classify_again(wanted[:limit])
 
@@ -394,12 +406,12 @@ class MemoryAssignments:
             raise unknown_item(item_id)
         return stored
 
-    def _resolved(self, item_id: int, said: Classification) -> tuple[Assignment, ...]:
+    def _resolved(self, item_id: int, classification: Classification) -> tuple[Assignment, ...]:
         grants: list[tuple[SuggestedSkill, str | None]] = [*self._suggestions.granted(item_id)]
         self._suggestions.forget_asks(item_id)
-        if asked := asked_skill(said.suggestion):
+        if asked := asked_skill(classification.suggestion):
             grants.append((asked[1], self._suggestions.ask(item_id, *asked).skill_id))
-        assignments = by_classifier(said.assignments, self._taxonomy.active())
+        assignments = by_classifier(classification.assignments, self._taxonomy.active())
         for suggested, skill_id in grants:
             if skill_id in self._taxonomy.active():
                 assignments = by_rule(assignments, suggested, skill_id)
@@ -413,15 +425,15 @@ class MemoryAssignments:
         return same
 
 
-def _is_meant(one: StoredItem, skill_id: str | None, source: AssignedBy | None) -> bool:
+def _is_meant(item: StoredItem, skill_id: str | None, source: AssignedBy | None) -> bool:
     if skill_id is None and source is None:
         return True
     return any(
         skill_id in (None, assignment.skill_id) and source in (None, assignment.source)
-        for assignment in one.assignments
+        for assignment in item.assignments
     )
 
 
 def _in_order(wanted: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
     """The primary first, the others by id, as a catalog gives them back."""
-    return (*wanted[:1], *sorted(wanted[1:], key=lambda one: one.skill_id))
+    return (*wanted[:1], *sorted(wanted[1:], key=lambda assignment: assignment.skill_id))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from toolscript.core.retrieval.deadline import Attempt, Deadline, IsOverloaded, never_overloaded
 from toolscript.core.retrieval.ports import Spans
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.retrieval.request import Request, read_request
+from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.tools.model.answer import MatchedSkill, ToolHit
 from toolscript.tools.model.query import ToolQuery
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchContext:
     query: ToolQuery
     request: Request
     attempt: Attempt
@@ -35,16 +35,16 @@ class Asked:
         deadline_seconds: float,
         spans: Spans = NO_SPANS,
         is_overloaded: IsOverloaded = never_overloaded,
-    ) -> "Asked":
+    ) -> "SearchContext":
         stages = Stages()
         attempt = Attempt(Deadline(deadline_seconds), is_overloaded=is_overloaded)
-        request = read_request(query.text)
+        request = parse_query(query.text)
         stages.end("ranking")
         return cls(query, request, attempt, stages, spans)
 
 
 @contextmanager
-def begun(work: Coroutine[Any, Any, T]) -> Iterator[asyncio.Task[T]]:
+def start_background(work: Coroutine[Any, Any, T]) -> Iterator[asyncio.Task[T]]:
     """Goes on beside what is done meanwhile, and not for longer than that."""
     task = asyncio.ensure_future(work)
     try:

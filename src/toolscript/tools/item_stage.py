@@ -13,21 +13,21 @@ from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request
 from toolscript.core.retrieval.rerank import (
-    CANDIDATES_PER_ARM,
-    LOOKED_AT,
-    FirstLook,
+    CANDIDATES_PER_RETRIEVER,
+    RERANK_DEPTH,
+    FeaturesById,
+    FusedScores,
     Ranking,
-    TraitsById,
-    first_look,
+    fuse_scores,
     rank,
     unmatched_words,
 )
-from toolscript.core.retrieval.weights import Recipe
-from toolscript.tools.context import Asked
+from toolscript.core.retrieval.weights import RankingWeights
+from toolscript.tools.context import SearchContext
 from toolscript.tools.model.answer import MatchedSkill
 from toolscript.tools.model.query import Strategy
-from toolscript.tools.payload_cache import PointMemory, revisions_of
-from toolscript.tools.score_scale import arm_scores, scores_of
+from toolscript.tools.payload_cache import PayloadCache, revisions_of
+from toolscript.tools.score_scale import retriever_scores, scores_of
 
 # What the arms gave for each part of a request, the whole first.
 Found = Sequence[Candidates]
@@ -48,22 +48,22 @@ class Retrieved:
     @cached_property
     def revisions(self) -> dict[int, int]:
         """Of every point that was found."""
-        candidates = [one for found in (self.direct, self.routed) for one in found or ()]
-        arms = (arm for one in candidates for arm in (one.dense, one.words) if arm)
-        return revisions_of(chain.from_iterable(arms))
+        candidates = [one for candidate_lists in (self.direct, self.routed) for one in candidate_lists or ()]
+        retrievers = (arm for one in candidates for arm in (one.dense, one.words) if arm)
+        return revisions_of(chain.from_iterable(retrievers))
 
     @property
     def directly(self) -> frozenset[int] | None:
         """Whom a search of all items has named, where another one may have added to them."""
         if not self.direct or self.routed is None:
             return None
-        return self.direct[0].ids.union(*(one.ids for one in self.direct)) or None
+        return self.direct[0].ids.union(*(candidates.ids for candidates in self.direct)) or None
 
     @property
     def whole(self) -> Candidates:
         """What the arms said of the whole request, where they looked the furthest."""
-        found = self.direct if self.direct is not None else self.routed
-        return found[0] if found else Candidates()
+        candidate_lists = self.direct if self.direct is not None else self.routed
+        return candidate_lists[0] if candidate_lists else Candidates()
 
 
 @dataclass(frozen=True)
@@ -104,56 +104,58 @@ class Verdict:
 
 
 class ItemStage:
-    def __init__(self, index: Index, memory: PointMemory, recipe: Recipe) -> None:
+    def __init__(self, index: Index, cache: PayloadCache, weights: RankingWeights) -> None:
         self._index = index
-        self._recipe = recipe
-        self._memory = memory
+        self._weights = weights
+        self._cache = cache
 
-    async def retrieve(self, asked: Asked, vectors: Sequence[Vector] | None, where: Where) -> Found | None:
+    async def retrieve(
+        self, context: SearchContext, vectors: Sequence[Vector] | None, where: Where
+    ) -> Found | None:
         """None when the index fails."""
-        query = asked.query
+        query = context.query
         wants_words = query.search_type is not SearchType.SEMANTIC
-        parts = asked.request.parts if query.search_type is SearchType.HYBRID else asked.request.parts[:1]
+        parts = context.request.parts if query.search_type is SearchType.HYBRID else context.request.parts[:1]
         asks = [
             Ask(
-                vector=vectors[at] if vectors else None,
+                vector=vectors[index] if vectors else None,
                 terms=part.terms if wants_words else None,
                 where=where,
-                limit=CANDIDATES_PER_ARM,
+                limit=CANDIDATES_PER_RETRIEVER,
             )
-            for at, part in enumerate(parts)
+            for index, part in enumerate(parts)
         ]
-        with asked.spans.span("search.retrieve", limit=CANDIDATES_PER_ARM):
-            return await asked.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
+        with context.spans.span("search.retrieve", limit=CANDIDATES_PER_RETRIEVER):
+            return await context.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
 
-    async def rank(self, asked: Asked, retrieved: Retrieved) -> Verdict:
+    async def rank(self, context: SearchContext, retrieved: Retrieved) -> Verdict:
         if not retrieved.anything:
             return Verdict()
-        with asked.spans.span("search.rank"):
-            if asked.query.search_type is not SearchType.HYBRID:
-                return Verdict(_by_one_arm(retrieved))
-            return await self._ranked(asked, retrieved)
+        with context.spans.span("search.rank"):
+            if context.query.search_type is not SearchType.HYBRID:
+                return Verdict(_by_one_retriever(retrieved))
+            return await self._ranked(context, retrieved)
 
-    async def _ranked(self, asked: Asked, retrieved: Retrieved) -> Verdict:
-        look = self._look(retrieved)
-        asked.stages.end("ranking")
+    async def _ranked(self, context: SearchContext, retrieved: Retrieved) -> Verdict:
+        fused = self._look(retrieved)
+        context.stages.end("ranking")
         revisions = retrieved.revisions
-        wanted = {id_: revisions[id_] for id_ in look.ids[:LOOKED_AT].tolist()}
-        read = await self._memory.read_or_known(asked.attempt, wanted)
-        asked.stages.end("engine")
-        traits = {id_: one.traits for id_, one in read.items()}
-        ranking = rank(asked.request, look, traits, self._recipe)
+        wanted = {id_: revisions[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist()}
+        read = await self._cache.read_or_known(context.attempt, wanted)
+        context.stages.end("engine")
+        features = {id_: payload.features for id_, payload in read.items()}
+        ranking = rank(context.request, fused, features, self._weights)
         scores = scores_of(ranking, retrieved.whole, retrieved.directly)
         rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
-        unmatched = _unmatched(asked.request, traits)
+        unmatched = _unmatched(context.request, features)
         return Verdict(list(map(Scored._make, rows)), ranking.good_match, unmatched, ranking)
 
-    def _look(self, retrieved: Retrieved) -> FirstLook:
+    def _look(self, retrieved: Retrieved) -> FusedScores:
         """Who was found among all items stands as there; who was found by skills alone comes after them."""
         looks = [
-            first_look(found, CANDIDATES_PER_ARM, self._recipe)
-            for found in (retrieved.direct, retrieved.routed)
-            if found is not None
+            fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, self._weights)
+            for candidate_lists in (retrieved.direct, retrieved.routed)
+            if candidate_lists is not None
         ]
         return looks[0] if len(looks) == 1 else looks[0].followed_by(looks[1])
 
@@ -167,14 +169,14 @@ def where_of(kind: ItemKind | None, skill_ids: Sequence[str] = ()) -> Where:
     return *kinds, *skills
 
 
-def _by_one_arm(retrieved: Retrieved) -> list[Scored]:
+def _by_one_retriever(retrieved: Retrieved) -> list[Scored]:
     """An arm gives an item the same score wherever it looks."""
     scores: dict[int, float] = {}
-    for found in (retrieved.routed, retrieved.direct):
-        scores |= dict(arm_scores(found[0]) if found else ())
+    for candidate_lists in (retrieved.routed, retrieved.direct):
+        scores |= dict(retriever_scores(candidate_lists[0]) if candidate_lists else ())
     return [Scored(*pair) for pair in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
-def _unmatched(request: Request, traits: TraitsById) -> tuple[str, ...]:
+def _unmatched(request: Request, features: FeaturesById) -> tuple[str, ...]:
     """Of candidates that nothing is known of, nothing can be said."""
-    return unmatched_words(request, traits.values()) if traits else ()
+    return unmatched_words(request, features.values()) if features else ()

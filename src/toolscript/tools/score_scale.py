@@ -12,18 +12,18 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from toolscript.core.retrieval.model import Candidate, Candidates
-from toolscript.core.retrieval.rerank import ARM_PARTS, Ranking
+from toolscript.core.retrieval.rerank import RETRIEVER_PARTS, Ranking
 
 # A word score has no upper end. About this many times the rarity of a word that only one item has reads as a
 # similarity of one half: the rarer words can be, in a larger catalog, the more a match has to show.
-HALF_SURE_RARITIES = 0.9
-LEAST_SPREAD = 0.01
+HALF_SURE_IDFS = 0.9
+MIN_SPREAD = 0.01
 SHOWN_DIGITS = 6
 # How far apart two candidates are when words alone tell them apart, and what their match is worth beside a cosine.
 WORDS_SPREAD = 0.05
 WORDS_TRUST = 0.6
 # The columns of what the arms gave for the whole request; what single wishes added is no similarity to it.
-ARMS = ARM_PARTS.index("wishes")
+ARMS = RETRIEVER_PARTS.index("wishes")
 
 
 def scores_of(ranking: Ranking, whole: Candidates, among: Collection[int] | None = None) -> list[float]:
@@ -42,7 +42,7 @@ def scores_of(ranking: Ranking, whole: Candidates, among: Collection[int] | None
     return [float(one) for one in np.clip(best + step * behind, 0.0, 1.0).tolist()]
 
 
-def arm_scores(whole: Candidates) -> list[tuple[int, float]]:
+def retriever_scores(whole: Candidates) -> list[tuple[int, float]]:
     """One arm alone, in its own order: cosines as they are, words as what they are worth."""
     dense, words = whole.dense or (), whole.words or ()
     scored = [(hit.id, hit.score) for hit in dense] or [
@@ -57,7 +57,7 @@ def reaches(score: float, threshold: float) -> bool:
 
 
 def word_similarity(score: float, points: int) -> float:
-    return score / (score + HALF_SURE_RARITIES * math.log(2 * points + 2))
+    return score / (score + HALF_SURE_IDFS * math.log(2 * points + 2))
 
 
 def _first_and_step(whole: Candidates, standing: float) -> tuple[float, float]:
@@ -65,7 +65,7 @@ def _first_and_step(whole: Candidates, standing: float) -> tuple[float, float]:
     if not whole.dense:
         return words, WORDS_SPREAD
     cosines = np.array([hit.score for hit in whole.dense])
-    step = max(float(cosines.std()), LEAST_SPREAD)
+    step = max(float(cosines.std()), MIN_SPREAD)
     return max(float(cosines.mean()) + step * standing, WORDS_TRUST * words), step
 
 

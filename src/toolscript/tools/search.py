@@ -11,17 +11,17 @@ from toolscript.core.retrieval.model import Candidates, Vector
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Recipe
-from toolscript.tools.context import Asked, begun, tell_skills, tell_tools
-from toolscript.tools.hydration import DetailStage
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
+from toolscript.tools.context import SearchContext, start_background, tell_skills, tell_tools
+from toolscript.tools.hydration import HydrationStage
 from toolscript.tools.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
 from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
-from toolscript.tools.payload_cache import PointMemory
+from toolscript.tools.payload_cache import PayloadCache
 from toolscript.tools.ports import Catalog
 from toolscript.tools.score_scale import reaches
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
-from toolscript.tools.why_not import Absences, Outcome
+from toolscript.tools.why_not import Outcome, WhyNotExplainer
 
 NEAR_MISSES = 3
 NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"
@@ -40,18 +40,18 @@ class ToolSearch:
         catalog: Catalog,
         *,
         deadline_seconds: float = 10.0,
-        recipe: Recipe = DEFAULT_RECIPE,
+        weights: RankingWeights = DEFAULT_WEIGHTS,
         spans: Spans = NO_SPANS,
         is_overloaded: IsOverloaded = never_overloaded,
     ) -> None:
         self._embedder = embedder
         self._spans = spans
         self._index = index
-        memory = PointMemory(index)
-        self._matching = SkillMatching(skills, index, memory)
-        self._items = ItemStage(index, memory, recipe)
-        self._details = DetailStage(memory, catalog)
-        self._absences = Absences(index)
+        cache = PayloadCache(index)
+        self._matching = SkillMatching(skills, index, cache)
+        self._items = ItemStage(index, cache, weights)
+        self._details = HydrationStage(cache, catalog)
+        self._absences = WhyNotExplainer(index)
         self._deadline_seconds = deadline_seconds
         self._is_overloaded = is_overloaded
 
@@ -61,115 +61,122 @@ class ToolSearch:
             return await self._searched(query)
 
     async def _searched(self, query: ToolQuery) -> ToolAnswer:
-        asked = self._asked(query)
-        with begun(self._skills_by_words(asked, query.search_type)) as worded:
-            vectors = await self._embed(asked)
-            asked.stages.end("embedding")
-            searched = await self._search(asked, vectors, worded)
-        verdict = await self._items.rank(asked, searched.retrieved)
-        best = [one for one in verdict.scored[: query.limit] if reaches(one.score, query.threshold)]
-        asked.stages.end("ranking")
-        answer = await self._answer(asked, vectors, searched, verdict, best)
-        asked.attempt.require_something(answer.hits or answer.near_misses)
+        context = self._asked(query)
+        with start_background(self._skills_by_words(context, query.search_type)) as worded:
+            vectors = await self._embed(context)
+            context.stages.end("embedding")
+            searched = await self._search(context, vectors, worded)
+        verdict = await self._items.rank(context, searched.retrieved)
+        best = [scored for scored in verdict.scored[: query.limit] if reaches(scored.score, query.threshold)]
+        context.stages.end("ranking")
+        answer = await self._answer(context, vectors, searched, verdict, best)
+        context.attempt.require_something(answer.hits or answer.near_misses)
         return answer
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
         """The skill stage alone: of a request for several things, too, one vector is enough."""
         by = query.search_type
         one_vector = SearchType.SEMANTIC if by is SearchType.HYBRID else by
-        asked = self._asked(ToolQuery(query.text, search_type=one_vector))
-        with begun(self._skills_by_words(asked, by)) as worded:
-            vectors = await self._embed(asked)
-            matched = await self._match(asked, vectors, await worded, query.limit, query.threshold)
-        asked.attempt.require_something(matched)
-        return SkillAnswer(matched[: query.limit], asked.attempt.parts_failed)
+        context = self._asked(ToolQuery(query.text, search_type=one_vector))
+        with start_background(self._skills_by_words(context, by)) as worded:
+            vectors = await self._embed(context)
+            matched = await self._match(context, vectors, await worded, query.limit, query.threshold)
+        context.attempt.require_something(matched)
+        return SkillAnswer(matched[: query.limit], context.attempt.parts_failed)
 
-    def _asked(self, query: ToolQuery) -> Asked:
-        return Asked.now(query, self._deadline_seconds, self._spans, self._is_overloaded)
+    def _asked(self, query: ToolQuery) -> SearchContext:
+        return SearchContext.now(query, self._deadline_seconds, self._spans, self._is_overloaded)
 
-    async def _embed(self, asked: Asked) -> Vectors:
+    async def _embed(self, context: SearchContext) -> Vectors:
         """One arm alone is asked the text as it is; both are asked for every wish in it."""
-        search_type, request = asked.query.search_type, asked.request
+        search_type, request = context.query.search_type, context.request
         if search_type is SearchType.KEYWORD:
             return None
         texts = request.texts if search_type is SearchType.HYBRID else (request.text,)
         work = _gathered(self._embedder, texts)
-        with asked.spans.span("search.embed"):
-            embedded = await asked.attempt.or_else(Part.EMBEDDING, work, None)
+        with context.spans.span("search.embed"):
+            embedded = await context.attempt.or_else(Part.EMBEDDING, work, None)
         if embedded is None or search_type is SearchType.SEMANTIC:
             return embedded
         return request.vectors(np.array(embedded))
 
-    async def _search(self, asked: Asked, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]") -> Searched:
+    async def _search(
+        self, context: SearchContext, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]"
+    ) -> Searched:
         """Literal mode has nothing to search with where there is no vector.
 
         Named skills are the caller's word; else `direct` searches all items, the others by matched skills.
         """
-        query = asked.query
+        query = context.query
         if query.search_type is SearchType.SEMANTIC and vectors is None:
             searched = Searched(Retrieved())
         elif query.skill_ids:
-            found = await self._items.retrieve(asked, vectors, where_of(query.kind, query.skill_ids))
-            searched = Searched(Retrieved(routed=found), filtered_by=query.skill_ids)
+            candidate_lists = await self._items.retrieve(context, vectors, where_of(query.kind, query.skill_ids))
+            searched = Searched(Retrieved(routed=candidate_lists), filtered_by=query.skill_ids)
         elif query.strategy is Strategy.DIRECT:
-            searched = Searched(Retrieved(direct=await self._among_all(asked, vectors)))
+            searched = Searched(Retrieved(direct=await self._among_all(context, vectors)))
         else:
-            searched = await self._search_by_skills(asked, vectors, worded)
-        asked.stages.end("engine")
+            searched = await self._search_by_skills(context, vectors, worded)
+        context.stages.end("engine")
         return searched
 
     async def _search_by_skills(
-        self, asked: Asked, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]"
+        self, context: SearchContext, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]"
     ) -> Searched:
         """What `hybrid` finds among all items is looked for while skills are matched."""
-        query, is_hybrid = asked.query, asked.query.strategy is Strategy.HYBRID
-        with begun(self._among_all(asked, vectors) if is_hybrid else _nothing()) as direct:
-            skills = await self._match(asked, vectors, await worded, query.skill_limit, query.skill_threshold)
-            asked.stages.end("skills")
+        query, is_hybrid = context.query, context.query.strategy is Strategy.HYBRID
+        with start_background(self._among_all(context, vectors) if is_hybrid else _nothing()) as direct:
+            skills = await self._match(context, vectors, await worded, query.skill_limit, query.skill_threshold)
+            context.stages.end("skills")
             tell_skills(query, skills)
             if not skills:
                 logger.warning(NO_SKILLS_MATCHED, extra={"part": Part.SKILLS.value})
-                return Searched(Retrieved(await direct if is_hybrid else await self._among_all(asked, vectors)))
+                return Searched(Retrieved(await direct if is_hybrid else await self._among_all(context, vectors)))
             ids = tuple(skill.id for skill in skills)
-            routed = await self._items.retrieve(asked, vectors, where_of(query.kind, ids))
+            routed = await self._items.retrieve(context, vectors, where_of(query.kind, ids))
             return Searched(Retrieved(await direct, routed), skills, ids)
 
-    async def _among_all(self, asked: Asked, vectors: Vectors) -> Found | None:
-        return await self._items.retrieve(asked, vectors, where_of(asked.query.kind))
+    async def _among_all(self, context: SearchContext, vectors: Vectors) -> Found | None:
+        return await self._items.retrieve(context, vectors, where_of(context.query.kind))
 
-    async def _skills_by_words(self, asked: Asked, by: SearchType | None) -> SkillsOfItems:
+    async def _skills_by_words(self, context: SearchContext, by: SearchType | None) -> SkillsOfItems:
         """Literal mode knows skills by their vectors alone."""
-        if by is SearchType.SEMANTIC or asked.query.skill_ids or asked.query.strategy is Strategy.DIRECT:
+        if by is SearchType.SEMANTIC or context.query.skill_ids or context.query.strategy is Strategy.DIRECT:
             return ()
-        work = self._matching.by_words(asked.request, where_of(asked.query.kind))
-        with asked.spans.span("search.skills", by="words"):
-            return await asked.attempt.or_else(Part.SKILLS, work, ())
+        work = self._matching.by_words(context.request, where_of(context.query.kind))
+        with context.spans.span("search.skills", by="words"):
+            return await context.attempt.or_else(Part.SKILLS, work, ())
 
     async def _match(
-        self, asked: Asked, vectors: Vectors, worded: SkillsOfItems, limit: int, threshold: float
+        self, context: SearchContext, vectors: Vectors, worded: SkillsOfItems, limit: int, threshold: float
     ) -> tuple[MatchedSkill, ...]:
         work = self._matching.match(vectors[0] if vectors else None, worded, limit, threshold)
-        with asked.spans.span("search.skills", by="vector"):
-            return await asked.attempt.or_else(Part.SKILLS, work, ())
+        with context.spans.span("search.skills", by="vector"):
+            return await context.attempt.or_else(Part.SKILLS, work, ())
 
     async def _answer(
-        self, asked: Asked, vectors: Vectors, searched: Searched, verdict: Verdict, best: Sequence[Scored]
+        self,
+        context: SearchContext,
+        vectors: Vectors,
+        searched: Searched,
+        verdict: Verdict,
+        best: Sequence[Scored],
     ) -> ToolAnswer:
-        query, shown = asked.query, best or verdict.scored[:NEAR_MISSES]
+        query, scored_items = context.query, best or verdict.scored[:NEAR_MISSES]
         with_schemas = query.include_schemas and bool(best)
-        hits = await self._details.hits(asked, shown, searched.retrieved.revisions, schemas=with_schemas)
-        asked.stages.end("schemas")
-        outcome = Outcome(asked, vectors, searched, verdict, tuple(hits) if best else ())
+        hits = await self._details.hits(context, scored_items, searched.retrieved.revisions, schemas=with_schemas)
+        context.stages.end("schemas")
+        outcome = Outcome(context, vectors, searched, verdict, tuple(hits) if best else ())
         tell_tools(query, outcome.hits)
         absence = await self._absences.of(outcome) if query.about else None
         whole = searched.retrieved.whole
         return ToolAnswer(
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
-            candidate_count=sum(reaches(one.score, query.threshold) for one in verdict.scored),
+            candidate_count=sum(reaches(scored.score, query.threshold) for scored in verdict.scored),
             search_type_used=_search_type(whole),
-            timings=_timings(asked.stages),
-            degraded=asked.attempt.parts_failed,
+            timings=_timings(context.stages),
+            degraded=context.attempt.parts_failed,
             index=self._index.card.fingerprint,
             near_misses=() if best else tuple(hits),
             good_match=verdict.good_match,

@@ -28,7 +28,7 @@ from toolscript.core.retrieval.model import (
 )
 from toolscript.core.retrieval.ports import Index
 
-MOST_SKILLS = 1_000
+MAX_SKILLS = 1_000
 CHECK_SECONDS = 0.25
 STALE_SECONDS = 2.0
 READ_AGAIN_SECONDS = 60.0
@@ -54,8 +54,8 @@ class SkillCopy:
         return self._index.card
 
     async def search(self, ask: Ask) -> Candidates:
-        (found,) = await self.search_all([ask])
-        return found
+        (candidates,) = await self.search_all([ask])
+        return candidates
 
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         held = self._fresh()
@@ -81,7 +81,7 @@ class SkillCopy:
             versions = await self._written()
             if versions != self._versions or began - self._read_at > READ_AGAIN_SECONDS:
                 # What is written while we read is newer than these versions: the next check finds that.
-                points = await self._index.whole(MOST_SKILLS)
+                points = await self._index.whole(MAX_SKILLS)
                 self._held = None if points is None else _Held(points)
                 self._versions, self._read_at = versions, began
         except ToolscriptError as error:
@@ -96,11 +96,11 @@ class SkillCopy:
             self._checking = asyncio.ensure_future(self.check())
         return self._held if now - self._true_at <= STALE_SECONDS else None
 
-    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
-        return await self._index.whole(most)
+    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
+        return await self._index.whole(maximum)
 
-    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
-        return await self._index.rarities(terms)
+    async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
+        return await self._index.idfs(terms)
 
     async def put(self, points: Sequence[Point]) -> None:
         await self._index.put(points)
@@ -133,7 +133,7 @@ class _Held:
         dense: list[Candidate] = []
         for row in np.argsort(-scores, kind="stable").tolist():
             point = self._points[row]
-            if (not wanted or point.id in wanted) and all(_holds(point, one) for one in ask.where):
+            if (not wanted or point.id in wanted) and all(_holds(point, condition) for condition in ask.where):
                 dense.append(Candidate(point.id, float(scores[row]), _some(point.fields, ask.fields)))
                 if len(dense) == ask.limit:
                     break

@@ -11,11 +11,11 @@ from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.request import Request
 from toolscript.core.taxonomy import skill_point_id
 from toolscript.tools.model.answer import MatchedBy, MatchedSkill
-from toolscript.tools.payload_cache import PointMemory, RememberedById, revisions_of
+from toolscript.tools.payload_cache import CachedPayloads, PayloadCache, revisions_of
 from toolscript.tools.score_scale import reaches
 
-MOST_SKILLS = 8
-LEAST_BY_WORDS = 3
+MAX_SKILLS = 8
+MIN_BY_WORDS = 3
 WORD_HITS = 10
 SKILL_FIELDS = ("id", "name", "description", "tool_count", "is_active")
 ACTIVE = Condition("is_active", (True,))
@@ -24,17 +24,17 @@ SkillsOfItems = Sequence[tuple[str, ...]]
 
 
 class SkillMatching:
-    def __init__(self, skills: Index, items: Index, memory: PointMemory) -> None:
+    def __init__(self, skills: Index, items: Index, cache: PayloadCache) -> None:
         self._skills = skills
         self._items = items
-        self._memory = memory
-        self._remembered_skills = PointMemory(skills)
+        self._cache = cache
+        self._remembered_skills = PayloadCache(skills)
 
     async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
         """The skills of each of the items that share the most words with the request. Needs no vector."""
         ask = Ask(terms=request.whole.terms, where=where, limit=WORD_HITS)
         hits = (await self._items.search(ask)).words or ()
-        read = await self._memory.read(revisions_of(hits))
+        read = await self._cache.read(revisions_of(hits))
         return [read[hit.id].skill_ids for hit in hits if hit.id in read]
 
     async def match(
@@ -44,7 +44,7 @@ class SkillMatching:
         named = tuple(dict.fromkeys(skill for skills in worded for skill in skills))
         near, known = await self._ask(vector, named, limit, threshold)
         active = [[skill for skill in skills if skill in known] for skills in worded]
-        covered = covering(active, already=near, most=room_for_words(len(near)))
+        covered = covering(active, already=near, maximum=room_for_words(len(near)))
         return (*near.values(), *(known[skill] for skill in covered))
 
     async def _ask(
@@ -59,7 +59,7 @@ class SkillMatching:
         asks = [Ask(vector, where=(ACTIVE,), limit=limit)]
         if points:
             asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points))
-        near, *known = [found.dense or () for found in await self._skills.search_all(asks)]
+        near, *known = [candidates.dense or () for candidates in await self._skills.search_all(asks)]
         near_enough = [hit for hit in near if reaches(hit.score, threshold)]
         worded = [hit for hits in known for hit in hits]
         read = await self._remembered_skills.read(revisions_of([*near_enough, *worded]))
@@ -67,15 +67,15 @@ class SkillMatching:
 
 
 def room_for_words(by_vector: int) -> int:
-    """`MOST_SKILLS` in all; whoever asks for more by vector loses none of what the words would have found."""
-    return max(LEAST_BY_WORDS, MOST_SKILLS - by_vector)
+    """`MAX_SKILLS` in all; whoever asks for more by vector loses none of what the words would have found."""
+    return max(MIN_BY_WORDS, MAX_SKILLS - by_vector)
 
 
-def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], most: int) -> list[str]:
+def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], maximum: int) -> list[str]:
     """The fewest skills that hold the items not held already, greedily: whichever holds the most of them next."""
     missing = [skills for skills in items if skills and not any(skill in already for skill in skills)]
     chosen: list[str] = []
-    while missing and len(chosen) < most:
+    while missing and len(chosen) < maximum:
         held = dict.fromkeys((skill for skills in missing for skill in skills), 0)
         for skills in missing:
             for skill in skills:
@@ -87,7 +87,7 @@ def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], m
     return chosen
 
 
-def _all_matched(hits: Sequence[Candidate], read: RememberedById, by: MatchedBy) -> dict[str, MatchedSkill]:
+def _all_matched(hits: Sequence[Candidate], read: CachedPayloads, by: MatchedBy) -> dict[str, MatchedSkill]:
     """Best first; one that is gone meanwhile is left out."""
     matched = [_matched(read[hit.id].fields, hit.score, by) for hit in hits if hit.id in read]
     return {skill.id: skill for skill in sorted(matched, key=lambda skill: (-(skill.score or 0.0), skill.id))}

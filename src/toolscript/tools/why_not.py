@@ -7,11 +7,11 @@ from toolscript.core.items import ItemKind, tool_id
 from toolscript.core.retrieval.deadline import Part
 from toolscript.core.retrieval.model import Ask, Candidate, Candidates, Fields, Vector
 from toolscript.core.retrieval.ports import Index
-from toolscript.core.retrieval.rerank import CANDIDATES_PER_ARM
+from toolscript.core.retrieval.rerank import CANDIDATES_PER_RETRIEVER
 from toolscript.core.retrieval.terms import query_terms
-from toolscript.tools.context import Asked
+from toolscript.tools.context import SearchContext
 from toolscript.tools.item_stage import Searched, Verdict
-from toolscript.tools.model.answer import Absence, AbsenceReason, Explanation, ToolHit
+from toolscript.tools.model.answer import AbsenceReason, Explanation, ToolHit, WhyNotAnswer
 from toolscript.tools.model.query import Strategy
 from toolscript.tools.payload_cache import skills_of
 from toolscript.tools.score_scale import reaches
@@ -27,7 +27,7 @@ NOT_SEARCHED = "the index did not answer: see `degraded`, and try again"
 class Outcome:
     """What a search came to."""
 
-    asked: Asked
+    context: SearchContext
     vectors: Sequence[Vector] | None
     searched: Searched
     verdict: Verdict
@@ -38,7 +38,7 @@ class Outcome:
 
     def explanation(self, id_: int, skill_ids: Sequence[str]) -> Explanation | None:
         """None for an item that is no candidate."""
-        place = next((at for at, one in enumerate(self.verdict.scored, 1) if one.id == id_), None)
+        place = next((index for index, scored in enumerate(self.verdict.scored, 1) if scored.id == id_), None)
         if place is None:
             return None
         parts = {} if self.verdict.ranking is None else self.verdict.ranking.parts(place - 1)
@@ -56,19 +56,19 @@ class Outcome:
         return Explanation(
             place=place,
             parts=parts or {},
-            similarity=_retriever_score((one.dense for one in said), id_),
-            word_score=_retriever_score((one.words for one in said), id_),
+            similarity=_retriever_score((candidates.dense for candidates in said), id_),
+            word_score=_retriever_score((candidates.words for candidates in said), id_),
             matched_skills=tuple(skill for skill in skill_ids if skill in routed),
         )
 
     def _wholes(self) -> list[Candidates]:
         """What the arms said of the whole request, wherever they looked."""
         retrieved = self.searched.retrieved
-        return [found[0] for found in (retrieved.direct, retrieved.routed) if found]
+        return [candidate_lists[0] for candidate_lists in (retrieved.direct, retrieved.routed) if candidate_lists]
 
 
-def _retriever_score(arms: Iterator[Sequence[Candidate] | None], id_: int) -> float | None:
-    return next((hit.score for arm in arms for hit in arm or () if hit.id == id_), None)
+def _retriever_score(retrievers: Iterator[Sequence[Candidate] | None], id_: int) -> float | None:
+    return next((hit.score for arm in retrievers for hit in arm or () if hit.id == id_), None)
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,21 @@ class _Named:
     others: tuple[str, ...] = ()
 
 
-class Absences:
+class WhyNotExplainer:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    async def of(self, outcome: Outcome) -> Absence:
-        query, attempt = outcome.asked.query, outcome.asked.attempt
+    async def of(self, outcome: Outcome) -> WhyNotAnswer:
+        query, attempt = outcome.context.query, outcome.context.attempt
         named = await attempt.or_else(Part.INDEX, self._named(query.about, query.kind), None)
         if named is None or not outcome.searched.retrieved.anything:
-            return Absence(query.about, AbsenceReason.NOTHING_SEARCHED, NOT_SEARCHED)
+            return WhyNotAnswer(query.about, AbsenceReason.NOTHING_SEARCHED, NOT_SEARCHED)
         if named.item is None:
-            return Absence(query.about, AbsenceReason.UNKNOWN, _unknown(query.about), others=named.others)
+            return WhyNotAnswer(query.about, AbsenceReason.UNKNOWN, _unknown(query.about), others=named.others)
         id_, fields = named.item
         explained = await self._explained(outcome, id_, skills_of(fields))
         reason, message = _why(outcome, id_, fields, explained)
-        return Absence(
+        return WhyNotAnswer(
             query.about,
             reason,
             message,
@@ -113,7 +113,7 @@ class Absences:
         if _is_id(about):
             found = await self._index.fields([int(about)], NAMED_FIELDS)
             return _Named(next(iter(found.items()), None))
-        ask = Ask(terms=query_terms(about.replace("__", " ")), limit=CANDIDATES_PER_ARM, fields=NAMED_FIELDS)
+        ask = Ask(terms=query_terms(about.replace("__", " ")), limit=CANDIDATES_PER_RETRIEVER, fields=NAMED_FIELDS)
         hits = (await self._index.search(ask)).words or ()
         same = [hit for hit in hits if about in {_name(hit.fields), str(hit.fields["name"])}]
         meant = min(same, key=lambda hit: kind is not None and hit.fields["type"] != kind.value, default=None)
@@ -124,10 +124,10 @@ class Absences:
         """Of an item that no arm has named, what the arms would have said of it."""
         if known := outcome.explanation(id_, skill_ids):
             return known
-        request, vectors = outcome.asked.request, outcome.vectors
+        request, vectors = outcome.context.request, outcome.vectors
         ask = Ask(vectors[0] if vectors else None, request.whole.terms, only=(id_,), limit=1)
-        said = await outcome.asked.attempt.or_else(Part.INDEX, self._index.search(ask), Candidates())
-        return outcome.said_of(id_, skill_ids, [said])
+        candidates = await outcome.context.attempt.or_else(Part.INDEX, self._index.search(ask), Candidates())
+        return outcome.said_of(id_, skill_ids, [candidates])
 
 
 def _is_id(about: str) -> bool:
@@ -140,7 +140,7 @@ def _unknown(about: str) -> str:
 
 
 def _why(outcome: Outcome, id_: int, fields: Fields, explained: Explanation) -> tuple[AbsenceReason, str]:
-    query, searched = outcome.asked.query, outcome.searched
+    query, searched = outcome.context.query, outcome.searched
     if any(hit.id == id_ for hit in outcome.hits):
         return AbsenceReason.RETURNED, f"it is returned, at place {explained.place}"
     if query.kind is not None and fields["type"] != query.kind.value:
@@ -153,7 +153,7 @@ def _why(outcome: Outcome, id_: int, fields: Fields, explained: Explanation) -> 
 
 
 def _behind(outcome: Outcome, place: int) -> tuple[AbsenceReason, str]:
-    query, score = outcome.asked.query, outcome.verdict.scored[place - 1].score
+    query, score = outcome.context.query, outcome.verdict.scored[place - 1].score
     beyond = f"it is at place {place}, beyond the limit of {query.limit}: raise `limit`"
     if reaches(score, query.threshold):
         return (AbsenceReason.BEYOND_LIMIT, beyond) if place > query.limit else _not_read(place)
@@ -181,7 +181,7 @@ def _not_routed(outcome: Outcome, skills: Sequence[str], explained: Explanation)
 
 def _too_far(outcome: Outcome, explained: Explanation) -> str:
     """What would still be in its way."""
-    threshold, similarity = outcome.asked.query.threshold, explained.similarity
+    threshold, similarity = outcome.context.query.threshold, explained.similarity
     if similarity is None or similarity >= threshold:
         return ""
     return f"; its similarity is {similarity:.3f}, below the threshold of {threshold}: lower `tool_threshold`, too"
@@ -190,7 +190,9 @@ def _too_far(outcome: Outcome, explained: Explanation) -> str:
 def _not_named(explained: Explanation) -> str:
     if explained.similarity is None and explained.word_score is None:
         return "it shares no word with the query, and meaning was not compared"
-    return f"{CANDIDATES_PER_ARM} items or more fit better in every way that was searched: ask in other words"
+    return (
+        f"{CANDIDATES_PER_RETRIEVER} items or more fit better in every way that was searched: ask in other words"
+    )
 
 
 def _final_score(outcome: Outcome, explained: Explanation) -> float | None:

@@ -11,7 +11,7 @@ from toolscript.server.stores import Stores
 from toolscript.testing import HashEmbedder
 from toolscript.tools.indexing.doctor import Doctor
 from toolscript.tools.indexing.versions import Opened
-from toolscript.tools.model.centroids import Counted, SkillState, SkillSum, added_up
+from toolscript.tools.model.centroids import Centroid, Counted, SkillState, added_up
 
 MOST = 1_000_000
 
@@ -73,11 +73,11 @@ class Comparison:
         if states.keys() != self._model.active.keys():
             found.append(f"skills {sorted(states)} are not {sorted(self._model.active)}")
         for name, state in states.items():
-            found += self._of_skill(state, expected.get(name, SkillSum.nothing()))
+            found += self._of_skill(state, expected.get(name, Centroid.nothing()))
             found += await self._of_skill_point(state)
         return found
 
-    def _of_skill(self, state: SkillState, expected: SkillSum) -> Iterator[str]:
+    def _of_skill(self, state: SkillState, expected: Centroid) -> Iterator[str]:
         name = state.skill.id
         if state.skill != Skill(name, name, self._model.descriptions[name], is_active=self._model.active[name]):
             yield f"{name}: {state.skill}"
@@ -99,7 +99,7 @@ class Comparison:
         score = next((hit.score for hit in nearest if hit.id == skill.point_id), 0.0)
         return [] if score > 1 - 1e-5 else [f"{skill.id}: its point is {score} like its items"]
 
-    async def _sums(self) -> dict[str, SkillSum]:
+    async def _sums(self) -> dict[str, Centroid]:
         known: list[Known] = list(self._model.items.values())
         vectors = await embed_items(HashEmbedder(), [one.item for one in known])
         return added_up(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tests.chaos.fire.topics import classified
-from toolscript.core.items import LEAST_CONFIDENCE, MOST_ASSIGNMENTS, AssignedBy, Item
+from toolscript.core.items import MAX_ASSIGNMENTS, MIN_CONFIDENCE, AssignedBy, Item
 from toolscript.core.taxonomy import SuggestionState
 
 Assigned = tuple[str, float, str]
@@ -64,10 +64,10 @@ class Model:
     def grant(self, known: Known, skill: str | None) -> None:
         """What was decided about a wish counts beside what the classifier says."""
         has = {name for name, _, _ in known.assigned}
-        if skill is None or not self.active.get(skill) or skill in has or len(has) >= MOST_ASSIGNMENTS:
+        if skill is None or not self.active.get(skill) or skill in has or len(has) >= MAX_ASSIGNMENTS:
             return
         source = known.assigned[0][2] if known.assigned else AssignedBy.LLM.value
-        given = (*known.assigned, (skill, LEAST_CONFIDENCE, source))
+        given = (*known.assigned, (skill, MIN_CONFIDENCE, source))
         known.assigned = tuple(sorted(given, key=lambda one: (-one[1], one[0])))
 
     def set_by_hand(self, key: str, skills: list[str]) -> None:

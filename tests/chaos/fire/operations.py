@@ -27,11 +27,11 @@ class Round:
 
 
 class Operations:
-    def __init__(self, stores: Stores, model: Model, chance: random.Random, most_items: int) -> None:
+    def __init__(self, stores: Stores, model: Model, chance: random.Random, max_items: int) -> None:
         self._stores = stores
         self._model = model
         self._chance = chance
-        self._most_items = most_items
+        self._max_items = max_items
         self.done: dict[str, int] = {}
 
     def round(self, count: int) -> Round:
@@ -41,7 +41,7 @@ class Operations:
         people = [one for group in sorted(moving) if (one := self._of_people(group))]
         lanes: list[list[Operation]] = [[] for _ in range(SOURCES)]
         for _ in range(count - len(people)):
-            number = chance.randrange(self._most_items)
+            number = chance.randrange(self._max_items)
             lanes[number % SOURCES].append(self._of_item(f"k{number:05}", still))
         return Round([*lanes, people], moving)
 

@@ -7,7 +7,7 @@ from tests.chaos.fire.topics import TopicClassifier
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.values import silent
 from toolscript.server import indexing
-from toolscript.server.indexing import Writer
+from toolscript.server.indexing import IndexWriter
 from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying
 from toolscript.server.stores import open_stores
@@ -24,7 +24,7 @@ async def main() -> None:
     async with open_stores(settings) as stores:
         card = IndexCard(embedder.model)
         opened = await open_for_writing(stores.indexes, stores.dirty, card)
-        writer = Writer(stores, embedder, Classifying(TopicClassifier()), opened)
+        writer = IndexWriter(stores, embedder, Classifying(TopicClassifier()), opened)
         await writer.worker(silent).run_forever(poll_seconds=0.05)
 
 

@@ -13,7 +13,7 @@ from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent
-from toolscript.server.indexing import Writer
+from toolscript.server.indexing import IndexWriter
 from toolscript.server.skills import open_classifier
 from toolscript.server.stores import open_embedder, open_stores
 from toolscript.testing import HashEmbedder
@@ -72,7 +72,7 @@ async def _work(settings: Settings, tell: Connection, doom: Doom) -> None:
         told = replace(stores, dirty=ToldDirtySet(stores.pool, tell))
         async with open_classifier(settings, embedder) as classifying:
             tell.send(("started", ""))
-            await Writer(told, embedder, classifying, opened).worker(silent, at_step).run_forever()
+            await IndexWriter(told, embedder, classifying, opened).worker(silent, at_step).run_forever()
 
 
 @asynccontextmanager

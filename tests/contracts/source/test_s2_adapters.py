@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from tests.contracts.source.s2_service import LIBRARY, Json
-from tests.unit.documents.http.scenes import Client, Parts, app_of, client_of
+from tests.unit.documents.http.builders import Client, Parts, app_of, client_of
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.qdrant.collection import QdrantDocuments
 from toolscript.testing import HashEmbedder, MemoryDocuments

@@ -99,8 +99,8 @@ def test_rrf_adds_reciprocal_ranks_of_what_both_retrievers_found(service: Runnin
 def test_zscore_adds_how_far_each_stands_above_the_mean_of_both_retrievers(service: Running) -> None:
     asked = {"must": [{"field": "tags", "op": "exists"}]}
     found = [scores(service, search_type=kind, filters=asked) for kind in ("semantic", "keyword")]
-    standings = [_standings(one, found[0]) for one in found]
-    expected = {name: statistics.fmean(one[name] for one in standings) for name in found[0]}
+    fused_scores = [_standings(one, found[0]) for one in found]
+    expected = {name: statistics.fmean(one[name] for one in fused_scores) for name in found[0]}
     joined = scores(service, search_type="hybrid", fusion="zscore", filters=asked)
     assert len(joined) == 3
     assert list(joined) == sorted(expected, key=lambda name: -expected[name])

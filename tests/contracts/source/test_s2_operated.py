@@ -17,7 +17,7 @@ from tests.e2e.commands import run_here
 from tests.unit.core.embedding.tiny_cross_encoder import NOTHING_COMMON, write_cross_encoder
 from tests.unit.core.llm.text_endpoint import TextEndpoint
 from tests.unit.server.metrics.otlp_receiver import OtlpReceiver, otlp_receiver
-from tests.unit.server.metrics.shown_figures import value
+from tests.unit.server.metrics.shown_metrics import value
 from toolscript.core.settings.service import Settings
 
 BYPASS = {"x-debug-bypass-auth": "1"}

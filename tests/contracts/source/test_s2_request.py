@@ -78,10 +78,10 @@ def test_a_query_is_embedded_for_vectors_and_for_nothing_else(service: Running) 
 @pytest.mark.states("S2-014", "S2-037", "S2-038", "S2-051")
 def test_ten_come_from_the_first_on_unless_top_k_and_offset_say_otherwise(service: Running) -> None:
     asked = {"query": "harbour", "search_type": "keyword"}
-    usual = service.search(asked, "many")
+    default = service.search(asked, "many")
     everything = service.found({**asked, "top_k": NUMBERED}, "many")
-    assert (len(usual["hits"]), usual["total"], len(everything)) == (10, NUMBERED, NUMBERED)
-    assert [hit["doc_id"] for hit in usual["hits"]] == everything[:10]
+    assert (len(default["hits"]), default["total"], len(everything)) == (10, NUMBERED, NUMBERED)
+    assert [hit["doc_id"] for hit in default["hits"]] == everything[:10]
     assert service.found({**asked, "top_k": 10, "offset": 0}, "many") == everything[:10]
     assert service.found({**asked, "top_k": 3, "offset": 4}, "many") == everything[4:7]
 
@@ -166,11 +166,11 @@ def test_a_window_of_240_characters_comes_unless_another_one_or_none_is_wanted(s
         (hit,) = service.search({"query": "lighthouse", "search_type": "keyword", **more})["hits"]
         return hit["snippet"]
 
-    usual = snippet()
-    assert "lighthouse" in usual
-    assert usual in COAST["text"]
-    assert 200 <= len(usual) <= 240
-    assert snippet(include_snippets=True, snippet_max_chars=240) == usual
+    default = snippet()
+    assert "lighthouse" in default
+    assert default in COAST["text"]
+    assert 200 <= len(default) <= 240
+    assert snippet(include_snippets=True, snippet_max_chars=240) == default
     assert 15 <= len(snippet(snippet_max_chars=40)) <= 40
     assert 240 < len(snippet(snippet_max_chars=1_000)) <= 1_000
     assert snippet(include_snippets=False) is None

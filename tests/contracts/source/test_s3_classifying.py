@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Installation
-from tests.contracts.source.s3_scenes import (
+from tests.contracts.source.s3_builders import (
     CALENDAR,
     CATEGORIES,
     CIRCUS,

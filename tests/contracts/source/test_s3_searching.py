@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import Installation
-from tests.contracts.source.s3_scenes import (
+from tests.contracts.source.s3_builders import (
     CALENDAR,
     EXAMPLE,
     FILES,
@@ -20,7 +20,7 @@ from tests.contracts.source.s3_scenes import (
     installed,
     world,
 )
-from tests.unit.tools.search_http.scenes import by_vector, by_words, ids, names, scores
+from tests.unit.tools.search_http.builders import by_vector, by_words, ids, names, scores
 from toolscript.core.settings.service import Settings
 from toolscript.server.stores import open_embedder
 
@@ -77,8 +77,8 @@ async def test_skills_by_vector_are_the_nearest_three_that_reach_the_threshold(s
     answer = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.0)
     assert [skill["name"] for skill in by_vector(answer)] == [name for name, cosine in nearest[:3] if cosine >= 0]
     assert scores(by_vector(answer)) == pytest.approx([one for _, one in nearest[:3] if one >= 0], abs=1e-4)
-    usual = by_vector(await searched.search(EXAMPLE, search_type="semantic"))
-    assert [skill["name"] for skill in usual] == [name for name, cosine in nearest[:3] if cosine >= 0.4]
+    default = by_vector(await searched.search(EXAMPLE, search_type="semantic"))
+    assert [skill["name"] for skill in default] == [name for name, cosine in nearest[:3] if cosine >= 0.4]
     one = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.0, skill_limit=1)
     assert ids(by_vector(one)) == [CALENDAR]
 
@@ -87,9 +87,9 @@ async def test_skills_by_vector_are_the_nearest_three_that_reach_the_threshold(s
 async def test_by_default_words_name_skills_that_no_vector_reaches_and_in_literal_mode_they_do_not(
     searched: World,
 ) -> None:
-    usual = await searched.search(EXAMPLE, skill_threshold=0.99)
-    assert by_vector(usual) == []
-    assert CALENDAR in ids(by_words(usual))
+    default = await searched.search(EXAMPLE, skill_threshold=0.99)
+    assert by_vector(default) == []
+    assert CALENDAR in ids(by_words(default))
     literal = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.99)
     assert literal["matched_skills"] == []
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.conftest import Installation
-from tests.contracts.source.s3_scenes import CALENDAR, CATEGORIES, FILES, MAIL, SKILLS, World, installed, world
+from tests.contracts.source.s3_builders import CALENDAR, CATEGORIES, FILES, MAIL, SKILLS, World, installed, world
 from toolscript.core.settings.service import Settings
 
 COLUMNS = """
@@ -186,9 +186,9 @@ async def test_no_point_carries_an_open_bag_of_values(stored: World) -> None:
 
 @pytest.mark.states("S3-180", "S3-188")
 def test_the_collections_are_called_as_in_the_design_unless_set_otherwise() -> None:
-    usual = Settings.model_fields
-    assert usual["qdrant_skills_alias"].default == "mcp_skills"
-    assert usual["qdrant_alias"].default == "mcp_unified_search"
+    default = Settings.model_fields
+    assert default["qdrant_skills_alias"].default == "mcp_skills"
+    assert default["qdrant_alias"].default == "mcp_unified_search"
 
 
 @pytest.mark.states("S3-020", "S3-028", "S3-078", "S3-181", "S3-182", "S3-189", "S3-190")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.documents.http.scenes import Client, Json, client_of
+from tests.unit.documents.http.builders import Client, Json, client_of
 from tests.unit.knowledge.http.conftest import app_of
+from tests.unit.knowledge.search.builders import Shelf, open_shelf
 from tests.unit.knowledge.search.conftest import filled
-from tests.unit.knowledge.search.scenes import Shelf, open_shelf
 from toolscript.core.auth.model import Scope
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable, ToolscriptError
@@ -29,7 +29,7 @@ NOWHERE = "/sources/" + "0" * 24
 
 @pytest.fixture
 async def memory_shelf() -> Shelf:
-    two = MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False)
+    two = MemoryIndexes(engine_idf=False), MemoryIndexes(engine_idf=False)
     return await filled(await open_shelf(*two))
 
 
@@ -136,9 +136,9 @@ async def test_an_embedding_that_fails_is_an_error_in_literal_mode_and_words_ans
     async with client_of(app_of(memory_shelf), "") as api:
         error = await refused(api, 503, "POST", SEARCH, {"query": "sugar", "search_type": "semantic"})
         assert (error["code"], error["message"]) == ("UNAVAILABLE", "the embedding model does not answer")
-        usual = (await api.ask("POST", SEARCH, 200, {"query": "sugar"})).json()
-    assert (usual["metadata"]["degraded"], usual["metadata"]["search_type"]) == (["embedding"], "keyword")
-    assert "sugar" in usual["results"][0]["content"].lower()
+        default = (await api.ask("POST", SEARCH, 200, {"query": "sugar"})).json()
+    assert (default["metadata"]["degraded"], default["metadata"]["search_type"]) == (["embedding"], "keyword")
+    assert "sugar" in default["results"][0]["content"].lower()
 
 
 @pytest.mark.states("S4-038", "S4-047", "S4-093", "S4-094", "S4-163", "S4-189")
@@ -179,9 +179,9 @@ async def test_literal_mode_shows_a_chunk_and_its_extraction_unless_told_not_to(
             answer = await api.ask("POST", SEARCH, 200, {"query": "sugar in autumn", **asked})
             return {one["source"]["chunk_id"] + one["type"] for one in answer.json()["results"]}
 
-        literal, usual = await ids(search_type="semantic"), await ids()
-        assert (len(literal), len(usual)) == (7, 5)
-        assert await ids(search_type="semantic", include_both=False) == usual
+        literal, default = await ids(search_type="semantic"), await ids()
+        assert (len(literal), len(default)) == (7, 5)
+        assert await ids(search_type="semantic", include_both=False) == default
         assert await ids(include_both=True) == literal
 
 

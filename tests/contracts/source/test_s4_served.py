@@ -24,7 +24,7 @@ from tests.contracts.source.s4_service import (
 )
 from tests.e2e.commands import run_here
 from tests.e2e.ingest.holdings import holdings
-from tests.unit.server.mcp.scenes import Plain
+from tests.unit.server.mcp.builders import Plain
 from toolscript.core.settings.service import Settings
 from toolscript.server.serve import open_app
 
@@ -152,8 +152,8 @@ async def test_over_mcp_literal_mode_has_the_same_ten_and_the_default_five(servi
     assert literal["results"] == service.search("honey", search_type="semantic")["results"]
     assert literal["metadata"]["search_type"] == "semantic"
     assert len((await by_mcp(service, query="honey"))["structuredContent"]["results"]) == 5
-    most = await by_mcp(service, query="honey", search_type="semantic", limit=100)
-    assert most["structuredContent"]["metadata"]["result_count"] == 2 * CHUNKS
+    maximum = await by_mcp(service, query="honey", search_type="semantic", limit=100)
+    assert maximum["structuredContent"]["metadata"]["result_count"] == 2 * CHUNKS
 
 
 @pytest.mark.states("S4-074", "S4-094", "S4-097", "S4-113")

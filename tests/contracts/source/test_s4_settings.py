@@ -183,12 +183,12 @@ LEAST = {
 
 
 @pytest.mark.states("S4-100", "S4-171", "S4-173", "S4-174", "S4-175", "S4-176", "S4-177")
-@pytest.mark.parametrize(("name", "least"), LEAST.items())
-def test_what_the_document_builds_on_is_installed_with_the_service(name: str, least: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("name", "minimum"), LEAST.items())
+def test_what_the_document_builds_on_is_installed_with_the_service(name: str, minimum: tuple[int, int]) -> None:
     needed = {re.split(r"[^\w.-]", one)[0] for one in requires("toolscript") or ()}
     assert name in needed or name == "pydantic"
     major, minor = version(name).split(".")[:2]
-    assert (int(major), int(minor)) >= least
+    assert (int(major), int(minor)) >= minimum
 
 
 @pytest.mark.states("S4-101", "S4-172")

@@ -136,8 +136,8 @@ class Machine:
         new.replace(self.config)
 
     def whole_environment(self) -> dict[str, str]:
-        usual = {name: value for name, value in environment({}).items() if name not in ELSEWHERE}
-        return {**usual, "HOME": str(self.home), **self.environment}
+        default = {name: value for name, value in environment({}).items() if name not in ELSEWHERE}
+        return {**default, "HOME": str(self.home), **self.environment}
 
     def run(self, *arguments: str, code: int = 0, standard_input: str = "") -> "subprocess.CompletedProcess[str]":
         own = self.whole_environment()

@@ -24,9 +24,9 @@ def found(machine: Machine, alpha: str | None) -> Found:
 @scenario("Default alpha value")
 @pytest.mark.states("S1-004", "S1-123", "S1-125", "S1-126")
 def test_the_weight_of_meaning_decides_which_arm_is_heard_and_is_0_7_unless_told(furnished: Machine) -> None:
-    words, usual, same, more, meaning = (
+    words, default, same, more, meaning = (
         found(furnished.here(), alpha) for alpha in ("0", None, "0.7", "0.8", "1")
     )
     assert (words[0][0], meaning[0][0]) == (FORECAST, DELETE)
-    assert usual == same
-    assert dict(usual)[DELETE] < dict(more)[DELETE] < dict(meaning)[DELETE]
+    assert default == same
+    assert dict(default)[DELETE] < dict(more)[DELETE] < dict(meaning)[DELETE]

@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 from qdrant_client import grpc as wire
 
 from tests.conftest import drop_collections
-from tests.contracts.library_scenes import drop_database, writer_url
+from tests.contracts.library_builders import drop_database, writer_url
 from toolscript.core.qdrant.connection import Qdrant, open_qdrant
 from toolscript.core.qdrant.values import from_value
 from toolscript.core.settings.service import Settings

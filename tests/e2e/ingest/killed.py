@@ -29,11 +29,11 @@ from toolscript.knowledge.ingest.report import IngestReport
 from toolscript.knowledge.model.ingest import IngestOutcome
 
 ROOT = Path(__file__).parent.parent.parent.parent
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 @dataclass
-class Figures:
+class Metrics:
     """How often it was killed, after how long, and how often while it was at work on a source."""
 
     killed: int = 0
@@ -52,7 +52,7 @@ class Killing:
         }
         self._folder = folder
         self._chance = random.Random(seed)
-        self.figures = Figures()
+        self.metrics = Metrics()
 
     def kill(self, longest: float) -> None:
         """Starts it and kills it after a while, unless it comes to its end before."""
@@ -61,12 +61,12 @@ class Killing:
         try:
             _, errors = process.communicate(timeout=lives)
             assert process.returncode == 0, f"it ended by itself with {process.returncode}: {errors.decode()}"
-            self.figures.finished += 1
+            self.metrics.finished += 1
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.communicate()
-            self.figures.killed += 1
-            self.figures.lived.append(lives)
+            self.metrics.killed += 1
+            self.metrics.lived.append(lives)
 
     def finish(self) -> IngestReport:
         """In this process, which is there already."""
@@ -86,7 +86,7 @@ class Killing:
         return process
 
 
-def kill_often(engines: Settings, files: int, kills: int, longest: float, seed: int, disturbed: int) -> Figures:
+def kill_often(engines: Settings, files: int, kills: int, longest: float, seed: int, disturbed: int) -> Metrics:
     with (
         tempfile.TemporaryDirectory() as path,
         named_library(engines) as battered,
@@ -95,15 +95,15 @@ def kill_often(engines: Settings, files: int, kills: int, longest: float, seed: 
         folder = Folder(Path(path), files, seed)
         killing = Killing(battered, folder, seed)
         try:
-            while killing.figures.killed < kills:
+            while killing.metrics.killed < kills:
                 killing.kill(longest)
-                _say(killing.figures, kills, asyncio.run(_at_work(battered)))
+                _say(killing.metrics, kills, asyncio.run(_at_work(battered)))
                 folder.disturb(disturbed)
             killing.finish()
             again = killing.finish()
             assert again.outcomes == {IngestOutcome.UNCHANGED: folder.count()}, again
             Killing(clean, folder, seed).finish()
-            return asyncio.run(_compared(killing.figures, battered, clean))
+            return asyncio.run(_compared(killing.metrics, battered, clean))
         finally:
             for environment in (battered, clean):
                 asyncio.run(forget(environment))
@@ -115,16 +115,16 @@ async def _at_work(environment: dict[str, str]) -> Counter[str]:
         return Counter({**counts, "claimed": await database["sources"].count_documents({"claim": {"$ne": None}})})
 
 
-async def _compared(figures: Figures, battered: dict[str, str], clean: dict[str, str]) -> Figures:
+async def _compared(metrics: Metrics, battered: dict[str, str], clean: dict[str, str]) -> Metrics:
     one, other = await holdings(battered), await holdings(clean)
-    figures.differences = differences(one, other)
-    figures.counts = {kind: len(found) for kind, found in other.items()}
-    return figures
+    metrics.differences = differences(one, other)
+    metrics.counts = {kind: len(found) for kind, found in other.items()}
+    return metrics
 
 
-def _say(figures: Figures, kills: int, at_work: Counter[str]) -> None:
-    figures.at_work += bool(at_work["claimed"])
-    sys.stderr.write(f"killed {figures.killed} of {kills}, ended {figures.finished}: {dict(at_work)}\n")
+def _say(metrics: Metrics, kills: int, at_work: Counter[str]) -> None:
+    metrics.at_work += bool(at_work["claimed"])
+    sys.stderr.write(f"killed {metrics.killed} of {kills}, ended {metrics.finished}: {dict(at_work)}\n")
 
 
 def main() -> int:
@@ -137,14 +137,14 @@ def main() -> int:
     given = asked.parse_args()
     sys.stderr.write(f"seed {given.seed}\n")
     began = time.monotonic()
-    figures = kill_often(Settings(), given.files, given.kills, given.longest, given.seed, given.disturbed)
-    sys.stdout.write("\n".join(figures.differences[:MOST_SHOWN]) + "\n" if figures.differences else "")
+    metrics = kill_often(Settings(), given.files, given.kills, given.longest, given.seed, given.disturbed)
+    sys.stdout.write("\n".join(metrics.differences[:MAX_SHOWN]) + "\n" if metrics.differences else "")
     sys.stdout.write(
-        f"seed {given.seed}: killed {figures.killed} times, {figures.at_work} of them with sources claimed, came "
-        f"to its end {figures.finished} times, {time.monotonic() - began:.0f} s; {dict(figures.counts)}; "
-        f"{len(figures.differences)} differences\n"
+        f"seed {given.seed}: killed {metrics.killed} times, {metrics.at_work} of them with sources claimed, came "
+        f"to its end {metrics.finished} times, {time.monotonic() - began:.0f} s; {dict(metrics.counts)}; "
+        f"{len(metrics.differences)} differences\n"
     )
-    return 1 if figures.differences else 0
+    return 1 if metrics.differences else 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from toolscript.core.llm.model import TextUsage
 from toolscript.core.values import silent
 from toolscript.knowledge.ingest.extraction import Extractor
 from toolscript.knowledge.ingest.report import IngestReport, unheard
-from toolscript.knowledge.model.ingest import IngestOrder
+from toolscript.knowledge.model.ingest import IngestOptions
 from toolscript.server import ingest as server_ingest
 from toolscript.server.ingest import Extracting
 from toolscript.testing import HashEmbedder
@@ -60,7 +60,7 @@ def ingested(folder: str) -> IngestReport:
         patch.object(server_ingest, "open_extracting", _extracting),
         patch.object(server_ingest, "LEASE_SECONDS", LEASE_SECONDS),
     ):
-        return server_ingest.ingest(IngestOrder((folder,), prune=True), on_progress=silent, on_result=unheard)
+        return server_ingest.ingest(IngestOptions((folder,), prune=True), on_progress=silent, on_result=unheard)
 
 
 if __name__ == "__main__":

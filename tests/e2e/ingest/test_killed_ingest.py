@@ -9,7 +9,7 @@ from toolscript.core.settings.service import Settings
 @pytest.mark.nightly
 @pytest.mark.requirement("KN-005")
 def test_killed_while_its_files_change_it_ends_with_what_a_clean_ingest_gives(engines: Settings) -> None:
-    figures = kill_often(engines, files=10, kills=3, longest=1.0, seed=7, disturbed=5)
-    assert figures.killed == 3
-    assert figures.counts["chunk points"] == figures.counts["chunks"] > 20
-    assert figures.differences == []
+    metrics = kill_often(engines, files=10, kills=3, longest=1.0, seed=7, disturbed=5)
+    assert metrics.killed == 3
+    assert metrics.counts["chunk points"] == metrics.counts["chunks"] > 20
+    assert metrics.differences == []

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.e2e.literal.compare import Compared, compared
 from toolscript.core.settings.service import Settings
-from toolscript.eval.dataset import read_judged_set
+from toolscript.eval.dataset import read_dataset
 from toolscript.eval.judging import evenly_spread
 
 SHOWN = 5
@@ -32,7 +32,7 @@ def main() -> int:
     settings = Settings().model_copy(update={"embedding_model": given.model, "embedding_url": ""})
     differing = 0
     for folder in given.sets:
-        judged = evenly_spread(read_judged_set(folder, distractors=given.distractors), given.count)
+        judged = evenly_spread(read_dataset(folder, distractors=given.distractors), given.count)
         result = asyncio.run(compared(settings, judged))
         differing += len(result.differing)
         tell(result)

@@ -16,9 +16,9 @@ from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress, silent
-from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.dataset import Dataset, DatasetQuery
 from toolscript.eval.metrics import DEPTH, ndcg
-from toolscript.eval.service import Collections, JudgedPoints
+from toolscript.eval.service import Collections, DatasetPoints
 from toolscript.server.stores import connect_qdrant, item_layout, open_embedder, skill_layout
 from toolscript.testing import MemoryCatalog, MemoryDirtySet
 from toolscript.tools.model.answer import ToolAnswer
@@ -32,7 +32,7 @@ SAME = 1e-5
 class Pair:
     """One request, and both answers to it."""
 
-    query: JudgedQuery
+    query: DatasetQuery
     literal: ToolAnswer
     bare: Bare
 
@@ -90,11 +90,11 @@ class Catalog:
     """A set's items in collections that nobody else knows."""
 
     embedder: Embedder
-    points: JudgedPoints
+    points: DatasetPoints
     search: ToolSearch
     bare: BareSearch
 
-    async def asked(self, query: JudgedQuery) -> Pair:
+    async def asked(self, query: DatasetQuery) -> Pair:
         literal = await self.answer(query.text, SearchType.SEMANTIC)
         vector = await self.embedder.embed_query(query.text)
         return Pair(query, literal, self.bare.ask([float(value) for value in vector], DEPTH))
@@ -106,7 +106,7 @@ class Catalog:
             raise AssertionError(f"{text!r} was answered without {answer.degraded}")
         return answer
 
-    def quality(self, query: JudgedQuery, answer: ToolAnswer) -> float:
+    def quality(self, query: DatasetQuery, answer: ToolAnswer) -> float:
         return ndcg([self.points.key_of(hit.id) for hit in answer.hits], query.relevant)
 
 
@@ -124,7 +124,7 @@ async def opened_catalog(
         for indexes in (of_items, of_skills):
             await indexes.create(card)
             stack.push_async_callback(indexes.drop, card.fingerprint)
-        points = JudgedPoints(Collections(of_items, of_skills), embedder, on_progress)
+        points = DatasetPoints(Collections(of_items, of_skills), embedder, on_progress)
         loaded = await points.load(items)
         client = QdrantClient(url=settings.qdrant_url, timeout=60)
         stack.callback(client.close)
@@ -135,14 +135,14 @@ async def opened_catalog(
         yield Catalog(embedder, points, search, bare)
 
 
-async def compared(settings: Settings, judged: JudgedSet, on_progress: OnProgress = silent) -> Compared:
+async def compared(settings: Settings, judged: Dataset, on_progress: OnProgress = silent) -> Compared:
     result = Compared(judged.name)
     async with opened_catalog(settings, judged.items, on_progress) as catalog:
         for query in judged.queries:
             pair = await catalog.asked(query)
             result.pairs.append(pair)
             if query.answerable:
-                usual = await catalog.answer(query.text, SearchType.HYBRID)
+                default = await catalog.answer(query.text, SearchType.HYBRID)
                 result.literal_quality.append(catalog.quality(query, pair.literal))
-                result.default_quality.append(catalog.quality(query, usual))
+                result.default_quality.append(catalog.quality(query, default))
     return result

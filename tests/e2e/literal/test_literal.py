@@ -9,7 +9,7 @@ from tests.e2e.literal.compare import SAME, Compared, compared
 from tests.unit.tools.search_http.catalog import GOLDEN
 from toolscript.core.items import Item
 from toolscript.core.settings.service import Settings
-from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.dataset import Dataset, DatasetQuery
 from toolscript.tools.catalog.files import read_items
 
 # Some fit skills, some fit none of them, and some ask for several things at once.
@@ -32,11 +32,11 @@ async def result(engines: Settings, model_folder: str) -> Compared:
     items = [item for item in read_items(GOLDEN) if isinstance(item, Item)]
     by_name = {item.name: item.key for item in items}
     queries = [
-        JudgedQuery(str(at), text, {by_name[name]: 1} if name in by_name else {})
+        DatasetQuery(str(at), text, {by_name[name]: 1} if name in by_name else {})
         for at, (text, name) in enumerate(REQUESTS.items())
     ]
     settings = engines.model_copy(update={"embedding_model": model_folder})
-    return await compared(settings, JudgedSet("golden", items, queries))
+    return await compared(settings, Dataset("golden", items, queries))
 
 
 @pytest.mark.states("S0-005", "S0-018", "S0-029", "S0-036", "S0-037", "S0-101")

@@ -42,7 +42,7 @@ class Clients:
     acknowledged: dict[Key, str | None] = field(default_factory=dict)
     interrupted: int = 0
     halves: int = 0
-    longest_seconds: float = 0.0
+    max_seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
     async def first_round(self) -> None:
@@ -51,7 +51,7 @@ class Clients:
         async with clients(self.service.url, len(TENANTS)) as client:
             wanted = {f"doc-{number}": text(self.chance, self.lengths[number]) for number in range(DOCUMENTS)}
             assert all(await asyncio.gather(*(self._send(client, name, wanted) for name in TENANTS)))
-        self.longest_seconds = time.monotonic() - began
+        self.max_seconds = time.monotonic() - began
         await self._look()
 
     async def round(self) -> None:
@@ -59,7 +59,7 @@ class Clients:
         wanted = {name: self._wanted() for name in TENANTS}
         async with clients(self.service.url, len(TENANTS)) as client:
             sent = [asyncio.create_task(self._send(client, name, wanted[name])) for name in TENANTS]
-            await asyncio.sleep(self.chance.random() * self.longest_seconds)
+            await asyncio.sleep(self.chance.random() * self.max_seconds)
             await asyncio.to_thread(self.service.kill)
             answered = await asyncio.gather(*sent)
         self.interrupted += answered.count(False)

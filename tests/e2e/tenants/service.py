@@ -143,8 +143,8 @@ def own_installation() -> Iterator[Installation]:
 
 
 @asynccontextmanager
-async def clients(url: str, most: int) -> AsyncIterator[httpx2.AsyncClient]:
-    limits = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
+async def clients(url: str, maximum: int) -> AsyncIterator[httpx2.AsyncClient]:
+    limits = httpx2.Limits(max_connections=maximum, max_keepalive_connections=maximum)
     async with httpx2.AsyncClient(
         base_url=url, limits=limits, timeout=SOON, trust_env=False, verify=False
     ) as client:

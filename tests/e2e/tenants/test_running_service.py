@@ -14,7 +14,7 @@ from tests.e2e.tenants.run import Size, report, run, watched
 from tests.e2e.tenants.service import Service, clients, served
 from tests.support.bad_tokens import bad_requests
 from tests.support.token_issuer import Issuer
-from tests.unit.documents.http.operations import as_sent, for_callers, require_refusal
+from tests.unit.documents.http.operations import as_sent, require_principal, require_refusal
 from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("DOC-004")
@@ -86,7 +86,7 @@ async def try_everything(url: str, issuer: Issuer) -> int:
     refused = 0
     async with clients(url, 8) as client:
         assert (await client.put("/documents", json=put, headers=own)).status_code == 200
-        operations = list(for_callers((await client.get("/openapi.json")).json()))
+        operations = list(require_principal((await client.get("/openapi.json")).json()))
         for operation, (kind, shown) in itertools.product(operations, bad_requests(issuer).items()):
             if kind == "with a kind alone":
                 # The client does not send a header that ends with a space.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from pymongo import AsyncMongoClient
 
-from tests.contracts.library_scenes import drop_database, writer_url
+from tests.contracts.library_builders import drop_database, writer_url
 from toolscript.core.settings.service import Settings
 from toolscript.knowledge.mongo.connection import Document
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bson import Decimal128, Int64, ObjectId
 
-from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source, an_extraction
+from tests.contracts.library_builders import MINUTE, RUN, a_chunk, a_source, an_extraction
 from tests.engines.mongo.conftest import Place
 from toolscript.core.errors import SetupError
 from toolscript.knowledge.model.library import SCHEMA_VERSION, Position, SourceStatus, source_id

@@ -10,7 +10,7 @@ from bson.errors import BSONError, InvalidBSON, InvalidDocument, InvalidStringDa
 from pymongo import errors
 from pymongo.errors import OperationFailure, PyMongoError
 
-from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source
+from tests.contracts.library_builders import MINUTE, RUN, a_chunk, a_source
 from tests.engines.mongo.conftest import Place
 from tests.support.faults import Fault, relay
 from toolscript.core.errors import LibraryRejected, LibraryUnavailable, SetupError, ToolscriptError

@@ -10,7 +10,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import OperationFailure
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
-from tests.contracts.library_scenes import MINUTE, RUN, a_chunk, a_source, an_extraction
+from tests.contracts.library_builders import MINUTE, RUN, a_chunk, a_source, an_extraction
 from tests.engines.mongo.conftest import Place
 from toolscript.core.errors import SetupError
 from toolscript.knowledge.mongo.connection import Document, open_mongo
@@ -200,7 +200,7 @@ async def test_the_server_is_told_how_long_somebody_waits(place: Place) -> None:
 
 async def test_the_server_ends_a_search_before_the_driver_takes_it_for_lost(place: Place) -> None:
     async with open_mongo(f"{place.reader_url}&socketTimeoutMS=60000", place.database) as library:
-        assert library.most_ms == 48_000
+        assert library.max_ms == 48_000
 
 
 @pytest.mark.states("S4-055")

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.auth.model import Principal, Tenant
 from toolscript.documents.model.document import Document, DocumentHeader, PutOutcome
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
 from toolscript.documents.search import DocumentSearch
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.documents.tenants import TenantExport
 from toolscript.testing import HashEmbedder, MemorySpans, MemoryTenants
 
@@ -44,7 +44,7 @@ class BusyClient:
         others = [Document(f"more-{number}", f"Shelf {number}. {LONG}", {}) for number in range(more)]
         everything = [*standing, *written, *others]
         for start in range(0, len(everything), 64):
-            await self._desk(0).put(Caller(self.tenant), everything[start : start + 64])
+            await self._desk(0).put(Principal(self.tenant), everything[start : start + 64])
         self.promised = {one.id: one.text for one in everything}
 
     @asynccontextmanager
@@ -80,23 +80,23 @@ class BusyClient:
         return sum(one.passages for one in await all_headers(self.indexes[0].of(self.tenant)))
 
     async def _write(self, writer: int, ends: asyncio.Event) -> None:
-        desk = self._desk(writer)
+        service = self._desk(writer)
         for turn in range(1, 10_000):
             for number in range(EACH):
                 if ends.is_set():
                     return
-                await self._write_one(desk, f"{writer}-{number}", turn, number)
+                await self._write_one(service, f"{writer}-{number}", turn, number)
                 self.writes += 1
 
-    async def _write_one(self, desk: DocumentDesk, id_: str, turn: int, number: int) -> None:
-        caller = Caller(self.tenant)
+    async def _write_one(self, service: DocumentService, id_: str, turn: int, number: int) -> None:
+        principal = Principal(self.tenant)
         try:
             if (turn + number) % 4 == 0:
-                await desk.remove(caller, [id_])
+                await service.remove(principal, [id_])
                 self.promised.pop(id_, None)
             else:
                 document = _document(id_, turn, number)
-                (result,) = await desk.put(caller, [document])
+                (result,) = await service.put(principal, [document])
                 self.promised[id_] = document.text
                 if result.outcome not in (PutOutcome.CREATED, PutOutcome.UPDATED):
                     self.failures.append(result)
@@ -109,7 +109,7 @@ class BusyClient:
         )
         while not ends.is_set():
             try:
-                answer = await search.search(Caller(self.tenant), DocumentQuery(STANDING, top_k=20))
+                answer = await search.search(Principal(self.tenant), DocumentQuery(STANDING, top_k=20))
             except Exception as error:  # noqa: BLE001
                 self.failures.append(error)
                 return
@@ -120,8 +120,8 @@ class BusyClient:
             self.searches += 1
             await asyncio.sleep(BREATH_SECONDS)
 
-    def _desk(self, number: int) -> DocumentDesk:
-        return DocumentDesk(HashEmbedder(), self.indexes[number % len(self.indexes)], MemoryTenants())
+    def _desk(self, number: int) -> DocumentService:
+        return DocumentService(HashEmbedder(), self.indexes[number % len(self.indexes)], MemoryTenants())
 
 
 async def all_headers(documents: TenantDocuments) -> list[DocumentHeader]:

@@ -14,13 +14,13 @@ from toolscript.core.qdrant.connection import Qdrant, open_qdrant
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
 from toolscript.documents.qdrant.layout import DocumentLayout
-from toolscript.documents.qdrant.shard_migration import Patience, QdrantPlaces
+from toolscript.documents.qdrant.shard_migration import Patience, QdrantTenantShards
 from toolscript.documents.qdrant.tenant_points import TenantPoints
 from toolscript.testing import HashEmbedder
 
 SHARDS = 2
 LAYOUT = DocumentLayout(shards=SHARDS, replicas=2)
-SOON = Patience(look_seconds=0.05, gone_seconds=2.0, longest_seconds=60.0)
+SOON = Patience(look_seconds=0.05, gone_seconds=2.0, max_seconds=60.0)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ class Spread:
     def collection(self) -> str:
         return self.indexes[0].collection
 
-    def places(self, qdrant: Qdrant | None = None) -> QdrantPlaces:
-        return QdrantPlaces(qdrant or self.nodes[0], self.collection, LAYOUT, SOON)
+    def places(self, qdrant: Qdrant | None = None) -> QdrantTenantShards:
+        return QdrantTenantShards(qdrant or self.nodes[0], self.collection, LAYOUT, SOON)
 
 
 @pytest.fixture(scope="module")

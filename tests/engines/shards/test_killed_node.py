@@ -12,7 +12,7 @@ from tests.support.clusters import NODES, Cluster
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import IndexRejected, IndexUnavailable
 from toolscript.core.qdrant import wire
-from toolscript.documents.qdrant.shard_migration import QdrantPlaces
+from toolscript.documents.qdrant.shard_migration import QdrantTenantShards
 from toolscript.documents.qdrant.shards import own_key, shared_key
 from toolscript.documents.qdrant.tenant_points import EVERYTHING
 
@@ -64,7 +64,7 @@ async def _node_of_copy(spread: Spread, end: str) -> int:
     return nodes[int(getattr(transfer, end))]
 
 
-async def _until_moved(places: QdrantPlaces, tenant: Tenant) -> None:
+async def _until_moved(places: QdrantTenantShards, tenant: Tenant) -> None:
     """As somebody would who is told to run it again once the node is back."""
     async with asyncio.timeout(120):
         while True:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.auth.model import Principal, Tenant
 from toolscript.documents.model.document import Document
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.qdrant.collection import QdrantDocuments
 from toolscript.documents.qdrant.layout import DocumentLayout
 from toolscript.documents.qdrant.tenant_points import EVERYTHING, TenantPoints
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.documents.tenants import TenantExport
 from toolscript.testing import HashEmbedder, MemoryTenants
 
@@ -53,8 +53,8 @@ def text(lines: int) -> str:
     return "\n".join(LINES[:lines])
 
 
-def desk(index: QdrantDocuments) -> DocumentDesk:
-    return DocumentDesk(HashEmbedder(), index, MemoryTenants())
+def service(index: QdrantDocuments) -> DocumentService:
+    return DocumentService(HashEmbedder(), index, MemoryTenants())
 
 
 @pytest.mark.parametrize("unseen_reads", [1, 2, 4])
@@ -63,11 +63,11 @@ async def test_a_document_put_in_that_moment_is_there_whole_and_nothing_else_is(
     qdrant_documents: QdrantDocuments, unseen_reads: int, before: int
 ) -> None:
     if before:
-        await desk(qdrant_documents).put(Caller(ANN), [Document("d", text(before), {})])
+        await service(qdrant_documents).put(Principal(ANN), [Document("d", text(before), {})])
     late = Late(qdrant_documents._qdrant.points, unseen_reads)
     engine = replace(qdrant_documents._qdrant, points=late)
     moving = QdrantDocuments(engine, qdrant_documents.collection, qdrant_documents.card, DocumentLayout())
-    await desk(moving).put(Caller(ANN), [Document("d", text(60), {"put": "late"})])
+    await service(moving).put(Principal(ANN), [Document("d", text(60), {"put": "late"})])
     assert not late.waiting
     export = TenantExport(qdrant_documents.of(ANN))
     assert [one async for one in export.documents()] == [Document("d", text(60), {"put": "late"})]

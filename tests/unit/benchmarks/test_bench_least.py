@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from benchmarks.cli import bench_commands
-from benchmarks.measurements import LoadComparison, LoadCurve, LoadFigures
+from benchmarks.measurements import LoadComparison, LoadCurve, LoadStats
 from toolscript.cli.app import run
 from toolscript.tools.model.query import Strategy
 
@@ -15,9 +15,9 @@ Benched = Callable[[LoadCurve, LoadCurve], tuple[int, str]]
 
 def curve(carried: float, answered: Sequence[float] = ()) -> LoadCurve:
     """`answered` is what became of a rate that was too much."""
-    figures = LoadFigures(carried, carried, 10, 1.0, 1.0, 1.0, 1.0, saturated=False)
-    beyond = [LoadFigures(100.0, one, 10, 9.0, 9.0, 9.0, 9.0, saturated=True) for one in answered]
-    return LoadCurve((figures, *beyond))
+    metrics = LoadStats(carried, carried, 10, 1.0, 1.0, 1.0, 1.0, saturated=False)
+    beyond = [LoadStats(100.0, one, 10, 9.0, 9.0, 9.0, 9.0, saturated=True) for one in answered]
+    return LoadCurve((metrics, *beyond))
 
 
 @pytest.fixture

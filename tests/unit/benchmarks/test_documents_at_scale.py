@@ -5,9 +5,9 @@ import pytest
 
 from benchmarks.at_scale import InTurn, Recalls, StageTimes
 from toolscript.core.auth.model import Tenant
-from toolscript.core.retrieval.results import FoundPassage, FoundPassages, PassageId
+from toolscript.core.retrieval.results import ChunkId, FoundChunk, FoundChunks
 from toolscript.documents.model.filters import NO_FILTERS
-from toolscript.documents.model.points import PassageAsk
+from toolscript.documents.model.points import ChunkQuery
 from toolscript.documents.ports import TenantDocuments
 from toolscript.testing.documents import MemoryTenantDocuments
 
@@ -21,9 +21,9 @@ class Forgetful(MemoryTenantDocuments):
         super().__init__(Tenant("acme"), {})
         self._there = there
 
-    async def search(self, ask: PassageAsk) -> FoundPassages:
-        found = [FoundPassage(PassageId(f"{at:024x}", 0), 1 - at / 100) for at in range(self._there)]
-        return FoundPassages(dense=found if ask.exact else found[::2])
+    async def search(self, ask: ChunkQuery) -> FoundChunks:
+        found = [FoundChunk(ChunkId(f"{at:024x}", 0), 1 - at / 100) for at in range(self._there)]
+        return FoundChunks(dense=found if ask.exact else found[::2])
 
 
 async def recall_rows(documents: TenantDocuments) -> list[dict[str, object]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.at_scale import Question, measure
-from benchmarks.synthetic import RealPoints, lookalikes, real_points
+from benchmarks.synthetic import RealPoints, real_points, synthetic_points
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.model import Ask, Candidates, IndexCard
 from toolscript.core.retrieval.terms import query_terms
@@ -29,7 +29,7 @@ async def real() -> RealPoints:
 
 
 async def filled(index: MemoryIndex, real: RealPoints, count: int) -> MemoryIndex:
-    for points in lookalikes(real, count, batch=500):
+    for points in synthetic_points(real, count, batch=500):
         await index.put(points)
     return index
 
@@ -45,9 +45,9 @@ async def test_an_exact_index_has_full_recall_and_a_forgetful_one_has_half(real:
     card = IndexCard(HashEmbedder().model)
     small = await filled(MemoryIndex(card), real, 300)
     question = Question(await HashEmbedder().embed_query("word7"), query_terms("word7"))
-    figures = await measure(small, await filled(MemoryIndex(card), real, 1_000), [question, question], real)
-    assert {one.recall_at_10 for one in figures} == {1.0}
-    assert len({one.shape for one in figures}) == 20
+    metrics = await measure(small, await filled(MemoryIndex(card), real, 1_000), [question, question], real)
+    assert {one.recall_at_10 for one in metrics} == {1.0}
+    assert len({one.shape for one in metrics}) == 20
     poor = await measure(small, await filled(Forgetful(card), real, 1_000), [question, question], real)
     assert poor[0].recall_at_100 == pytest.approx(0.5, abs=0.02)
 
@@ -57,7 +57,7 @@ async def test_questions_without_an_answer_count_for_no_recall(real: RealPoints)
     small = await filled(MemoryIndex(card), real, 300)
     question = Question(await HashEmbedder().embed_query("word7"), query_terms("word7"))
     measured = await measure(small, await filled(Empty(card), real, 1_000), [question, question], real)
-    figures = {one.shape: one for one in measured}
-    nothing, all_ = figures["prompts"], figures["all"]
+    metrics = {one.shape: one for one in measured}
+    nothing, all_ = metrics["prompts"], metrics["all"]
     assert (nothing.recall_at_10, nothing.recall_at_100, nothing.recall_questions) == (None, None, 0)
     assert (all_.recall_at_10, all_.recall_questions) == (1.0, 2)

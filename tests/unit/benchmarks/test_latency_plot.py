@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.measurements import LoadComparison, LoadCurve, LoadFigures
+from benchmarks.measurements import LoadComparison, LoadCurve, LoadStats
 from benchmarks.plot import BOTTOM, LEFT, RIGHT, TOP, latency_plot
 from toolscript.tools.model.query import Strategy
 
@@ -13,11 +13,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)
 
 
-def step(rate: float, p50: float, p95: float, *, saturated: bool = False) -> LoadFigures:
-    return LoadFigures(rate, rate, 100, p50, p95, p95 * 2, p95 * 3, saturated)
+def step(rate: float, p50: float, p95: float, *, saturated: bool = False) -> LoadStats:
+    return LoadStats(rate, rate, 100, p50, p95, p95 * 2, p95 * 3, saturated)
 
 
-def compared(ours: tuple[LoadFigures, ...], bare: tuple[LoadFigures, ...]) -> LoadComparison:
+def compared(ours: tuple[LoadStats, ...], bare: tuple[LoadStats, ...]) -> LoadComparison:
     return LoadComparison(Strategy.HIERARCHICAL, 100, False, LoadCurve(bare), LoadCurve(ours))
 
 
@@ -67,6 +67,6 @@ def test_it_needs_nothing_from_elsewhere_and_tells_its_figures_to_who_cannot_see
 
 
 @pytest.mark.parametrize("ours", [(), (step(10, 0.0, 0.0, saturated=True),)])
-def test_a_bench_that_got_no_answer_is_drawn_all_the_same(ours: tuple[LoadFigures, ...]) -> None:
+def test_a_bench_that_got_no_answer_is_drawn_all_the_same(ours: tuple[LoadStats, ...]) -> None:
     picture = ET.fromstring(latency_plot(compared(ours, ())))
     assert len(dots(picture, "ours")) == len(ours)

@@ -11,13 +11,13 @@ from benchmarks.synthetic import (
     Originals,
     TenantSize,
     documents_of,
-    made_texts,
     originals_of,
     portions_of,
     sizes_of,
     subjects_of,
+    synthetic_texts,
 )
-from toolscript.core.chunking import passage_terms
+from toolscript.core.chunking import terms_of_chunk
 from toolscript.documents.model.filters import passes
 from toolscript.documents.model.points import IndexedDocument
 
@@ -28,7 +28,7 @@ SEED = 5
 
 @pytest.fixture(scope="module")
 def originals() -> Originals:
-    texts = made_texts(60, SEED)
+    texts = synthetic_texts(60, SEED)
     vectors = np.random.default_rng(SEED).standard_normal((60, 64), dtype=np.float32)
     return originals_of(texts, np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True)))
 
@@ -72,7 +72,7 @@ def test_passages_are_near_what_the_tenant_is_about_and_are_found_by_their_own_w
     for document in all_of(originals, size):
         for indexed in document.passages:
             assert float((own @ indexed.vector).max()) > 0.8
-            assert indexed.terms.keys() == passage_terms("", indexed.passage.text).keys()
+            assert indexed.terms.keys() == terms_of_chunk("", indexed.passage.text).keys()
             assert 30 < len(indexed.terms) < 90
             assert 300 < len(indexed.passage.text) < 1_200
 

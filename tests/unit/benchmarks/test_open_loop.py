@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from benchmarks.measurements import LoadFigures, by_minute, figures_of
+from benchmarks.measurements import LoadStats, by_minute, stats_of
 from benchmarks.open_loop import UNANSWERED, UNSENT, Answer, OpenLoop, Run, Schedule
 from tests.unit.benchmarks.virtual_time import FakeLine, in_virtual_time
 from toolscript.core.values import Progress
@@ -36,8 +36,8 @@ def run(lines: Sequence[FakeLine], rate: float, seconds: float, requests: Sequen
     return in_virtual_time(loop.run(Schedule(rate, seconds)))
 
 
-def figures(lines: Sequence[FakeLine], rate: float, seconds: float) -> LoadFigures:
-    return figures_of(run(lines, rate, seconds))
+def metrics(lines: Sequence[FakeLine], rate: float, seconds: float) -> LoadStats:
+    return stats_of(run(lines, rate, seconds))
 
 
 def test_requests_are_sent_evenly_and_in_turn() -> None:
@@ -49,7 +49,7 @@ def test_requests_are_sent_evenly_and_in_turn() -> None:
 
 
 def test_a_server_that_keeps_up_shows_its_own_latency_and_the_whole_rate() -> None:
-    found = figures([FakeLine(quick) for _ in range(4)], rate=50, seconds=4)
+    found = metrics([FakeLine(quick) for _ in range(4)], rate=50, seconds=4)
     assert (found.p50_ms, found.p99_ms, found.max_ms) == pytest.approx((20, 20, 20), abs=0.01)
     assert found.achieved == pytest.approx(50, rel=0.02)
     assert not found.saturated
@@ -60,12 +60,12 @@ def test_a_server_that_keeps_up_shows_its_own_latency_and_the_whole_rate() -> No
 def test_no_more_is_answered_in_a_second_than_was_offered(rate: float, seconds: float) -> None:
     late = 0.5 / rate
     lines = [FakeLine(lambda now: now + late) for _ in range(4)]
-    assert figures(lines, rate, seconds).achieved == pytest.approx(rate, abs=0.01)
-    assert figures(lines, rate, seconds).achieved <= rate
+    assert metrics(lines, rate, seconds).achieved == pytest.approx(rate, abs=0.01)
+    assert metrics(lines, rate, seconds).achieved <= rate
 
 
 def test_the_time_before_the_first_answer_counts() -> None:
-    found = figures([FakeLine(lambda now: now + 2.0) for _ in range(64)], rate=10, seconds=4)
+    found = metrics([FakeLine(lambda now: now + 2.0) for _ in range(64)], rate=10, seconds=4)
     assert found.achieved == pytest.approx(5, abs=0.3)
     assert found.saturated
 
@@ -80,13 +80,13 @@ def test_a_stall_is_felt_by_every_request_that_was_due_meanwhile(connections: in
     assert waited[1.05] > 0.9
     assert waited[1.5] > 0.45
     assert sum(wait > 0.1 for wait in waited.values()) >= 17
-    found = figures_of(done)
+    found = stats_of(done)
     assert found.p95_ms > 700
     assert found.errors == {}
 
 
 def test_a_server_slower_than_the_rate_is_told_what_it_answers_and_that_it_is_too_much() -> None:
-    found = figures([FakeLine(lambda now: now + 0.5)], rate=10, seconds=10)
+    found = metrics([FakeLine(lambda now: now + 0.5)], rate=10, seconds=10)
     assert found.achieved == pytest.approx(2, abs=0.2)
     assert found.saturated
     assert found.p50_ms > 5_000
@@ -97,7 +97,7 @@ def test_what_is_never_answered_and_what_is_never_sent_is_counted_with_the_time_
     done = run([line], rate=4, seconds=1)
     assert [one.fault for one in done.asked] == [UNANSWERED, UNSENT, UNSENT, UNSENT]
     assert line.given_up == 1
-    found = figures_of(done)
+    found = stats_of(done)
     assert found.errors == {UNANSWERED: 1, UNSENT: 3}
     assert found.p50_ms > PATIENCE * 1000
     assert found.achieved == 0
@@ -105,7 +105,7 @@ def test_what_is_never_answered_and_what_is_never_sent_is_counted_with_the_time_
 
 
 def test_a_quick_answer_that_is_wrong_is_an_error_and_makes_no_figure_better() -> None:
-    found = figures([EveryOtherIsWrong(lambda now: now + 0.09)], rate=10, seconds=4)
+    found = metrics([EveryOtherIsWrong(lambda now: now + 0.09)], rate=10, seconds=4)
     assert found.errors == {"degraded": 20}
     assert found.achieved == pytest.approx(5, abs=0.5)
     assert found.p50_ms == pytest.approx(90, abs=0.1)
@@ -113,7 +113,7 @@ def test_a_quick_answer_that_is_wrong_is_an_error_and_makes_no_figure_better() -
 
 
 def test_requests_that_waited_for_a_connection_do_not_make_the_generator_look_late() -> None:
-    found = figures([FakeLine(lambda now: now + 0.5)], rate=10, seconds=4)
+    found = metrics([FakeLine(lambda now: now + 0.5)], rate=10, seconds=4)
     assert found.late_p95_ms < 1
 
 
@@ -128,7 +128,7 @@ def test_minutes_stand_apart_so_that_a_drift_is_seen() -> None:
 
 
 def test_what_the_server_tells_of_its_stages_and_strategy_is_counted() -> None:
-    found = figures([FakeLine(quick, Answer("", "direct", {"embedding": 7.0}))], rate=5, seconds=2)
+    found = metrics([FakeLine(quick, Answer("", "direct", {"embedding": 7.0}))], rate=5, seconds=2)
     assert found.strategies == {"direct": 10}
     assert [(one.name, one.count, one.p95_ms) for one in found.stages] == [("embedding", 10, 7.0)]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.at_scale import WARM_UP, measure_stages
-from tests.unit.tools.search.scenes import FailingEmbedder
+from tests.unit.tools.search.builders import FailingEmbedder
 from tests.unit.tools.search.test_hierarchical import Routed
 from toolscript.core.errors import EmbedderUnavailable, SetupError
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.cli.sources import MOST_LINES_MATCHED, field_diff, visible
+from toolscript.cli.sources import MAX_LINES_MATCHED, field_diff, visible
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -99,7 +99,7 @@ def test_members_in_another_order_are_no_difference() -> None:
 
 
 def test_texts_too_long_to_be_matched_are_shown_as_a_whole_between_what_they_share() -> None:
-    old = [str(number) for number in range(MOST_LINES_MATCHED + 10)]
+    old = [str(number) for number in range(MAX_LINES_MATCHED + 10)]
     new = [*old[:5], "new", *old[7:]]
     lines = field_diff("description", "\n".join(old), "\n".join(new))
     assert lines[2:] == ["@@ after line 5 @@", "-5", "-6", "+new"]

@@ -69,16 +69,16 @@ def test_a_recipe_is_fitted_and_judged_with(dataset: Path, model_folder: str) ->
     own = {"TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
     other = dataset.parent / "other"
     shutil.copytree(dataset, other)
-    recipe, held_out = dataset.parent / "recipe.json", dataset.parent / "held_out"
+    weights, held_out = dataset.parent / "recipe.json", dataset.parent / "held_out"
     sets = (str(dataset), str(other))
-    told = ("--out", str(recipe), "--held-out", str(held_out), "--model", model_folder)
+    told = ("--out", str(weights), "--held-out", str(held_out), "--model", model_folder)
     shown = run_here(own, "eval", "fit", *sets, *told).stdout
     assert "held out" in shown
     assert sorted(path.name for path in held_out.iterdir()) == ["mine.json", "other.json"]
     asked = ("eval", "--dataset", str(dataset), "--model", model_folder, "--no-without-gold", "--json")
     report = json.loads(run_here(own, *asked, "--recipe", str(held_out / "mine.json")).stdout)
     assert report["held_out"] == "weights fitted without it"
-    assert json.loads(run_here(own, *asked, "--recipe", str(recipe)).stdout)["held_out"] == ""
+    assert json.loads(run_here(own, *asked, "--recipe", str(weights)).stdout)["held_out"] == ""
 
 
 @dataclass

@@ -12,7 +12,7 @@ from toolscript.cli.app import build_cli, run
 from toolscript.core.llm.model import TextUsage
 from toolscript.core.values import OnProgress, Progress
 from toolscript.knowledge.ingest.report import IngestReport
-from toolscript.knowledge.model.ingest import IngestOrder, IngestOutcome, IngestResult
+from toolscript.knowledge.model.ingest import IngestOptions, IngestOutcome, IngestResult
 from toolscript.server import ingest as server_ingest
 from toolscript.server import library
 
@@ -31,11 +31,11 @@ class Service:
     usage: TextUsage | None = None
     left: int = 0
     was_stopped: bool = False
-    orders: list[IngestOrder] = field(default_factory=list)
+    orders: list[IngestOptions] = field(default_factory=list)
     dropped: list[bool] = field(default_factory=list)
 
     def ingest(
-        self, order: IngestOrder, *, on_progress: OnProgress, on_result: Callable[[IngestResult], None]
+        self, order: IngestOptions, *, on_progress: OnProgress, on_result: Callable[[IngestResult], None]
     ) -> IngestReport:
         self.orders.append(order)
         report = IngestReport(text_usage=self.usage, was_stopped=self.was_stopped)
@@ -47,7 +47,7 @@ class Service:
 
     def watch_ingest(
         self,
-        order: IngestOrder,
+        order: IngestOptions,
         *,
         on_progress: OnProgress,
         on_result: Callable[[IngestResult], None],
@@ -80,7 +80,7 @@ def test_everything_somebody_says_reaches_the_service(toolscript: Callable[..., 
     said = ["a", "b", "--type", "book", "--topic", "bees", "--topic", "honey", "--author", "Ann", "--base", "/x"]
     assert toolscript(service, *said, "--prune", "--no-extract", "--token-budget", "9").code == 0
     assert service.orders == [
-        IngestOrder(("a", "b"), "/x", "book", ("bees", "honey"), ("Ann",), False, 9, prune=True, dry=False)
+        IngestOptions(("a", "b"), "/x", "book", ("bees", "honey"), ("Ann",), False, 9, prune=True, dry=False)
     ]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolscript.cli.tools import absence_text
+from toolscript.cli.tools import why_not_text
 from toolscript.cli.tools_text import (
     degraded_lines,
     doubt_lines,
@@ -18,7 +18,6 @@ from toolscript.cli.tools_text import (
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.deadline import Part
 from toolscript.tools.model.answer import (
-    Absence,
     AbsenceReason,
     Explanation,
     MatchedBy,
@@ -26,6 +25,7 @@ from toolscript.tools.model.answer import (
     Timings,
     ToolAnswer,
     ToolHit,
+    WhyNotAnswer,
 )
 from toolscript.tools.model.query import Strategy
 
@@ -157,7 +157,7 @@ def test_no_text_of_a_service_reaches_the_terminal_as_it_is() -> None:
         *nothing_found_lines(answer),
         *doubt_lines(answer),
         explained_text(hit, [evil_skill]),
-        absence_text(Absence(EVIL, AbsenceReason.UNKNOWN, EVIL, 1, EVIL, 0.5, explained, (EVIL,), (EVIL,))),
+        why_not_text(WhyNotAnswer(EVIL, AbsenceReason.UNKNOWN, EVIL, 1, EVIL, 0.5, explained, (EVIL,), (EVIL,))),
     ]
     assert [text for text in texts if not all(char.isprintable() or char == "\n" for char in text)] == []
     assert [text for text in texts if "[2J" not in text] == [

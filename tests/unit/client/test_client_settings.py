@@ -16,8 +16,8 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_anything_it_is_where_serve_listens_without_anything() -> None:
-    usual = Settings()
-    assert load_client_settings().address == f"http://{usual.host}:{usual.port}"
+    default = Settings()
+    assert load_client_settings().address == f"http://{default.host}:{default.port}"
 
 
 def test_a_flag_beats_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

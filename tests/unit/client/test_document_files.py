@@ -150,7 +150,7 @@ class TestFolders:
         assert list(left_out(found).values()) == ["id must be printable"]
 
     def test_folders_without_end_have_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(document_files, "MOST_DEPTH", 3)
+        monkeypatch.setattr(document_files, "MAX_DEPTH", 3)
         write("a/b/c/d/e.txt", "Hello.")
         write("a/b/f.txt", "Hello.")
         found = read(".")
@@ -172,7 +172,7 @@ class TestLines:
         assert all(one.refused for one in found if isinstance(one, LeftOut))
 
     def test_a_line_that_is_too_long_is_refused_and_not_held(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(document_files, "MOST_LINE", 100)
+        monkeypatch.setattr(document_files, "MAX_LINE", 100)
         write("a.jsonl", lines("one") + json.dumps({"id": "long", "text": "x" * 1000}) + "\n" + lines("two"))
         found = read("a.jsonl")
         assert ids(found) == ["one", "two"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolscript.core.folder_changes import MOST_NAMED, FolderChanges, watched
+from toolscript.core.folder_changes import MAX_NAMED, FolderChanges, watched
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +60,6 @@ async def test_of_a_single_file_only_itself_is_told_and_also_when_it_is_replaced
 
 async def test_more_than_can_be_named_is_told_as_anything_may_have_changed() -> None:
     changes = FolderChanges()
-    for at in range(0, MOST_NAMED + 10, 1_000):
+    for at in range(0, MAX_NAMED + 10, 1_000):
         changes.note([f"/x/{number}" for number in range(at, at + 1_000)])
     assert await changes.next() == []

@@ -6,18 +6,18 @@ from itertools import count
 
 import pytest
 
-from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.auth.model import Principal, Tenant
 from toolscript.core.errors import Conflict, IndexReplaced
 from toolscript.core.retrieval.model import Matrix
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.documents import reindex as document_reindex
 from toolscript.documents.model.document import Document, document_key
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.ports import DocumentVersions
 from toolscript.documents.reindex import DocumentCopy, DocumentReindex, Sample
-from toolscript.documents.service import DocumentDesk, stored_document
-from toolscript.documents.throttle import Pace
+from toolscript.documents.service import DocumentService, stored_document
+from toolscript.documents.throttle import Throttle
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryDocumentVersions, MemoryTenants
 
 pytestmark = pytest.mark.slow
@@ -39,23 +39,23 @@ class Installation:
     tenants: MemoryTenants = field(default_factory=MemoryTenants)
     live: list[str] = field(default_factory=lambda: ["old"])
 
-    def desk(self, index: MemoryDocuments, embedder: HashEmbedder) -> DocumentDesk:
-        return DocumentDesk(embedder, index, self.tenants, self.versions)
+    def service(self, index: MemoryDocuments, embedder: HashEmbedder) -> DocumentService:
+        return DocumentService(embedder, index, self.tenants, self.versions)
 
     async def put(self, tenant: Tenant, id_: str, text: str) -> None:
         index, embedder = (self.old, OLD) if self.live[-1] == "old" else (self.new, NEW)
-        await self.desk(index, embedder).put(Caller(tenant), [Document(id_, text, {"lang": "en"})])
+        await self.service(index, embedder).put(Principal(tenant), [Document(id_, text, {"lang": "en"})])
 
     async def remove(self, tenant: Tenant, id_: str) -> None:
         index, embedder = (self.old, OLD) if self.live[-1] == "old" else (self.new, NEW)
-        await self.desk(index, embedder).remove(Caller(tenant), [id_])
+        await self.service(index, embedder).remove(Principal(tenant), [id_])
 
     async def make_live(self, name: str) -> None:
         self.live.append(name)
 
     def reindex(self, embedder: HashEmbedder = NEW, *, back: bool = False) -> DocumentReindex:
         source, target = (self.new, self.old) if back else (self.old, self.new)
-        copy = DocumentCopy(source, target, embedder, Pace(rest=0.0))
+        copy = DocumentCopy(source, target, embedder, Throttle(rest=0.0))
         return DocumentReindex(self.versions, self.tenants, copy, self.make_live)
 
 
@@ -144,11 +144,13 @@ async def test_killed_anywhere_a_second_run_ends_with_the_same(at: int) -> None:
 
 async def test_a_write_that_was_not_recorded_is_found_by_comparing_everything() -> None:
     made = await filled()
-    unrecorded = DocumentDesk(OLD, made.old, made.tenants)
+    unrecorded = DocumentService(OLD, made.old, made.tenants)
 
     async def write() -> None:
-        await unrecorded.put(Caller(TENANTS[0]), [Document("d1", "unrecorded", {}), Document("x", "one more", {})])
-        await unrecorded.remove(Caller(TENANTS[0]), ["d2"])
+        await unrecorded.put(
+            Principal(TENANTS[0]), [Document("d1", "unrecorded", {}), Document("x", "one more", {})]
+        )
+        await unrecorded.remove(Principal(TENANTS[0]), ["d2"])
 
     done = await made.reindex(Interrupting(9, write)).build()
     assert done.reconciled == 3
@@ -167,7 +169,7 @@ async def test_what_is_written_all_the_time_keeps_nothing_from_coming_to_its_end
             return await super().reconcile(tenant, sample, versions)
 
     numbers = count(3)
-    copy = Busy(made.old, made.new, NEW, Pace(rest=0.0))
+    copy = Busy(made.old, made.new, NEW, Throttle(rest=0.0))
     done = await DocumentReindex(made.versions, made.tenants, copy, made.make_live).build()
     assert (done.reconciled, done.caught_up > 0) == (0, True)
     await require_equal(made)
@@ -175,13 +177,13 @@ async def test_what_is_written_all_the_time_keeps_nothing_from_coming_to_its_end
 
 async def test_a_server_that_notices_late_is_not_let_in() -> None:
     made = await filled()
-    late = made.desk(made.old, OLD)
+    late = made.service(made.old, OLD)
     await made.reindex().build()
     before = await texts(made.old, TENANTS[1])
     with pytest.raises(IndexReplaced):
-        await late.put(Caller(TENANTS[1]), [Document("late", "written late", {})])
+        await late.put(Principal(TENANTS[1]), [Document("late", "written late", {})])
     with pytest.raises(IndexReplaced):
-        await late.remove(Caller(TENANTS[1]), ["d7"])
+        await late.remove(Principal(TENANTS[1]), ["d7"])
     assert await texts(made.old, TENANTS[1]) == before
     assert await made.versions.pending("new") == 0
 
@@ -189,7 +191,7 @@ async def test_a_server_that_notices_late_is_not_let_in() -> None:
 async def test_a_write_that_was_let_in_before_the_switch_and_ends_after_it_is_not_lost() -> None:
     made = await filled()
     tenant = TENANTS[1]
-    plain = DocumentDesk(OLD, made.old, made.tenants)
+    plain = DocumentService(OLD, made.old, made.tenants)
     written, removed = ["late", "short-lived"], ["d7", "d8"]
     keys = [document_key(tenant, id_) for id_ in (*written, *removed)]
 
@@ -198,14 +200,14 @@ async def test_a_write_that_was_let_in_before_the_switch_and_ends_after_it_is_no
 
     async def make_live(name: str) -> None:
         made.live.append(name)
-        await plain.put(Caller(tenant), [Document(id_, "written late", {}) for id_ in written])
-        await plain.remove(Caller(tenant), removed)
+        await plain.put(Principal(tenant), [Document(id_, "written late", {}) for id_ in written])
+        await plain.remove(Principal(tenant), removed)
         await made.versions.written("old", tenant, keys)
         # In the live one since: a newer text, and the end of what is not there yet.
         await made.put(tenant, "d8", "newer, in the live one")
         await made.remove(tenant, "short-lived")
 
-    copy = DocumentCopy(made.old, made.new, Interrupting(3, let_in), Pace(rest=0.0))
+    copy = DocumentCopy(made.old, made.new, Interrupting(3, let_in), Throttle(rest=0.0))
     await DocumentReindex(made.versions, made.tenants, copy, make_live).build()
     there = await texts(made.new, tenant)
     assert (there["late"][0], there["d8"][0]) == ("written late", "newer, in the live one")
@@ -253,10 +255,10 @@ async def test_vectors_that_are_wrong_are_found_before_anybody_searches_them(
 async def test_between_two_of_one_model_vectors_are_copied_and_nothing_is_embedded() -> None:
     made = await filled()
     again = MemoryDocuments(DocumentCard(OLD.model), "again")
-    copy = DocumentCopy(made.old, again, Silent(), Pace(rest=0.0))
+    copy = DocumentCopy(made.old, again, Silent(), Throttle(rest=0.0))
     headers = await made.old.of(TENANTS[0]).page("", 1_000, NO_FILTERS)
     assert await copy.restore(TENANTS[0], await copy.whole(TENANTS[0], headers)) > len(headers)
-    ids = [PassageId(one.key, number) for one in headers for number in range(one.passages)]
+    ids = [ChunkId(one.key, number) for one in headers for number in range(one.passages)]
     before, after = [await one.of(TENANTS[0]).vectors(ids) for one in (made.old, again)]
     assert {id_: list(vector) for id_, vector in after.items()} == {id_: list(one) for id_, one in before.items()}
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.unit.documents.query_log_scenes import SOON, Broken, Gated, Losses, Taking, search
-from toolscript.core.auth.model import Caller, Plan, Tenant
+from tests.unit.documents.query_log_builders import SOON, Broken, Gated, Losses, Taking, search
+from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.retrieval.query import Fusion
 from toolscript.core.retrieval.results import Exactness, Total
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
@@ -18,7 +18,7 @@ from toolscript.documents.query_log import BATCH, QueuedQueryLog, noted
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
 LONG = 3600.0
-CALLER = Caller(Tenant("ann"), Plan("small"), subject="a-person")
+CALLER = Principal(Tenant("ann"), Plan("small"), subject="a-person")
 QUERY = DocumentQuery(
     "who has my keys",
     top_k=7,
@@ -34,11 +34,11 @@ def _noted(keeps: Noted) -> LoggedQuery:
 
 
 def test_figures_alone_hold_nothing_that_was_asked_or_found() -> None:
-    figures = _noted(Noted.FIGURES)
-    assert (figures.text, figures.found) == ("", ())
-    assert (figures.tenant, figures.plan, figures.filters, figures.top_k) == ("ann", "small", 1, 7)
-    assert (figures.search_type, figures.fusion, figures.hits, figures.total) == ("hybrid", "rrf", 2, 41)
-    assert (figures.degraded, figures.reranked_by, figures.took_ms) == (("embedding",), "a-model", 1.5)
+    metrics = _noted(Noted.FIGURES)
+    assert (metrics.text, metrics.found) == ("", ())
+    assert (metrics.tenant, metrics.plan, metrics.filters, metrics.top_k) == ("ann", "small", 1, 7)
+    assert (metrics.search_type, metrics.fusion, metrics.hits, metrics.total) == ("hybrid", "rrf", 2, 41)
+    assert (metrics.degraded, metrics.reranked_by, metrics.took_ms) == (("embedding",), "a-model", 1.5)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_no_batch_is_larger_than_a_batch() -> None:
 
 async def test_when_the_queue_is_full_the_newest_is_dropped_and_counted() -> None:
     sink, losses = Taking(), Losses()
-    log = QueuedQueryLog(sink, losses, most_waiting=2, every_seconds=LONG)
+    log = QueuedQueryLog(sink, losses, max_waiting=2, every_seconds=LONG)
     for number in range(5):
         log.record(search(number))
     assert losses.by_reason == {"full": 3}
@@ -173,7 +173,7 @@ async def test_one_write_may_take_so_long_and_no_longer() -> None:
 
 async def test_losses_are_told_of_once_a_minute_with_their_number(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
-    log = QueuedQueryLog(Taking(), most_waiting=0, every_seconds=LONG, now=lambda: now[0])
+    log = QueuedQueryLog(Taking(), max_waiting=0, every_seconds=LONG, now=lambda: now[0])
     with caplog.at_level(logging.WARNING):
         for second in range(121):
             now[0] = float(second)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents.query_log_scenes import search
+from tests.unit.documents.query_log_builders import search
 from toolscript.core.errors import SetupError, Unavailable
 from toolscript.documents.query_log import QueryLogFile
 
@@ -109,7 +109,7 @@ async def test_a_line_that_a_full_disk_has_torn_spoils_no_other(tmp_path: Path) 
 WRITES = """
 import asyncio, sys
 from pathlib import Path
-from tests.unit.documents.query_log_scenes import search
+from tests.unit.documents.query_log_builders import search
 from toolscript.documents.query_log import QueryLogFile
 async def main():
     file = QueryLogFile(Path(sys.argv[1]))

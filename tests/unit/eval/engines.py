@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.dataset import Given, JudgedQuery, JudgedSet
+from toolscript.eval.dataset import Dataset, DatasetQuery, Given
 
 
 def tool(key: str) -> Item:
@@ -44,10 +44,10 @@ class NamingEngine:
 ITEMS = [tool(f"t{at}") for at in range(12)] + [tool("decoy")]
 
 
-def query(id_: str, *keys: str) -> JudgedQuery:
+def query(id_: str, *keys: str) -> DatasetQuery:
     text = " ".join(keys) or f"nothing {id_}"
-    return JudgedQuery(id_, text, dict.fromkeys(keys, 1), tuple(frozenset({key}) for key in keys))
+    return DatasetQuery(id_, text, dict.fromkeys(keys, 1), tuple(frozenset({key}) for key in keys))
 
 
 QUERIES = [*(query(f"q{at}", f"t{at}") for at in range(12)), query("both", "t0", "t1"), query("n1"), query("n2")]
-JUDGED = JudgedSet("small", ITEMS, QUERIES)
+JUDGED = Dataset("small", ITEMS, QUERIES)

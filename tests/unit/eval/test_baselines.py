@@ -18,7 +18,7 @@ from toolscript.eval.baselines import (
     standard_scores,
     stems_of,
 )
-from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.dataset import Dataset, DatasetQuery
 from toolscript.testing import HashEmbedder
 
 WORDS = ["read", "reads", "reading", "file", "files", "mail", "send", "the", "pod", "x", "cluster", "日本語"]
@@ -28,15 +28,15 @@ texts = some.lists(some.sampled_from(WORDS), max_size=8).map(" ".join)
 def slow_bm25(corpus: Sequence[str], query: str) -> list[float]:
     """Straight from the formula, word by word."""
     documents = [stems_of(text) for text in corpus]
-    usual = sum(map(len, documents)) / len(documents) or 1.0
+    default = sum(map(len, documents)) / len(documents) or 1.0
     scores = []
     for document in documents:
         score = 0.0
         for stem in stems_of(query):
             having = sum(stem in other for other in documents)
-            rarity = math.log(1 + (len(documents) - having + 0.5) / (having + 0.5))
+            idf = math.log(1 + (len(documents) - having + 0.5) / (having + 0.5))
             often = document.count(stem)
-            score += rarity * often / (often + 1.5 * (1 - 0.75 + 0.75 * len(document) / usual))
+            score += idf * often / (often + 1.5 * (1 - 0.75 + 0.75 * len(document) / default))
         scores.append(score)
     return scores
 
@@ -102,7 +102,7 @@ ITEMS = [
 
 
 async def test_all_four_find_what_was_asked_for() -> None:
-    judged = JudgedSet("few", ITEMS, [JudgedQuery("1", "send a letter", {"send_mail": 1})])
+    judged = Dataset("few", ITEMS, [DatasetQuery("1", "send a letter", {"send_mail": 1})])
     rankers = await baselines_of(judged, HashEmbedder())
     assert list(rankers) == ["BM25", "dense", "RRF", "z-score"]
     assert {name: rank("send a letter", 3)[0] for name, rank in rankers.items()} == dict.fromkeys(

@@ -41,7 +41,7 @@ def test_a_seed_decides_and_another_decides_otherwise() -> None:
 def test_many_queries_are_resampled_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(1).random(40)
     at_once = of_mean(values, 3)
-    monkeypatch.setattr(metrics, "MOST_AT_ONCE", 40 * 300)
+    monkeypatch.setattr(metrics, "MAX_AT_ONCE", 40 * 300)
     assert of_mean(values, 3) == at_once
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.dataset import JudgedQuery, JudgedSet, SystemRole
+from toolscript.eval.dataset import Dataset, DatasetQuery, SystemRole
 from toolscript.eval.judging import OURS, WAYS, differences_text, judge_documents
 
 
@@ -14,10 +14,10 @@ def document(key: str) -> Item:
     return Item(key, ItemKind.RESOURCE, server="", name=f"title of {key}", description=f"text of {key}")
 
 
-JUDGED = JudgedSet(
+JUDGED = Dataset(
     "made",
     [document(key) for key in ("a", "b", "c")],
-    [JudgedQuery("1", "first", {"a": 1}), JudgedQuery("2", "second", {"b": 1}), JudgedQuery("3", "nothing")],
+    [DatasetQuery("1", "first", {"a": 1}), DatasetQuery("2", "second", {"b": 1}), DatasetQuery("3", "nothing")],
     documents=True,
 )
 
@@ -61,6 +61,6 @@ async def test_our_ranking_is_told_beside_each_of_the_others() -> None:
 
 
 async def test_a_set_without_answers_is_refused() -> None:
-    nothing = JudgedSet("made", JUDGED.items, [JudgedQuery("3", "nothing")])
+    nothing = Dataset("made", JUDGED.items, [DatasetQuery("3", "nothing")])
     with pytest.raises(InvalidRequest, match="none of these queries"):
         await judge_documents(Scripted(), nothing, model="m")

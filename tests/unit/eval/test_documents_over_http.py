@@ -8,11 +8,11 @@ from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import EmbedderUnavailable, SetupError
 from toolscript.core.health import Health
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.web.auth import callers_of
+from toolscript.core.web.auth import authenticator_of
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.search import DocumentSearch
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.eval.documents import DocumentsOverHttp, documents_over_http
 from toolscript.testing import HashEmbedder
 from toolscript.testing.auth import MemoryRequestBudget
@@ -35,8 +35,8 @@ def routes(embedder: HashEmbedder) -> DocumentRoutes:
     index = MemoryDocuments(DocumentCard(embedder.model))
     return DocumentRoutes(
         DocumentSearch(embedder, index, spans=MemorySpans(), cursor_secret=b"secret"),
-        DocumentDesk(embedder, index, MemoryTenants()),
-        callers_of(None, MemoryRequestBudget(), debug_bypass=True),
+        DocumentService(embedder, index, MemoryTenants()),
+        authenticator_of(None, MemoryRequestBudget(), debug_bypass=True),
         all_is_well,
     )
 

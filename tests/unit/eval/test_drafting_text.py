@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from toolscript.eval.drafting_words import FAR_OFF, MOST_WORDS, VERBS, first_sentence, wish, with_slip
+from toolscript.eval.drafting_words import FAR_OFF, MAX_WORDS, VERBS, first_sentence, wish, with_slip
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_first_sentence_is_prose(description: str, sentence: str) -> None:
 
 
 def test_a_sentence_without_end_is_cut() -> None:
-    assert len(first_sentence("word " * 500).split()) == MOST_WORDS
+    assert len(first_sentence("word " * 500).split()) == MAX_WORDS
 
 
 @given(st.text(max_size=60), st.integers())

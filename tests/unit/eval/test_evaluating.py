@@ -11,8 +11,8 @@ from toolscript.core.items import Item, ItemKind
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.retrieval.model import IndexCard, Vector
 from toolscript.core.retrieval.ports import Embedder, Indexes
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS, Recipe
-from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights
+from toolscript.eval.dataset import Dataset, DatasetQuery
 from toolscript.eval.judging import judge
 from toolscript.eval.metrics import DEPTH
 from toolscript.eval.service import Collections, ServiceEngine, service_engine
@@ -52,7 +52,7 @@ async def test_tools_and_documents_are_found_by_their_keys(engine: ServiceEngine
 @pytest.mark.parametrize("part", PARTS)
 async def test_another_recipe_ranks_the_same_points(engine: ServiceEngine, part: str) -> None:
     await engine.load(ITEMS)
-    other = engine.with_recipe(DEFAULT_RECIPE.without(part))
+    other = engine.with_weights(DEFAULT_WEIGHTS.without(part))
     with pytest.raises(SetupError):
         await other.answer(READ)
     await other.load(ITEMS)
@@ -64,9 +64,9 @@ async def test_a_recipe_decides_what_comes_first(engine: ServiceEngine) -> None:
         Item("said", ItemKind.TOOL, "notes", "jot", "Delete a note. Delete an old note. Delete it"),
         Item("named", ItemKind.TOOL, "notes", "delete_note", "Takes it away"),
     ]
-    by_name = Recipe(1.0, 0.0, coverage=0.0, said=0.0, name=50.0, action=0.0, subject=0.0)
-    for recipe, first in ((by_name, "named"), (by_name.without("name"), "said")):
-        other = engine.with_recipe(recipe)
+    by_name = RankingWeights(1.0, 0.0, coverage=0.0, said=0.0, name=50.0, action=0.0, subject=0.0)
+    for weights, first in ((by_name, "named"), (by_name.without("name"), "said")):
+        other = engine.with_weights(weights)
         await other.load([*ITEMS, *twins])
         assert (await other.answer("delete an old note")).keys[0] == first
 
@@ -118,10 +118,10 @@ async def test_an_answer_without_a_part_ends_the_measurement() -> None:
 
 
 async def test_the_service_is_judged_on_the_real_engine(indexes: QdrantIndexes) -> None:
-    queries = [JudgedQuery("1", READ, {"read": 1}), JudgedQuery("2", "send an electronic letter", {"mail": 1})]
+    queries = [DatasetQuery("1", READ, {"read": 1}), DatasetQuery("2", "send an electronic letter", {"mail": 1})]
     embedder = HashEmbedder()
     async with opened(indexes, embedder) as engine:
-        report = await judge(engine, JudgedSet("small", ITEMS, queries), model="hash")
+        report = await judge(engine, Dataset("small", ITEMS, queries), model="hash")
         measures = report.systems[0].measures
         assert (report.engine, measures["hit@1"].value) == ("service", 1.0)
         assert measures["without_gold_auroc"].value == 1.0, "they were not found when they were gone"

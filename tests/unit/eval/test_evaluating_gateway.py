@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.gateway.runtime.scenes import FILES, MAIL, tools
+from tests.unit.gateway.runtime.builders import FILES, MAIL, tools
 from toolscript.core.errors import EmbedderUnavailable
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, PARTS
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS
 from toolscript.eval.baselines import baselines_of
-from toolscript.eval.dataset import JudgedQuery, JudgedSet
+from toolscript.eval.dataset import Dataset, DatasetQuery
 from toolscript.eval.gateway import GatewayEngine, PreparedItems, ablated_searches, gateway_search
 from toolscript.eval.judging import judge
 from toolscript.gateway.model import LocalQuery
@@ -24,12 +24,12 @@ ITEMS: Sequence[Item] = [*FILES, *MAIL, *tools("many", 30)]
 
 
 def engine_over(embedder: Embedder) -> GatewayEngine:
-    return GatewayEngine(gateway_search(DEFAULT_RECIPE), embedder, PreparedItems(embedder))
+    return GatewayEngine(gateway_search(DEFAULT_WEIGHTS), embedder, PreparedItems(embedder))
 
 
 async def test_an_answer_is_that_of_the_gateways_search() -> None:
     embedder = HashEmbedder()
-    search = gateway_search(DEFAULT_RECIPE)
+    search = gateway_search(DEFAULT_WEIGHTS)
     engine = GatewayEngine(search, embedder, PreparedItems(embedder))
     await engine.load(ITEMS)
     given = await engine.answer("read the contents of a file")
@@ -88,7 +88,7 @@ async def test_a_part_that_is_off_answers_otherwise() -> None:
     embedder = HashEmbedder()
     prepared = PreparedItems(embedder)
     parts = {
-        name: GatewayEngine(one, embedder, prepared) for name, one in ablated_searches(DEFAULT_RECIPE).items()
+        name: GatewayEngine(one, embedder, prepared) for name, one in ablated_searches(DEFAULT_WEIGHTS).items()
     }
     whole = engine_over(embedder)
     assert set(parts) == {*PARTS, "general tools"}
@@ -103,11 +103,11 @@ async def test_a_part_that_is_off_answers_otherwise() -> None:
 
 async def test_a_gateway_is_judged_beside_the_baselines() -> None:
     queries = [
-        JudgedQuery("1", "read the contents of a file", {READ: 1}),
-        JudgedQuery("2", "write text into a file", {WRITE: 1}),
-        JudgedQuery("3", "xqzv blorp"),
+        DatasetQuery("1", "read the contents of a file", {READ: 1}),
+        DatasetQuery("2", "write text into a file", {WRITE: 1}),
+        DatasetQuery("3", "xqzv blorp"),
     ]
-    judged, embedder = JudgedSet("small", ITEMS, queries), HashEmbedder()
+    judged, embedder = Dataset("small", ITEMS, queries), HashEmbedder()
     report = await judge(
         engine_over(embedder), judged, model="hash", baselines=await baselines_of(judged, embedder)
     )

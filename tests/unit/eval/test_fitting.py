@@ -8,8 +8,8 @@ import pytest
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item, ItemKind
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Recipe
-from toolscript.eval.dataset import JudgedQuery
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
+from toolscript.eval.dataset import DatasetQuery
 from toolscript.eval.fitting import FITTED, Case, CaseSets, fit, hold_out
 from toolscript.gateway.capabilities import default_capabilities
 from toolscript.gateway.index import LocalIndex, analyse
@@ -35,17 +35,17 @@ ACTIONS_MISLEAD = {
 
 async def cases_of(judged: dict[str, str]) -> Sequence[Case]:
     embedder = HashEmbedder()
-    search = LocalSearch(default_capabilities(), DEFAULT_RECIPE)
+    search = LocalSearch(default_capabilities(), DEFAULT_WEIGHTS)
     search.index = LocalIndex(ITEMS, [analyse(item) for item in ITEMS], await embed_items(embedder, ITEMS))
     keys = {row: item.key for row, item in enumerate(ITEMS)}
     cases = []
     for text, key in judged.items():
         search.embedder = embedder
-        request, look, traits = await search.first_look(text, DEFAULT_RECIPE)
+        request, look, features = await search.fuse_scores(text, DEFAULT_WEIGHTS)
         search.embedder = None
-        _, worded, worded_traits = await search.first_look(text, DEFAULT_RECIPE)
-        query = JudgedQuery(text, text, {key: 1} if key else {})
-        cases.append(Case(query, request, look, worded, traits, worded_traits, keys))
+        _, worded, worded_traits = await search.fuse_scores(text, DEFAULT_WEIGHTS)
+        query = DatasetQuery(text, text, {key: 1} if key else {})
+        cases.append(Case(query, request, look, worded, features, worded_traits, keys))
     return cases
 
 
@@ -53,8 +53,8 @@ async def sets() -> CaseSets:
     return {"told": await cases_of(ACTIONS_DECIDE), "misled": await cases_of(ACTIONS_MISLEAD)}
 
 
-def weights(recipe: Recipe) -> dict[str, float]:
-    return {part: getattr(recipe, part) for part in FITTED}
+def weights(weights: RankingWeights) -> dict[str, float]:
+    return {part: getattr(weights, part) for part in FITTED}
 
 
 async def test_what_tells_right_from_wrong_gets_a_weight_and_what_misleads_none() -> None:
@@ -69,8 +69,8 @@ async def test_what_tells_right_from_wrong_gets_a_weight_and_what_misleads_none(
 async def test_a_set_that_is_held_out_has_no_say_in_its_own_recipe() -> None:
     cases = await sets()
     tried = {one.set: one for one in hold_out(cases, {"told": "a", "misled": "b"})}
-    assert tried["misled"].recipe == fit({"told": cases["told"]})
-    assert tried["told"].recipe == fit({"misled": cases["misled"]})
+    assert tried["misled"].weights == fit({"told": cases["told"]})
+    assert tried["told"].weights == fit({"misled": cases["misled"]})
     assert tried["told"].ndcg < tried["told"].by_default
 
 
@@ -78,22 +78,22 @@ async def test_sets_of_one_group_are_held_out_together() -> None:
     cases = await sets()
     more = {**cases, "told again": cases["told"]}
     tried = {one.set: one for one in hold_out(more, {"told": "a", "told again": "a", "misled": "b"})}
-    assert tried["told"].recipe == tried["told again"].recipe == fit({"misled": cases["misled"]})
+    assert tried["told"].weights == tried["told again"].weights == fit({"misled": cases["misled"]})
 
 
 async def test_a_fitted_ranking_is_better_than_one_without_its_part() -> None:
     cases = (await sets())["told"]
     fitted = fit({"told": cases})
     with_it, without = (
-        sum(case.ndcg(recipe) for case in cases) for recipe in (fitted, replace(fitted, action=0.0))
+        sum(case.ndcg(weights) for case in cases) for weights in (fitted, replace(fitted, action=0.0))
     )
     assert with_it > without
 
 
 async def test_confidence_is_higher_where_the_first_is_right() -> None:
     cases = await cases_of({**ACTIONS_DECIDE, "xqzv blorp": "", "weather on the moon": ""})
-    recipe = fit({"told": cases})
-    rankings = [(case, case.ranking(recipe)) for case in cases]
+    weights = fit({"told": cases})
+    rankings = [(case, case.ranking(weights)) for case in cases]
     right = [float(one.confidence[0]) for case, one in rankings if case.is_right(one)]
     wrong = [float(one.confidence[0]) for case, one in rankings if not case.is_right(one)]
     assert sum(right) / len(right) > sum(wrong) / len(wrong)

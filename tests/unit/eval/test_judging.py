@@ -5,7 +5,7 @@ import pytest
 from tests.unit.eval.engines import ITEMS, JUDGED, QUERIES, NamingEngine, query
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import Progress
-from toolscript.eval.dataset import CalibrationBin, EvalReport, JudgedSet, Measure, SystemRole
+from toolscript.eval.dataset import CalibrationBin, Dataset, EvalReport, Measure, SystemRole
 from toolscript.eval.judging import evenly_spread, judge
 
 pytestmark = pytest.mark.slow
@@ -137,11 +137,11 @@ async def test_progress_reaches_the_end_of_every_part() -> None:
 
 
 async def test_one_query_is_enough_and_no_answer_is_not() -> None:
-    one = JudgedSet("one", ITEMS, [query("q", "t1")])
+    one = Dataset("one", ITEMS, [query("q", "t1")])
     report = await judge(NamingEngine(), one, model="none")
     assert value(report, "refused_without_gold") == 1.0
     with pytest.raises(InvalidRequest):
-        await judge(NamingEngine(), JudgedSet("none", ITEMS, [query("n")]), model="none")
+        await judge(NamingEngine(), Dataset("none", ITEMS, [query("n")]), model="none")
 
 
 def test_a_slice_is_spread_over_all_queries() -> None:

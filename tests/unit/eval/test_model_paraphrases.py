@@ -9,7 +9,7 @@ from tests.unit.core.llm.text_endpoint import TextEndpoint
 from toolscript.core.errors import Rejected
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.llm.openai import OpenAITextModel
-from toolscript.eval.drafting import MAX_PARAPHRASE, MOST_READ, PER_TOOL, ModelParaphrases, usable
+from toolscript.eval.drafting import MAX_PARAPHRASE, MAX_READ, PER_TOOL, ModelParaphrases, usable
 
 TOOL = Item(
     "files__read_file",
@@ -70,7 +70,7 @@ async def test_a_list_of_other_things_and_without_end_does_no_harm(endpoint: Tex
 
 
 async def test_of_a_long_answer_only_the_beginning_is_read(endpoint: TextEndpoint) -> None:
-    endpoint.say_once(json.dumps({"requests": [*["no"] * MOST_READ, "open my notes"]}))
+    endpoint.say_once(json.dumps({"requests": [*["no"] * MAX_READ, "open my notes"]}))
     assert await paraphrases(endpoint) == []
 
 

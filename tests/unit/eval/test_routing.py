@@ -11,7 +11,7 @@ from tests.unit.eval.engines import ITEMS, JUDGED, NamingEngine, query
 from tests.unit.eval.quality_reports import report
 from tests.unit.eval.test_quality_page import page, tables
 from toolscript.core.errors import InvalidRequest
-from toolscript.eval.dataset import EvalReport, EvalRequest, Given, JudgedSet, Route
+from toolscript.eval.dataset import Dataset, EvalReport, EvalRequest, Given, Route
 from toolscript.eval.judging import judge
 from toolscript.eval.plot import quality_plot
 from toolscript.eval.report import differences_of_setup, report_from_json, report_text, report_to_json, result_of
@@ -42,34 +42,34 @@ QUERIES = [query("one", "t0"), query("two", "t1", "t2", "t3"), query("all", "t11
 
 
 async def judged(engine: NamingEngine) -> EvalReport:
-    return await judge(engine, JudgedSet("small", ITEMS, QUERIES), model="none", without_gold=False)
+    return await judge(engine, Dataset("small", ITEMS, QUERIES), model="none", without_gold=False)
 
 
-async def figures(engine: NamingEngine) -> dict[str, float]:
+async def metrics(engine: NamingEngine) -> dict[str, float]:
     measures = (await judged(engine)).systems[0].measures
     return {name: measures[name].value for name in FIGURES if name in measures}
 
 
 async def test_what_skills_narrow_and_lose_is_measured() -> None:
-    found = await figures(RoutedEngine(skills=("even", "none")))
+    found = await metrics(RoutedEngine(skills=("even", "none")))
     assert found == pytest.approx(
         {"routed": 3 / 4, "skills_used": 2.0, "catalog_searched": (3 * 0.25 + 1) / 4, "gold_lost": 2 / 5}
     )
-    assert (await figures(RoutedEngine(skills=("even", "late"))))["gold_lost"] == 0.0
+    assert (await metrics(RoutedEngine(skills=("even", "late"))))["gold_lost"] == 0.0
 
 
 async def test_who_searches_all_items_beside_loses_none() -> None:
-    found = await figures(RoutedEngine(strategy=Strategy.HYBRID))
+    found = await metrics(RoutedEngine(strategy=Strategy.HYBRID))
     assert (found["routed"], found["catalog_searched"], found["gold_lost"]) == (0.75, 1.0, 0.0)
 
 
 async def test_where_no_query_was_routed_no_skill_was_used() -> None:
-    found = await figures(RoutedEngine(strategy=Strategy.DIRECT, skills=()))
+    found = await metrics(RoutedEngine(strategy=Strategy.DIRECT, skills=()))
     assert found == {"routed": 0.0, "catalog_searched": 1.0, "gold_lost": 0.0}
 
 
 async def test_an_engine_that_knows_no_skills_is_not_judged_by_them() -> None:
-    assert await figures(NamingEngine()) == {}
+    assert await metrics(NamingEngine()) == {}
     assert "catalog_searched" not in report_text(await judge(NamingEngine(), JUDGED, model="none"))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import cast
 from zlib import crc32
 
-from toolscript.core.auth.model import Budget, Plan, Stranger, Tenant
+from toolscript.core.auth.model import Anonymous, Budget, Plan, Tenant
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.postgres.pool import Pool, connection
 
@@ -26,11 +26,11 @@ CLOSE_SECONDS = 1.0
 WINDOW_SECONDS = 60
 SHARE = 10
 # Of strangers in a minute that a process tells apart.
-MOST_STRANGERS = 100_000
+MAX_ANONYMOUS = 100_000
 CROWDS = 1_000
 # Clocks of other machines may be behind.
 KEPT_MINUTES = 2
-BATCH, MOST_BATCHES = 1_000, 500
+BATCH, MAX_BATCHES = 1_000, 500
 
 _TAKE = """
 INSERT INTO documents.requests AS known (tenant, minute, taken) VALUES (%s, %s, %s)
@@ -80,7 +80,7 @@ class PostgresRequestBudget:
         self._late: set[asyncio.Task[int]] = set()
         self._alone_since: float | None = None
 
-    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Anonymous, plan: Plan) -> Budget:
         limit = plan.requests_per_minute
         if limit is None:
             return Budget()
@@ -88,7 +88,7 @@ class PostgresRequestBudget:
         if not window.left:
             async with window.refilling:
                 if not window.left and window.taken < limit:
-                    await self._refill(name, window, limit, is_new_stranger=_is_new(who, window))
+                    await self._refill(name, window, limit, is_new_anonymous=_is_new(who, window))
         allowed = window.left > 0 and window.used < limit
         if allowed:
             window.left -= 1
@@ -105,7 +105,7 @@ class PostgresRequestBudget:
         if running:
             await asyncio.wait(running, timeout=CLOSE_SECONDS)
 
-    def _window(self, who: Tenant | Stranger) -> tuple[str, _Window]:
+    def _window(self, who: Tenant | Anonymous) -> tuple[str, _Window]:
         """Those of the minute that is over are dropped all at once."""
         minute = int(self._now() // WINDOW_SECONDS)
         # A clock that was set back a little does not begin the minute anew.
@@ -114,14 +114,14 @@ class PostgresRequestBudget:
             if not self._is_alone():
                 self._in_background(self._forget_before(minute - KEPT_MINUTES))
         name = who.name
-        if isinstance(who, Stranger) and name not in self._windows:
+        if isinstance(who, Anonymous) and name not in self._windows:
             self._strangers += 1
-            if self._strangers > MOST_STRANGERS:
-                name = Stranger(f"*{crc32(name.encode()) % CROWDS}").name
+            if self._strangers > MAX_ANONYMOUS:
+                name = Anonymous(f"*{crc32(name.encode()) % CROWDS}").name
         return name, self._windows.setdefault(name, _Window(self._minute))
 
-    async def _refill(self, name: str, window: _Window, limit: int, *, is_new_stranger: bool) -> None:
-        if is_new_stranger:
+    async def _refill(self, name: str, window: _Window, limit: int, *, is_new_anonymous: bool) -> None:
+        if is_new_anonymous:
             window.left = window.untold = 1
             return
         portion = max(1, min(limit // SHARE, (limit - window.taken) // 2))
@@ -141,15 +141,15 @@ class PostgresRequestBudget:
         """
         if self._is_alone():
             return None
-        asked = asyncio.create_task(self._ask(name, minute, portion))
-        await asyncio.wait([asked], timeout=self._wait_seconds)
-        if not asked.done():
-            self._late.add(asked)
-            asked.add_done_callback(self._arrived_late)
+        task = asyncio.create_task(self._ask(name, minute, portion))
+        await asyncio.wait([task], timeout=self._wait_seconds)
+        if not task.done():
+            self._late.add(task)
+            task.add_done_callback(self._arrived_late)
             self._go_alone("no answer in time")
             return None
         try:
-            taken = asked.result()
+            taken = task.result()
         except ToolscriptError as error:
             self._go_alone(error.message)
             return None
@@ -163,10 +163,10 @@ class PostgresRequestBudget:
             row = await (await conn.execute(_TAKE, (name, minute, portion))).fetchone()
         return cast("int", row[0]) if row else portion
 
-    def _arrived_late(self, asked: asyncio.Task[int]) -> None:
-        self._late.discard(asked)
-        if not asked.cancelled():
-            asked.exception()
+    def _arrived_late(self, task: asyncio.Task[int]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     def _is_alone(self) -> bool:
         since = self._alone_since
@@ -180,7 +180,7 @@ class PostgresRequestBudget:
 
     async def _forget_before(self, minute: int) -> None:
         try:
-            for _ in range(MOST_BATCHES):
+            for _ in range(MAX_BATCHES):
                 async with connection(self._pool) as conn:
                     if (await conn.execute(_FORGET, (minute, BATCH))).rowcount < BATCH:
                         return
@@ -193,5 +193,5 @@ class PostgresRequestBudget:
         task.add_done_callback(self._tasks.discard)
 
 
-def _is_new(who: Tenant | Stranger, window: _Window) -> bool:
-    return isinstance(who, Stranger) and not window.used and not window.taken
+def _is_new(who: Tenant | Anonymous, window: _Window) -> bool:
+    return isinstance(who, Anonymous) and not window.used and not window.taken

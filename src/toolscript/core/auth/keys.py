@@ -36,17 +36,17 @@ FITS: Mapping[str, tuple[str, str]] = {
     "Ed25519": ("OKP", "Ed25519"),
 }
 
-MOST_KEYS = 100
-SMALLEST_RSA_BITS, LARGEST_RSA_BITS = 2048, 8192
+MAX_KEYS = 100
+MIN_RSA_BITS, MAX_RSA_BITS = 2048, 8192
 _PUBLIC = ("kty", "n", "e", "crv", "x", "y")
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
 _MALFORMED = 'it must be {"keys": [...]} with public keys'
 
 # How long known keys stay in use when nobody can say whether they still hold.
-LONGEST_SECONDS = 24 * 3600.0
+MAX_SECONDS = 24 * 3600.0
 # Without any key nobody is answered, and so its issuer is asked more often than otherwise.
-LONGEST_PAUSE_WITHOUT_KEYS = 2.0
-SHORTEST_PAUSE = 1.0
+MAX_PAUSE_WITHOUT_KEYS = 2.0
+MIN_PAUSE = 1.0
 HINT = "try again; whoever runs this service finds the key set named by TOOLSCRIPT_JWT_KEYS"
 
 logger = logging.getLogger(__name__)
@@ -205,8 +205,8 @@ class KeySet:
 
     def fitting(self, algorithm: str, kid: str | None) -> list[VerifyingKey]:
         """Those of this name; where none is named, all that could have signed."""
-        fit = [one for one in self.keys if algorithm in one.algorithms]
-        return fit if kid is None else [one for one in fit if one.kid == kid]
+        fit = [key for key in self.keys if algorithm in key.algorithms]
+        return fit if kid is None else [key for key in fit if key.kid == kid]
 
 
 def read_key_set(data: bytes) -> KeySet:
@@ -218,26 +218,24 @@ def read_key_set(data: bytes) -> KeySet:
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list):
         raise Unavailable("the key set has no list `keys`", hint=_MALFORMED)
-    if len(keys) > MOST_KEYS:
-        raise Unavailable(f"the key set has more than {MOST_KEYS} keys", hint=_MALFORMED)
+    if len(keys) > MAX_KEYS:
+        raise Unavailable(f"the key set has more than {MAX_KEYS} keys", hint=_MALFORMED)
     objects = [one for one in keys if isinstance(one, dict)]
     public = [one for one in objects if not _PRIVATE & one.keys()]
     usable = [key for one in public if (key := _verifying_key(one)) is not None]
     return KeySet(tuple(usable), private=len(objects) - len(public))
 
 
-def _verifying_key(found: Mapping[str, object]) -> VerifyingKey | None:
-    kid, algorithms = found.get("kid"), fitting(found.get("kty"), found.get("crv"), found.get("alg"))
-    operations = found.get("key_ops", ["verify"])
-    is_for_signatures = (
-        found.get("use", "sig") == "sig" and isinstance(operations, list) and "verify" in operations
-    )
+def _verifying_key(data: Mapping[str, object]) -> VerifyingKey | None:
+    kid, algorithms = data.get("kid"), fitting(data.get("kty"), data.get("crv"), data.get("alg"))
+    operations = data.get("key_ops", ["verify"])
+    is_for_signatures = data.get("use", "sig") == "sig" and isinstance(operations, list) and "verify" in operations
     if not algorithms or not is_for_signatures or not (kid is None or isinstance(kid, str)):
         return None
     try:
-        if found.get("kty") == "RSA" and not _is_sound_rsa(str(found.get("n"))):
+        if data.get("kty") == "RSA" and not _is_sound_rsa(str(data.get("n"))):
             return None
-        key = JWKRegistry.import_key(cast("DictKey", {name: found[name] for name in _PUBLIC if name in found}))
+        key = JWKRegistry.import_key(cast("DictKey", {name: data[name] for name in _PUBLIC if name in data}))
     except (JoseError, ValueError, TypeError):
         return None
     return VerifyingKey(kid, algorithms, key)
@@ -245,7 +243,7 @@ def _verifying_key(found: Mapping[str, object]) -> VerifyingKey | None:
 
 def _is_sound_rsa(modulus: str) -> bool:
     """Smaller ones can be broken; larger ones would make every request slow."""
-    return SMALLEST_RSA_BITS <= base64_to_int(modulus).bit_length() <= LARGEST_RSA_BITS
+    return MIN_RSA_BITS <= base64_to_int(modulus).bit_length() <= MAX_RSA_BITS
 
 
 class KeyRing:
@@ -288,12 +286,12 @@ class KeyRing:
             await asyncio.gather(self._reading, return_exceptions=True)
 
     def _known(self) -> KeySet | None:
-        return self._keys if self._now() - self._read_at < LONGEST_SECONDS else None
+        return self._keys if self._now() - self._read_at < MAX_SECONDS else None
 
     def _may_try(self) -> bool:
-        pause = max(self._source.pause_seconds, SHORTEST_PAUSE)
+        pause = max(self._source.pause_seconds, MIN_PAUSE)
         if self._known() is None:
-            pause = min(pause, LONGEST_PAUSE_WITHOUT_KEYS)
+            pause = min(pause, MAX_PAUSE_WITHOUT_KEYS)
         return not self._failure or self._now() - self._failed_at >= pause
 
     def _read_once(self) -> asyncio.Task[None]:

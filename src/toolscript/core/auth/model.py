@@ -59,7 +59,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True)
-class Caller:
+class Principal:
     """`scopes` None: the token says nothing of scopes, and its caller may do whatever its tenant may.
 
     Not every issuer knows scopes. A token that has the claim, were it empty, allows what is in it and no more.
@@ -75,18 +75,18 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Visitor:
+class Identity:
     """Whoever asks, with a token or without: what it may do, and on whose behalf if a token says so."""
 
     scopes: frozenset[Scope]
-    caller: Caller | None = None
+    principal: Principal | None = None
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
 
 
 @dataclass(frozen=True)
-class Stranger:
+class Anonymous:
     """Somebody without a token. All that is known is where it asks from, and only its requests are counted."""
 
     address: str
@@ -115,15 +115,15 @@ class KnownTenant:
     since: str
 
 
-class Callers(Protocol):
+class TokenVerifier(Protocol):
     """Who shows this token?"""
 
-    async def verify(self, token: str) -> Caller:
+    async def verify(self, token: str) -> Principal:
         """The caller; Unauthorized for every token that is not certainly right."""
 
 
 class RequestBudget(Protocol):
     """How many requests a tenant, or an address without a token, still has in this minute."""
 
-    async def take(self, who: Tenant | Stranger, plan: Plan) -> Budget:
+    async def take(self, who: Tenant | Anonymous, plan: Plan) -> Budget:
         """Takes one, if one is left."""

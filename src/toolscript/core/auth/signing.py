@@ -18,7 +18,7 @@ from toolscript.core.auth.tokens import TokenRules
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 
 PRIVATE_NAME, PUBLIC_NAME = "signing-key.json", "jwks.json"
-LONGEST_HOURS = 24 * 366.0
+MAX_HOURS = 24 * 366.0
 _KEY_HINT = "`toolscript tenants keys DIR` makes one"
 
 
@@ -73,7 +73,7 @@ def sign_token(
 
     Without `scopes` it says nothing of them, and allows all that the tenant may do.
     """
-    if not 0 < hours <= LONGEST_HOURS:
+    if not 0 < hours <= MAX_HOURS:
         raise InvalidRequest("a token holds for more than 0 hours, and for a year at the most")
     if not rules.issuer:
         raise InvalidRequest("a token needs an issuer", hint="the same as TOOLSCRIPT_JWT_ISSUER")

@@ -13,15 +13,15 @@ from joserfc.errors import ClaimError, ExpiredTokenError, JoseError, MissingClai
 from joserfc.jwt import JWTClaimsRegistry
 
 from toolscript.core.auth.keys import FITS, HINT, MAX_TOKEN_BYTES, SIGNATURES, KeyRing, KeySet, VerifyingKey
-from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.errors import Unauthorized, Unavailable
 
 # As the standard has it, and as issuers have it that came before.
 SCOPE_CLAIMS = ("scope", "scp", "scopes")
 
-MOST_TOKENS = 10_000
+MAX_TOKENS = 10_000
 # A key that is taken away matters this much later at the most.
-LONGEST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 
 TYPES = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})
 _SHAPE = "a signed JSON Web Token has three parts with dots between them"
@@ -64,7 +64,7 @@ class ClaimReader:
             exp={"essential": True},
         )
 
-    def read(self, payload: bytes) -> tuple[Caller, float]:
+    def read(self, payload: bytes) -> tuple[Principal, float]:
         """The caller, and until when the token holds."""
         claims = _claims(payload)
         try:
@@ -72,13 +72,13 @@ class ClaimReader:
         except ClaimError as error:
             raise self._refusal(error) from None
         plan = claims.get(self._rules.plan_claim)
-        caller = Caller(
+        principal = Principal(
             tenant=self._tenant(claims),
             plan=self._plans.get(plan, self._default_plan) if isinstance(plan, str) else self._default_plan,
             subject=claims.get("sub", ""),
             scopes=_scopes(claims),
         )
-        return caller, claims["exp"] + self._rules.leeway_seconds
+        return principal, claims["exp"] + self._rules.leeway_seconds
 
     def _tenant(self, claims: Mapping[str, object]) -> Tenant:
         name = claims.get(self._rules.tenant_claim)
@@ -118,40 +118,40 @@ def _scopes(claims: Mapping[str, object]) -> frozenset[str] | None:
     return frozenset[str]().union(*map(_words, said)) if said else None
 
 
-def _words(given: object) -> frozenset[str]:
+def _words(value: object) -> frozenset[str]:
     """One text with spaces between, or a list, as issuers like it."""
-    if isinstance(given, str):
-        return frozenset(given.split())
-    return frozenset(one for one in given if isinstance(one, str)) if isinstance(given, list) else frozenset()
+    if isinstance(value, str):
+        return frozenset(value.split())
+    return frozenset(one for one in value if isinstance(one, str)) if isinstance(value, list) else frozenset()
 
 
-class RememberedTokens:
-    def __init__(self, most: int = MOST_TOKENS) -> None:
-        self._most = most
-        self._callers: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+class TokenCache:
+    def __init__(self, maximum: int = MAX_TOKENS) -> None:
+        self._maximum = maximum
+        self._verifier: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._callers)
+        return len(self._verifier)
 
-    def recall(self, digest: bytes, now: float) -> Caller | None:
-        found = self._callers.get(digest)
+    def recall(self, digest: bytes, now: float) -> Principal | None:
+        found = self._verifier.get(digest)
         if found is None:
             return None
-        caller, until = found
+        principal, until = found
         # A clock that was set back must not make it last longer.
-        if not until - LONGEST_SECONDS <= now < until:
-            del self._callers[digest]
+        if not until - MAX_SECONDS <= now < until:
+            del self._verifier[digest]
             return None
-        self._callers.move_to_end(digest)
-        return caller
+        self._verifier.move_to_end(digest)
+        return principal
 
-    def remember(self, digest: bytes, caller: Caller, now: float, expires: float) -> None:
-        self._callers[digest] = caller, min(expires, now + LONGEST_SECONDS)
-        if len(self._callers) > self._most:
-            self._callers.popitem(last=False)
+    def remember(self, digest: bytes, principal: Principal, now: float, expires: float) -> None:
+        self._verifier[digest] = principal, min(expires, now + MAX_SECONDS)
+        if len(self._verifier) > self._maximum:
+            self._verifier.popitem(last=False)
 
 
-class JwtCallers:
+class JwtVerifier:
     """What a header says about keys (`jku`, `x5u`, `jwk`, `x5c`) is never looked at: the key set alone counts."""
 
     def __init__(
@@ -165,10 +165,10 @@ class JwtCallers:
     ) -> None:
         self._keys = keys
         self._claims = ClaimReader(rules, plans, default_plan, now)
-        self._remembered = RememberedTokens()
+        self._remembered = TokenCache()
         self._now = now
 
-    async def verify(self, token: str) -> Caller:
+    async def verify(self, token: str) -> Principal:
         if len(token) > MAX_TOKEN_BYTES:
             raise Unauthorized(f"a token is at most {MAX_TOKEN_BYTES >> 10} KiB")
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
@@ -178,9 +178,9 @@ class JwtCallers:
             return known
         signed = _parts(token)
         _require_right(signed, await self._candidates(signed))
-        caller, expires = self._claims.read(signed.payload)
-        self._remembered.remember(digest, caller, now, expires)
-        return caller
+        principal, expires = self._claims.read(signed.payload)
+        self._remembered.remember(digest, principal, now, expires)
+        return principal
 
     async def _candidates(self, signed: jws.CompactSignature) -> list[VerifyingKey]:
         algorithm, kid = _header(signed)
@@ -233,7 +233,7 @@ def _chosen(keys: KeySet, algorithm: str, kid: str | None) -> list[VerifyingKey]
 
 def _require_right(signed: jws.CompactSignature, keys: list[VerifyingKey]) -> None:
     try:
-        if any(jws.validate_compact(signed, one.key, registry=SIGNATURES) for one in keys):
+        if any(jws.validate_compact(signed, key.key, registry=SIGNATURES) for key in keys):
             return
     except (JoseError, ValueError, TypeError):
         pass

@@ -111,8 +111,8 @@ class VectorStore:
             logger.warning("vectors cannot be recalled", extra={"file": str(self._rows), "reason": str(error)})
             return {}
         known = {}
-        for at in range(self._records(len(keys), len(rows))):
-            key, row = _part(keys, at, KEY_BYTES), _part(rows, at, self._row_bytes)
+        for index in range(self._records(len(keys), len(rows))):
+            key, row = _part(keys, index, KEY_BYTES), _part(rows, index, self._row_bytes)
             if key[TEXT_BYTES:] == _check(row):
                 known[key[:TEXT_BYTES]] = np.frombuffer(row, dtype="<f4").astype(np.float32)
         return known
@@ -130,15 +130,15 @@ class VectorStore:
         return min(key_bytes // KEY_BYTES, row_bytes // self._row_bytes)
 
 
-def _part(data: bytes, at: int, size: int) -> bytes:
-    return data[at * size : (at + 1) * size]
+def _part(data: bytes, position: int, size: int) -> bytes:
+    return data[position * size : (position + 1) * size]
 
 
 def _check(row: bytes) -> bytes:
     return hashlib.blake2b(row, digest_size=CHECK_BYTES).digest()
 
 
-class RememberingEmbedder:
+class DiskCachedEmbedder:
     """Passages are embedded once and recalled ever after; queries are every time, for that time is measured."""
 
     def __init__(self, embedder: Embedder, store: VectorStore, on_progress: OnProgress = silent) -> None:

@@ -21,7 +21,7 @@ from toolscript.core.errors import ModelNotFound, ModelUnknown, Rejected, SetupE
 
 BATCH = 16
 # More than any of these models reads; its tokenizer cuts to what it does read.
-MOST_LETTERS = 8_000
+MAX_LETTERS = 8_000
 SETTING = "TOOLSCRIPT_RERANK_MODEL"
 
 
@@ -34,14 +34,14 @@ class CrossEncoder:
         *,
         threads: int | None = None,
         parallel: int = 1,
-        most_waiting: int = 16,
+        max_waiting: int = 16,
         device: Device = Device.AUTO,
         downloads: Path | None = None,
     ) -> None:
         self._encoder = _load(model, threads, device, downloads)
         self._name = Path(model).name if Path(model).expanduser().is_dir() else model
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="rerank")
-        self._places = asyncio.Semaphore(most_waiting)
+        self._places = asyncio.Semaphore(max_waiting)
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class CrossEncoder:
 
 def _encodable(text: str) -> str:
     # A lone surrogate is legal in a JSON request, and the tokenizer takes none.
-    return text[:MOST_LETTERS].encode("utf-8", "replace").decode()
+    return text[:MAX_LETTERS].encode("utf-8", "replace").decode()
 
 
 def _probability(logit: float) -> float:
@@ -125,7 +125,7 @@ def _from_folder(folder: Path, threads: int | None, device: Device) -> TextCross
 
 
 def _by_name(name: str, threads: int | None, device: Device, downloads: Path | None) -> TextCrossEncoder:
-    known = [one for one in _known_names() if not one.startswith("folder-")]
+    known = [known_name for known_name in _known_names() if not known_name.startswith("folder-")]
     if name not in known:
         raise ModelUnknown(
             f"the cross-encoder {name} cannot be loaded: nobody knows a model of this name",

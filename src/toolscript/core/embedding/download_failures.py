@@ -47,9 +47,9 @@ class Refusals:
         told = self._all().get(model)
         if isinstance(told, Mapping):
             with suppress(KeyError, TypeError, ValueError):
-                age, most = time.time() - float(told["at"]), float(told["seconds"])
-                if 0 <= age < most:
-                    minutes = max(1, round((most - age) / 60))
+                age, maximum = time.time() - float(told["at"]), float(told["seconds"])
+                if 0 <= age < maximum:
+                    minutes = max(1, round((maximum - age) / 60))
                     message = f"{told['message']}; it is tried again in {minutes} min"
                     raise ModelNotFound(message, hint=HINT, details={"remembered": True})
 

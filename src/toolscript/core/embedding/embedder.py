@@ -24,7 +24,7 @@ TOGETHER = 4
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PendingText:
     text: str
     vector: "asyncio.Future[Vector]"
 
@@ -38,7 +38,7 @@ class LocalEmbedder:
         *,
         threads: int | None = None,
         parallel: int = 1,
-        most_waiting: int = 256,
+        max_waiting: int = 256,
         device: Device = Device.AUTO,
         downloads: Path | None = None,
         on_progress: OnProgress = silent,
@@ -47,8 +47,8 @@ class LocalEmbedder:
         self._engine = loaded.engine
         self._card = loaded.card
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="embed")
-        self._places = asyncio.Semaphore(most_waiting)
-        self._asked: list[_Asked] = []
+        self._places = asyncio.Semaphore(max_waiting)
+        self._asked: list[_PendingText] = []
         self._counter: TokenCounter | None = None
 
     @property
@@ -98,18 +98,18 @@ class LocalEmbedder:
 
     def _soon(self, text: str) -> "asyncio.Future[Vector]":
         loop = asyncio.get_running_loop()
-        asked = _Asked(text, loop.create_future())
+        pending_text = _PendingText(text, loop.create_future())
         if not self._asked:
             loop.call_soon(self._send_all)
-        self._asked.append(asked)
-        return asked.vector
+        self._asked.append(pending_text)
+        return pending_text.vector
 
     def _send_all(self) -> None:
         waiting, self._asked = self._asked, []
         for start in range(0, len(waiting), TOGETHER):
             self._send(waiting[start : start + TOGETHER])
 
-    def _send(self, together: list[_Asked]) -> None:
+    def _send(self, together: list[_PendingText]) -> None:
         loop = asyncio.get_running_loop()
         try:
             work = self._pool.submit(self._embed_each, together)
@@ -118,11 +118,11 @@ class LocalEmbedder:
             return
         work.add_done_callback(lambda done: _tell(loop, together, done))
 
-    def _embed_each(self, together: list[_Asked]) -> list[Vector | Exception]:
+    def _embed_each(self, together: list[_PendingText]) -> list[Vector | Exception]:
         """What nobody waits for any more is left out."""
         return [
-            EmbedderUnavailable("nobody waits for it") if one.vector.cancelled() else self._or_error(one.text)
-            for one in together
+            EmbedderUnavailable("nobody waits for it") if text.vector.cancelled() else self._or_error(text.text)
+            for text in together
         ]
 
     def _or_error(self, text: str) -> Vector | Exception:
@@ -141,7 +141,7 @@ class LocalEmbedder:
 
 
 def _tell(
-    loop: asyncio.AbstractEventLoop, together: list[_Asked], done: "Future[list[Vector | Exception]]"
+    loop: asyncio.AbstractEventLoop, together: list[_PendingText], done: "Future[list[Vector | Exception]]"
 ) -> None:
     answers: list[Vector | Exception]
     answers = [EmbedderUnavailable("shut down")] * len(together) if done.cancelled() else done.result()
@@ -150,14 +150,14 @@ def _tell(
         loop.call_soon_threadsafe(_settle, together, answers)
 
 
-def _settle(together: list[_Asked], answers: Sequence[Vector | Exception]) -> None:
-    for one, answer in zip(together, answers, strict=True):
-        if one.vector.done():
+def _settle(together: list[_PendingText], answers: Sequence[Vector | Exception]) -> None:
+    for text, answer in zip(together, answers, strict=True):
+        if text.vector.done():
             continue
         if isinstance(answer, Exception):
-            one.vector.set_exception(answer)
+            text.vector.set_exception(answer)
         else:
-            one.vector.set_result(answer)
+            text.vector.set_result(answer)
 
 
 def _load(

@@ -53,7 +53,11 @@ def load_named(
 
 def download_model(model: str, downloads: Path | None, on_progress: OnProgress) -> None:
     """Not by fastembed: it waits 39 s before it says that it was refused, and does not check what it gets."""
-    described = next(one for one in TextEmbedding.list_supported_models() if one["model"] == model)
+    described = next(
+        supported_model
+        for supported_model in TextEmbedding.list_supported_models()
+        if supported_model["model"] == model
+    )
     if described["sources"].get("hf"):
         download(model, described, downloads or Path(define_cache_dir()), on_progress)
         return

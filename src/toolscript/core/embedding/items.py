@@ -9,7 +9,7 @@ import numpy as np
 from toolscript.core.item_text import ITEM_TEXT_VERSION, embedded_views
 from toolscript.core.items import Item, ItemKind, tool_id
 from toolscript.core.retrieval.model import Matrix, Vector, checked_vectors
-from toolscript.core.retrieval.ports import Embedder, VectorMemory
+from toolscript.core.retrieval.ports import Embedder, VectorCache
 
 
 def vector_hash(item: Item) -> str:
@@ -25,7 +25,7 @@ async def embed_items(embedder: Embedder, items: Sequence[Item]) -> Matrix:
     if not texts:
         return np.zeros((0, embedder.model.dimensions), dtype=np.float32)
     embedded = dict(zip(texts, await embedder.embed_passages(texts), strict=True))
-    mixed = np.array([np.sum([share * embedded[text] for share, text in one], axis=0) for one in views])
+    mixed = np.array([np.sum([share * embedded[text] for share, text in view], axis=0) for view in views])
     return checked_vectors(mixed, len(items), embedder.model)
 
 
@@ -36,10 +36,10 @@ class ItemVectors:
     """
 
     def __init__(
-        self, embedder: Embedder, memory: VectorMemory | None, known: Mapping[str, Vector] | None = None
+        self, embedder: Embedder, cache: VectorCache | None, known: Mapping[str, Vector] | None = None
     ) -> None:
         self._embedder = embedder
-        self._memory = memory
+        self._cache = cache
         self._known: dict[str, Vector] = dict(known or {})
 
     @property
@@ -48,8 +48,8 @@ class ItemVectors:
 
     def recall(self, hashes: Sequence[str]) -> None:
         missing = [key for key in hashes if key not in self._known]
-        if missing and self._memory is not None:
-            self._known |= self._memory.recall(missing)
+        if missing and self._cache is not None:
+            self._known |= self._cache.recall(missing)
 
     def matrix(self, hashes: Sequence[str]) -> Matrix:
         """A row each; zeros where nothing has been embedded yet."""
@@ -70,10 +70,10 @@ class ItemVectors:
         """Forgets what belongs to no item any more; the memory does so too, but for servers that are absent."""
         kept = set(hashes)
         self._known = {key: vector for key, vector in self._known.items() if key in kept}
-        if self._memory is not None:
+        if self._cache is not None:
             pairs = zip(items, hashes, strict=True)
             known = {_name(item): (key, self._known[key]) for item, key in pairs if key in self._known}
-            self._memory.remember(known, absent)
+            self._cache.remember(known, absent)
 
 
 def _name(item: Item) -> str:

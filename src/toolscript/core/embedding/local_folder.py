@@ -17,7 +17,7 @@ from toolscript.core.retrieval.model import Matrix, ModelCard
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "model_quantized.onnx")
 # Where a tokenizer does not say it, as most sentence models have it.
-USUAL_LENGTH, LONGEST = 512, 8192
+DEFAULT_LENGTH, MAX_LENGTH = 512, 8192
 
 CLS, MEAN = "cls", "mean"
 
@@ -30,7 +30,7 @@ class FolderEngine:
         if threads:
             options.intra_op_num_threads = options.inter_op_num_threads = threads
         self._session = InferenceSession(str(folder / file), options, providers=providers_for(device))
-        self._inputs = {one.name for one in self._session.get_inputs()}
+        self._inputs = {field_input.name for field_input in self._session.get_inputs()}
         self._tokenizer = _tokenizer(folder)
         self._pooling = pooling
 
@@ -77,8 +77,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     config = _read(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
     limits = [config.get(key) for key in ("model_max_length", "max_length")]
-    known = [int(one) for one in limits if isinstance(one, int | float) and 0 < one <= LONGEST]
-    tokenizer.enable_truncation(max_length=min(known, default=USUAL_LENGTH))
+    known = [int(one) for one in limits if isinstance(one, int | float) and 0 < one <= MAX_LENGTH]
+    tokenizer.enable_truncation(max_length=min(known, default=DEFAULT_LENGTH))
     token = str(config.get("pad_token") or "[PAD]")
     tokenizer.enable_padding(pad_id=tokenizer.token_to_id(token) or 0, pad_token=token)
     return tokenizer

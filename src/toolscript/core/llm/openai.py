@@ -17,7 +17,7 @@ from toolscript.core.llm.model import TextUsage
 from toolscript.core.text import readable
 
 # Room for a model that thinks first, and an end for one that never stops.
-MOST_TOKENS = 2_000
+MAX_TOKENS = 2_000
 
 # Where an endpoint does not count: a budget has to end even there.
 LETTERS_PER_TOKEN = 4
@@ -120,7 +120,7 @@ class OpenAITextModel:
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": dict(schema), "strict": True},
             },
-            max_completion_tokens=MOST_TOKENS,
+            max_completion_tokens=MAX_TOKENS,
         )
 
     async def close(self) -> None:
@@ -151,8 +151,8 @@ def _used(answer: ChatCompletion, letters_sent: int) -> TextUsage:
     )
 
 
-def _is_count(given: object) -> TypeGuard[int]:
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _content(answer: ChatCompletion) -> str:
@@ -163,7 +163,7 @@ def _content(answer: ChatCompletion) -> str:
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise Rejected(f"text model: the endpoint gave something that is no answer: {error}", hint=_URL) from error
     if ended == "length":
-        raise Rejected(f"text model: the answer did not end within {MOST_TOKENS} tokens", hint=_NONSENSE)
+        raise Rejected(f"text model: the answer did not end within {MAX_TOKENS} tokens", hint=_NONSENSE)
     if not isinstance(content, str):
         raise Rejected("text model: the model gave no text", hint=_NONSENSE)
     return content

@@ -13,8 +13,8 @@ from toolscript.core.text import visible, visible_json
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-LONGEST_DESCRIPTION = 160
-MOST_WORDS = 8
+MAX_DESCRIPTION = 160
+MAX_WORDS = 8
 
 logger = logging.getLogger("toolscript.mcp")
 
@@ -34,9 +34,9 @@ def compact_json(value: object) -> str:
 def one_line(text: str) -> str:
     """The text in one line, cut at a word."""
     line = " ".join(text.split())
-    if len(line) <= LONGEST_DESCRIPTION:
+    if len(line) <= MAX_DESCRIPTION:
         return line
-    return line[:LONGEST_DESCRIPTION].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
+    return line[:MAX_DESCRIPTION].rsplit(" ", 1)[0].rstrip(",;:. ") + " …"
 
 
 def result(text: str, data: JsonObject) -> CallResult:

@@ -16,18 +16,18 @@ def require_known(tool: str, given: JsonObject, known: Sequence[str]) -> None:
         )
 
 
-def text(given: JsonObject, name: str, usual: str | None = None) -> str:
+def text(given: JsonObject, name: str, default: str | None = None) -> str:
     """Without `usual`, one has to be given."""
-    value = given.get(name, usual)
+    value = given.get(name, default)
     if not isinstance(value, str):
         raise wrong(name, "must be a string")
     return value
 
 
-def texts(given: JsonObject, name: str, most: int, of_what: str = "names") -> list[str]:
+def texts(given: JsonObject, name: str, maximum: int, of_what: str = "names") -> list[str]:
     values = given[name]
-    if not isinstance(values, list) or not 1 <= len(values) <= most:
-        raise wrong(name, f"must be a list of 1 to {most} {of_what}")
+    if not isinstance(values, list) or not 1 <= len(values) <= maximum:
+        raise wrong(name, f"must be a list of 1 to {maximum} {of_what}")
     if not all(isinstance(value, str) for value in values):
         raise wrong(name, "must be a list of strings")
     return values
@@ -52,15 +52,15 @@ def one_of(given: JsonObject, name: str, allowed: Sequence[str]) -> str:
     return value
 
 
-def whole(given: JsonObject, name: str, usual: int, least: int, most: int) -> int:
-    value = given.get(name, usual)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise wrong(name, f"must be a whole number from {least} to {most}")
+def whole(given: JsonObject, name: str, default: int, minimum: int, maximum: int) -> int:
+    value = given.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+        raise wrong(name, f"must be a whole number from {minimum} to {maximum}")
     return value
 
 
-def share(given: JsonObject, name: str, usual: float) -> float:
-    value = given.get(name, usual)
+def share(given: JsonObject, name: str, default: float) -> float:
+    value = given.get(name, default)
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise wrong(name, "must be a number from 0 to 1")
     return float(value)

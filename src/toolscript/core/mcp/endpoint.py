@@ -184,7 +184,7 @@ class PostOnly:
 def mcp_asgi(
     server: Server[Any],
     security: TransportSecuritySettings = LOOPBACK_ONLY,
-    most_bytes: int = DEFAULT_MAX_REQUEST_BODY_SIZE,
+    max_bytes: int = DEFAULT_MAX_REQUEST_BODY_SIZE,
     around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
     """The app to serve at `/mcp`, and what has to be open while it serves. What is put `around` it is asked first.
@@ -192,7 +192,7 @@ def mcp_asgi(
     Without sessions: no tool keeps anything between calls, and a client outlives a restart.
     """
     manager = StreamableHTTPSessionManager(
-        server, stateless=True, security_settings=security, max_request_body_size=most_bytes
+        server, stateless=True, security_settings=security, max_request_body_size=max_bytes
     )
     return PostOnly(around(manager.handle_request)), manager.run()
 

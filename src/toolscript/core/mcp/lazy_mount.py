@@ -23,7 +23,7 @@ def load(modules: Sequence[str]) -> None:
         import_module(name)
 
 
-class LoadedLater:
+class LazyMount:
     """`until_quiet` ends when what matters more has been loaded. Who asks for an app does not wait for that."""
 
     def __init__(
@@ -69,8 +69,8 @@ class LoadedLater:
         reasons = (self._until_quiet(), self._asked.wait(), closing.wait())
         waits = {asyncio.ensure_future(reason) for reason in reasons}
         _, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for one in left:
-            one.cancel()
+        for task in left:
+            task.cancel()
 
 
 class _Later:

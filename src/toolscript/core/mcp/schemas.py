@@ -26,6 +26,6 @@ def list_of(one: JsonObject) -> JsonObject:
     return {"type": "array", "items": one}
 
 
-def whole_number(least: int, most: int, usual: int, description: str = "") -> JsonObject:
+def whole_number(minimum: int, maximum: int, default: int, description: str = "") -> JsonObject:
     said = {"description": description} if description else {}
-    return {"type": "integer", "minimum": least, "maximum": most, "default": usual, **said}
+    return {"type": "integer", "minimum": minimum, "maximum": maximum, "default": default, **said}

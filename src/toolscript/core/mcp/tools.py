@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from toolscript.core.auth.model import Scope, Visitor
+from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
 
@@ -11,7 +11,7 @@ OK, REFUSED, ERROR = "ok", "refused", "error"
 # Method, tool (empty where none is called), outcome, seconds.
 ObserveMcp = Callable[[str, str, str, float], None]
 
-Call = Callable[[Visitor, JsonObject], Awaitable[CallResult]]
+Call = Callable[[Identity, JsonObject], Awaitable[CallResult]]
 
 
 @dataclass(frozen=True)
@@ -27,5 +27,5 @@ class ServiceTool:
     def name(self) -> str:
         return str(self.definition["name"])
 
-    def is_for(self, visitor: Visitor) -> bool:
-        return visitor.may(self.scope) and (visitor.caller is not None or not self.for_a_tenant)
+    def is_for(self, identity: Identity) -> bool:
+        return identity.may(self.scope) and (identity.principal is not None or not self.for_a_tenant)

@@ -126,13 +126,13 @@ def _annotations(entry: Entry, *fields: str) -> object:
     return {**{name: entry[name] for name in fields if entry.get(name)}, **given} or None
 
 
-def _arguments(given: object) -> JsonObject | None:
+def _arguments(value: object) -> JsonObject | None:
     """A prompt's arguments are text, each with a name; a schema says the same to whoever reads schemas."""
-    if not given:
+    if not value:
         return None
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise InvalidRequest("arguments must be a list")
-    named = dict(_named(given))
+    named = dict(_named(value))
     required = [name for name, one in named.items() if one.get("required") is True]
     properties = {name: {"type": "string", **_description(one)} for name, one in named.items()}
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}

@@ -229,11 +229,11 @@ class McpServers:
         return self._revision
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
-        found = self._servers.get(server)
-        if found is None:
+        supervisor = self._servers.get(server)
+        if supervisor is None:
             names = ", ".join(sorted(self._servers)) or "none"
             raise NotFound(f"there is no server {server}", hint=f"the servers are: {names}")
-        return await found.call(tool, arguments)
+        return await supervisor.call(tool, arguments)
 
     async def close(self) -> None:
         """Ends everything, in order where that is quick; in any case after a few seconds."""

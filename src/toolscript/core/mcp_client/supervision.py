@@ -46,7 +46,7 @@ class Pace:
     """In seconds. The defaults suit people; tests use shorter ones."""
 
     first_retry: float = 0.5
-    longest_retry: float = 60.0
+    max_retry: float = 60.0
     settled_after: float = 30.0
     gather_changes: float = 0.1
     look_after: float = 30.0
@@ -59,5 +59,5 @@ class Pace:
 
     def retry_after(self, failures: int) -> float:
         """Doubles with every failure in a row; spread out, so that servers that fell together rise apart."""
-        longest = min(self.longest_retry, self.first_retry * 2.0 ** min(failures - 1, 30))
+        longest = min(self.max_retry, self.first_retry * 2.0 ** min(failures - 1, 30))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret hangs on it

@@ -26,15 +26,15 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from toolscript.core.errors import SetupError
 from toolscript.core.version import __version__
 
-MOST_WAITING = 4_096
+MAX_WAITING = 4_096
 BATCH = 512
 SEND_EVERY_SECONDS = 1.0
 SEND_SECONDS = 5.0
 GOODBYE_SECONDS = 3.0
 COMPLAIN_EVERY_SECONDS = 60.0
 # Longer than any name we give, too short for a document.
-MOST_OF_A_FACT = 256
-USUAL_PATH = "/v1/traces"
+MAX_FACT = 256
+DEFAULT_PATH = "/v1/traces"
 # What the HTTP framework says of an address holds the query of whoever searches by GET.
 HIDDEN = "url.query"
 # Paths hold ids of documents; which route it was is said apart.
@@ -99,13 +99,13 @@ def tracer_provider(exporter: SpanExporter, share: float) -> TracerProvider:
             {"service.name": "toolscript", "service.version": __version__, "process.pid": os.getpid()}
         ),
         shutdown_on_exit=False,
-        span_limits=SpanLimits(max_span_attribute_length=MOST_OF_A_FACT, max_span_attributes=32),
+        span_limits=SpanLimits(max_span_attribute_length=MAX_FACT, max_span_attributes=32),
     )
     provider.add_span_processor(_Discreet())
     provider.add_span_processor(
         BatchSpanProcessor(
             exporter,
-            max_queue_size=MOST_WAITING,
+            max_queue_size=MAX_WAITING,
             schedule_delay_millis=SEND_EVERY_SECONDS * 1_000,
             max_export_batch_size=BATCH,
         )
@@ -136,7 +136,7 @@ def address(endpoint: str) -> str:
             "TOOLSCRIPT_OTLP_ENDPOINT is no address",
             hint="write it like http://collector:4318, the port for OTLP over HTTP",
         )
-    return endpoint.rstrip("/") + USUAL_PATH if read.path in {"", "/"} else endpoint
+    return endpoint.rstrip("/") + DEFAULT_PATH if read.path in {"", "/"} else endpoint
 
 
 async def _goodbye(provider: TracerProvider) -> None:
@@ -161,11 +161,11 @@ async def _goodbye(provider: TracerProvider) -> None:
 def _complain_seldom(name: str) -> None:
     """A collector that is down would be complained of with every batch."""
     logger = logging.getLogger(name)
-    if not any(isinstance(one, _Seldom) for one in logger.filters):
-        logger.addFilter(_Seldom())
+    if not any(isinstance(one, _RateLimitedLog) for one in logger.filters):
+        logger.addFilter(_RateLimitedLog())
 
 
-class _Seldom(logging.Filter):
+class _RateLimitedLog(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._next = 0.0

@@ -29,11 +29,12 @@ FOLDER = Path(__file__).parent / "migrations"
 def known_revisions(folder: Path = FOLDER) -> list[Revision]:
     """The oldest first."""
     scripts = list(ScriptDirectory(str(folder)).walk_revisions())
-    titles = [str(one.doc).splitlines()[0].rstrip(".") for one in scripts]
-    found = [
-        Revision(one.revision, title, one.module.oldest_code) for one, title in zip(scripts, titles, strict=True)
+    titles = [str(script.doc).splitlines()[0].rstrip(".") for script in scripts]
+    revisions = [
+        Revision(script.revision, title, script.module.oldest_code)
+        for script, title in zip(scripts, titles, strict=True)
     ]
-    return found[::-1]
+    return revisions[::-1]
 
 
 def schema_status(url: str) -> SchemaStatus:

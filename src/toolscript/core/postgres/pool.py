@@ -77,11 +77,11 @@ def translated() -> Iterator[None]:
     except (psycopg.Error, PoolTimeout, OSError) as error:
         for causes, meaning, hint in TRANSLATIONS:
             if isinstance(error, causes):
-                raise meaning(f"PostgreSQL: {_for_callers(error)}", hint=hint) from error
+                raise meaning(f"PostgreSQL: {_for_clients(error)}", hint=hint) from error
         raise
 
 
-def _for_callers(error: Exception) -> str:
+def _for_clients(error: Exception) -> str:
     """Which table it is about concerns whoever runs the service, and none of its callers."""
     if not isinstance(error, errors.InsufficientPrivilege):
         return _first_line(error)

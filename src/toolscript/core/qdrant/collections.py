@@ -37,9 +37,9 @@ class QdrantIndexes:
 
     async def live(self) -> str | None:
         answer = await self._collections("ListAliases", wire.ListAliasesRequest())
-        for found in answer.aliases:
-            if found.alias_name == self._alias:
-                return str(found.collection_name).removeprefix(f"{self._alias}__")
+        for alias in answer.aliases:
+            if alias.alias_name == self._alias:
+                return str(alias.collection_name).removeprefix(f"{self._alias}__")
         return None
 
     async def origin(self) -> IndexOrigin | None:
@@ -150,7 +150,7 @@ async def found_collections(qdrant: Qdrant, alias: str) -> list[FoundCollection]
     aliases = await ask_collections(qdrant, "ListAliases", wire.ListAliasesRequest())
     live = {str(one.collection_name) for one in aliases.aliases if one.alias_name == alias}
     names = sorted(str(one.name) for one in listed.collections if _is_of(alias, one.name))
-    found = list[FoundCollection]()
+    collections = list[FoundCollection]()
     for name in names:
         named = wire.GetCollectionInfoRequest(collection_name=name)
         info = (await ask_collections(qdrant, "Get", named)).result
@@ -159,8 +159,8 @@ async def found_collections(qdrant: Qdrant, alias: str) -> list[FoundCollection]
             spread_of = wire.CollectionClusterInfoRequest(collection_name=name)
             spread = await ask_collections(qdrant, "CollectionClusterInfo", spread_of)
             shards = {one.shard_id for one in (*spread.local_shards, *spread.remote_shards)}
-            found.append(FoundCollection(origin, int(info.points_count), len(shards), name in live))
-    return found
+            collections.append(FoundCollection(origin, int(info.points_count), len(shards), name in live))
+    return collections
 
 
 def _is_of(alias: str, name: str) -> bool:

@@ -28,7 +28,7 @@ class Sizes:
     segments: int = 1
     scanned: int = 1
     values: Mapping[str, Mapping[Scalar, int]] = field(default_factory=dict)
-    most_values: int = 10_000
+    max_values: int = 10_000
 
     def is_broad(self, condition: Condition) -> bool:
         """Whether a graph is walked at all, and this filter would cut more of its links than it saves."""
@@ -45,7 +45,7 @@ class Sizes:
         if known is None or len(condition.any_of) < 2:
             return [condition]
         # Where not all values are listed, one that is not may be as large as the smallest that is.
-        unlisted = min(known.values(), default=0) if len(known) >= self.most_values else 0
+        unlisted = min(known.values(), default=0) if len(known) >= self.max_values else 0
         size = {value: known.get(value, unlisted) / self.segments for value in condition.any_of}
         linked = tuple(value for value in size if size[value] > self.scanned)
         small = sorted((value for value in size if value not in linked), key=lambda value: size[value])
@@ -55,20 +55,20 @@ class Sizes:
 
 def split(where: Where, sizes: Sizes) -> list[Where]:
     """What passes any of these passes the whole, and the other way round."""
-    for at, condition in enumerate(where):
+    for index, condition in enumerate(where):
         groups = sizes.groups(condition)
         if len(groups) > 1:
-            return [(*where[:at], group, *where[at + 1 :]) for group in groups]
+            return [(*where[:index], group, *where[index + 1 :]) for group in groups]
     return [where]
 
 
-def _packed(values: Sequence[Scalar], size: Mapping[Scalar, float], most: float) -> list[list[Scalar]]:
+def _packed(values: Sequence[Scalar], size: Mapping[Scalar, float], maximum: float) -> list[list[Scalar]]:
     groups: list[list[Scalar]] = []
     room = 0.0
     for value in values:
         if not groups or size[value] > room:
             groups.append([])
-            room = most
+            room = maximum
         groups[-1].append(value)
         room -= size[value]
     return groups
@@ -99,19 +99,22 @@ class DensePlanner:
             if condition not in checked and sizes.is_broad(condition):
                 checked, passing = (*checked, condition), passing * sizes.share(condition)
         sent = tuple(condition for condition in where if condition not in checked)
-        most = math.ceil(limit / passing * MARGIN) if checked else limit
-        return DensePlan(tuple(split(sent, sizes)), checked, most)
+        maximum = math.ceil(limit / passing * MARGIN) if checked else limit
+        return DensePlan(tuple(split(sent, sizes)), checked, maximum)
 
     def checked(self, plan: DensePlan, found: Sequence[Sequence[Candidate]], limit: int) -> list[Candidate] | None:
         """The best that pass, or None when the engine may have more of them than it was asked for."""
         if not plan.checked:
             return list(found[0]) if len(found) == 1 else best_of(found, limit)
-        passed = [[hit for hit in one if all(_holds(hit.fields, each) for each in plan.checked)] for one in found]
+        passed = [
+            [hit for hit in candidates if all(_holds(hit.fields, each) for each in plan.checked)]
+            for candidates in found
+        ]
         asked = sum(map(len, found))
         if asked and self._broad.issuperset(plan.checked):
             self._learn(plan.checked, sum(map(len, passed)) / asked)
         pairs = zip(passed, found, strict=True)
-        if any(len(kept) < limit and len(one) >= plan.limit for kept, one in pairs):
+        if any(len(kept) < limit and len(candidates) >= plan.limit for kept, candidates in pairs):
             return None
         return best_of(passed, limit)
 

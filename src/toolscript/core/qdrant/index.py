@@ -30,7 +30,7 @@ from toolscript.core.retrieval.model import (
     Terms,
     Vector,
     Where,
-    rarity_of,
+    idf_of,
 )
 
 BUDGET = 250_000
@@ -125,8 +125,8 @@ class Sampler:
         return max(1, int(answer.result.segments_count))
 
     async def _values(self, field_name: str) -> Mapping[Scalar, int]:
-        most = Sizes.most_values
-        request = wire.FacetCounts(collection_name=self._name, key=field_name, limit=most, exact=False)
+        maximum = Sizes.max_values
+        request = wire.FacetCounts(collection_name=self._name, key=field_name, limit=maximum, exact=False)
         answer = await self._points("Facet", request)
         return {hit.value.string_value: int(hit.count) for hit in answer.hits}
 
@@ -146,16 +146,16 @@ class Sampler:
             return await getattr(self._qdrant.points, method)(request, timeout=self._qdrant.timeout_seconds)
 
 
-async def whole(qdrant: Qdrant, name: str, most: int) -> list[KeptPoint] | None:
+async def whole(qdrant: Qdrant, name: str, maximum: int) -> list[KeptPoint] | None:
     request = wire.ScrollPoints(
         collection_name=name,
-        limit=most + 1,
+        limit=maximum + 1,
         with_payload=wire.WithPayloadSelector(enable=True),
         with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[DENSE])),
     )
     with translated():
         page = await qdrant.points.Scroll(request, timeout=qdrant.timeout_seconds)
-    return [_kept(point) for point in page.result] if len(page.result) <= most else None
+    return [_kept(point) for point in page.result] if len(page.result) <= maximum else None
 
 
 def _kept(point: wire.RetrievedPoint) -> KeptPoint:
@@ -180,8 +180,8 @@ class QdrantIndex:
         return self._card
 
     async def search(self, ask: Ask) -> Candidates:
-        (found,) = await self.search_all([ask])
-        return found
+        (candidates,) = await self.search_all([ask])
+        return candidates
 
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         if self._sampler.is_needed or any(ask.terms for ask in asks):
@@ -202,11 +202,11 @@ class QdrantIndex:
             for ask, plan in asked
         ]
 
-    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
+    async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
         await self._keep_sampled()
         common = self._sample.common
         shares = common.shares_of(terms)
-        return {term: rarity_of(shares.get(term, 0.0), common.points) for term in terms}
+        return {term: idf_of(shares.get(term, 0.0), common.points) for term in terms}
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         request = wire.GetPoints(
@@ -281,8 +281,8 @@ class QdrantIndex:
     async def count(self) -> int:
         return await self._sampler.count(exact=True)
 
-    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
-        return await whole(self._qdrant, self._name, most)
+    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
+        return await whole(self._qdrant, self._name, maximum)
 
     async def sample(self) -> None:
         """Whoever searches meanwhile goes on with what was known before."""
@@ -324,12 +324,12 @@ class QdrantIndex:
         return query
 
     def _query(
-        self, ask: Ask, arm: str, nearest: wire.VectorInput, where: Where, limit: int, fields: Sequence[str]
+        self, ask: Ask, retriever: str, nearest: wire.VectorInput, where: Where, limit: int, fields: Sequence[str]
     ) -> wire.QueryPoints:
         return wire.QueryPoints(
             collection_name=self._name,
             query=wire.Query(nearest=nearest),
-            using=arm,
+            using=retriever,
             filter=where_filter(where, ask.only),
             limit=limit,
             with_payload=_only(fields),

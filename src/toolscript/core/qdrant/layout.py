@@ -13,7 +13,7 @@ DENSE, WORDS = "dense", "words"
 # the graph would take. A field's values with more behind them get links of their own in the graph.
 SCAN_BELOW_KB = 20_000
 # One segment per core of the engine: each query is then spread over all of them, and over no more.
-LARGEST_SEGMENT_KB = 20_000_000
+MAX_SEGMENT_KB = 20_000_000
 INDEX_FROM_KB = 10_000
 # While many points arrive, small segments and no graph: inserts into a large growing one become ever slower.
 LOADING_SEGMENT_KB = 60_000
@@ -25,7 +25,7 @@ class Layout:
 
     Most points pass a condition in `broad`: the dense arm checks it on what it found rather than on its way,
     where it would only cut the graph's links. Of `counted_fields` it is known how many points have each value,
-    and how many have none of `counted_empty`. `engine_rarity`: the engine weighs words by how rare they are
+    and how many have none of `counted_empty`. `engine_idf`: the engine weighs words by how rare they are
     here; without it they weigh what a question says, which can be the same in several collections.
     """
 
@@ -36,7 +36,7 @@ class Layout:
     counted_empty: str = "skill_ids"
     shards: int = 1
     replicas: int = 1
-    engine_rarity: bool = True
+    engine_idf: bool = True
 
 
 def scanned_vectors(dimensions: int) -> int:
@@ -48,7 +48,7 @@ def create_request(
     name: str, card: IndexCard, metadata: Mapping[str, object], layout: Layout
 ) -> wire.CreateCollection:
     dense = wire.VectorParams(size=card.model.dimensions, distance=wire.Distance.Cosine)
-    words = wire.SparseVectorParams(modifier=wire.Modifier.Idf if layout.engine_rarity else None)
+    words = wire.SparseVectorParams(modifier=wire.Modifier.Idf if layout.engine_idf else None)
     int8 = wire.ScalarQuantization(type=wire.QuantizationType.Int8, quantile=0.99, always_ram=True)
     return wire.CreateCollection(
         collection_name=name,
@@ -65,7 +65,7 @@ def create_request(
 
 
 def searching_config() -> wire.OptimizersConfigDiff:
-    return wire.OptimizersConfigDiff(max_segment_size=LARGEST_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
+    return wire.OptimizersConfigDiff(max_segment_size=MAX_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
 
 
 def is_searching(config: wire.OptimizersConfigDiff) -> bool:

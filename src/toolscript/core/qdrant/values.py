@@ -95,7 +95,9 @@ def _matches(values: Sequence[Scalar]) -> Iterator[wire.Match]:
 
 
 def _has_id(*point_ids: int) -> wire.Condition:
-    return wire.Condition(has_id=wire.HasIdCondition(has_id=[wire.PointId(num=one) for one in point_ids]))
+    return wire.Condition(
+        has_id=wire.HasIdCondition(has_id=[wire.PointId(num=point_id) for point_id in point_ids])
+    )
 
 
 def _range(field: str, *, at_most: int) -> wire.Condition:

@@ -10,7 +10,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class ShortMemory(Generic[Key, Value]):
+class TtlCache(Generic[Key, Value]):
     """What was asked for longest ago is forgotten first; what was read at once is not forgotten at once."""
 
     def __init__(self, size: int, seconds: float, now: Callable[[], float] = time.monotonic) -> None:

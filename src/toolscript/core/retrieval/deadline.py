@@ -115,7 +115,7 @@ class Attempt:
         raise overloaded()
 
 
-async def abandonable(work: Callable[[], T]) -> T:
+async def run_on_daemon_thread(work: Callable[[], T]) -> T:
     """Like `asyncio.to_thread`, whose threads a program waits for when it ends, however long they take."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()

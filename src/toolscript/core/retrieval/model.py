@@ -161,11 +161,11 @@ class Candidates:
         """Whom either arm has named."""
         return frozenset(hit.id for arm in (self.dense, self.words) for hit in arm or ())
 
-    def rarity(self, term: int) -> float:
-        return rarity_of(self.shares.get(term, 0.0), self.points)
+    def idf(self, term: int) -> float:
+        return idf_of(self.shares.get(term, 0.0), self.points)
 
 
-def rarity_of(share: float, points: int) -> float:
+def idf_of(share: float, points: int) -> float:
     """As of a sample, however exactly it is known: one point in so many is as rare as a term gets."""
     having = points * max(share, RAREST_SHARE)
     return math.log(1 + (points - having + 0.5) / (having + 0.5))

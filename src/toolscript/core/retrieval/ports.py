@@ -52,7 +52,7 @@ class Index(Protocol):
     async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
         """Several questions in one go, answered in order: all of them or none."""
 
-    async def rarities(self, terms: Collection[int]) -> Mapping[int, float]:
+    async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
         """How much each of these terms says among all points, as far as a sample of them can tell."""
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
@@ -68,7 +68,7 @@ class Index(Protocol):
         """The next points in order of id; fewer than `limit` only at the end."""
 
     async def count(self) -> int: ...
-    async def whole(self, most: int) -> Sequence[KeptPoint] | None:
+    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
         """Every point there is; None where they are more than so many."""
 
 
@@ -96,7 +96,7 @@ class Indexes(Protocol):
         """Removes the collection if it is there."""
 
 
-class VectorMemory(Protocol):
+class VectorCache(Protocol):
     """Vectors that were made once, by the hash of what they were made from. Failing to remember is no error."""
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]: ...

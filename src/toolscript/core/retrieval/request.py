@@ -36,7 +36,7 @@ _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _SPACE = re.compile(r"\s+")
 
 # With fewer words than these left, the values were the request.
-FEWEST_WORDS = 2
+MIN_WORDS = 2
 _TABLE = tomllib.loads((files(__package__) / "english.toml").read_text("utf-8"))
 ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
 PHRASES = {str(phrase): str(word) for phrase, word in _TABLE["phrases"].items()}
@@ -49,7 +49,7 @@ _KINDS_OF = {
     for word in frozenset().union(*ACTIONS.values())
 }
 
-MOST_WISHES = 6
+MAX_SUBQUERIES = 6
 
 # Every repetition is bounded, or begins where it cannot begin once more: a hostile text takes linear time.
 _LEADING = (
@@ -68,17 +68,17 @@ _LONG_WORD = re.compile(r"[^\W_]{2,}")
 
 # A corrected word is a guess; a word of a value is seldom what is asked for.
 TRUST_IN_A_CORRECTION = 0.8
-TRUST_IN_A_VALUE = 0.5
+TRUST_IN_A_LITERAL = 0.5
 # The text and its wishes.
-MOST_TEXTS = 1 + MOST_WISHES
+MAX_TEXTS = 1 + MAX_SUBQUERIES
 
 NOTHING_CORRECTED: Mapping[str, str] = {}
 
 
-def without_values(text: str) -> str:
+def strip_literals(text: str) -> str:
     left = _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
     said = [word for word in _LETTERS.findall(left.casefold()) if word not in STOP_WORDS]
-    return left if len(said) >= FEWEST_WORDS else text
+    return left if len(said) >= MIN_WORDS else text
 
 
 def _english_words(name: str) -> tuple[str, ...]:
@@ -91,13 +91,13 @@ PREPOSITIONS = frozenset(_english_words("prepositions"))
 SAY_LITTLE = frozenset(_english_words("say_little"))
 
 
-def without_phrases(text: str) -> str:
+def strip_phrases(text: str) -> str:
     """A phrase that means one word is that word: nothing is got by getting rid of it."""
-    return _PHRASES.sub(lambda found: PHRASES.get(found[0].casefold(), found[0]), text)
+    return _PHRASES.sub(lambda match: PHRASES.get(match[0].casefold(), match[0]), text)
 
 
 def words_in_order(text: str) -> list[str]:
-    return _WORD.findall(without_phrases(text).casefold())
+    return _WORD.findall(strip_phrases(text).casefold())
 
 
 def kinds_of(word: str) -> frozenset[str]:
@@ -144,23 +144,23 @@ _JOINTS = re.compile(
 )
 
 
-def wishes_in(text: str) -> list[str]:
+def subqueries_in(text: str) -> list[str]:
     """The single wishes of a request that has several; none of a request that has one."""
     wishes: list[str] = []
     for piece in (part for sentence in _SENTENCES.split(text) for part in _JOINTS.split(sentence)):
-        wish = _LEFT_BEHIND.sub("", piece).strip(" ,;")
-        if _says_enough(wish):
-            wishes.append(wish)
-        elif wishes and wish:
-            wishes[-1] += f" {wish}"
-    return wishes[:MOST_WISHES] if len(wishes) > 1 else []
+        subquery = _LEFT_BEHIND.sub("", piece).strip(" ,;")
+        if _says_enough(subquery):
+            wishes.append(subquery)
+        elif wishes and subquery:
+            wishes[-1] += f" {subquery}"
+    return wishes[:MAX_SUBQUERIES] if len(wishes) > 1 else []
 
 
-def subject_of(wish: str) -> list[str]:
+def subject_of(subquery: str) -> list[str]:
     """What the wish is about: the words between its verb and the first preposition, `blobs` of
     `show me the blobs in the container`."""
-    words = words_in_order(wish)
-    start = next((at for at, word in enumerate(words) if not _leads_in(word)), len(words))
+    words = words_in_order(subquery)
+    start = next((index for index, word in enumerate(words) if not _leads_in(word)), len(words))
     subject: list[str] = []
     for word in words[start:]:
         if word in PREPOSITIONS and any(one not in SAY_LITTLE for one in subject):
@@ -174,13 +174,13 @@ def _leads_in(word: str) -> bool:
     return word in LEAD_IN or bool(kinds_of(word))
 
 
-def _says_enough(wish: str) -> bool:
-    said = [word for word in _LONG_WORD.findall(wish.casefold()) if word not in STOP_WORDS]
-    return len(said) >= FEWEST_WORDS
+def _says_enough(subquery: str) -> bool:
+    said = [word for word in _LONG_WORD.findall(subquery.casefold()) if word not in STOP_WORDS]
+    return len(said) >= MIN_WORDS
 
 
 @dataclass(frozen=True)
-class Wish:
+class SubQuery:
     """`terms` ask the word arm; `stems` are all words said, `subject` those that say what it is about."""
 
     text: str
@@ -196,18 +196,18 @@ class Request:
 
     text: str
     plain: str
-    whole: Wish
-    wishes: tuple[Wish, ...]
+    whole: SubQuery
+    wishes: tuple[SubQuery, ...]
     plain_stems: frozenset[int]
     meant: Mapping[str, str]
 
     @property
-    def parts(self) -> tuple[Wish, ...]:
+    def parts(self) -> tuple[SubQuery, ...]:
         """What the arms are asked, the whole first."""
         return self.whole, *self.wishes
 
     @property
-    def single_wishes(self) -> tuple[Wish, ...]:
+    def single_subqueries(self) -> tuple[SubQuery, ...]:
         return self.wishes or (self.whole,)
 
     @cached_property
@@ -220,7 +220,7 @@ class Request:
     @property
     def texts(self) -> tuple[str, ...]:
         """What has to be embedded, each text once."""
-        return tuple(dict.fromkeys((self.text, *(wish.text for wish in self.wishes))))
+        return tuple(dict.fromkeys((self.text, *(subquery.text for subquery in self.wishes))))
 
     def vectors(self, embedded: Matrix) -> list[Vector]:
         """A vector for each part, from those of `texts`."""
@@ -228,31 +228,31 @@ class Request:
         return [known[part.text] for part in self.parts]
 
 
-def read_request(text: str, meant: Mapping[str, str] = NOTHING_CORRECTED) -> Request:
-    plain = without_values(text)
+def parse_query(text: str, meant: Mapping[str, str] = NOTHING_CORRECTED) -> Request:
+    plain = strip_literals(text)
     plain_stems = _stems(_words(plain), meant)
-    single = _wish(plain, meant, plain_stems)
-    whole = Wish(
+    single = _subquery(plain, meant, plain_stems)
+    whole = SubQuery(
         text,
         _terms(_words(text), meant, plain_stems),
         _stems(_words(text), meant),
         single.subject,
         single.action,
     )
-    wishes = tuple(_wish(one, meant, plain_stems) for one in wishes_in(plain))
+    wishes = tuple(_subquery(one, meant, plain_stems) for one in subqueries_in(plain))
     return Request(text, plain, whole, wishes, plain_stems or whole.stems, meant)
 
 
-def _wish(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> Wish:
+def _subquery(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> SubQuery:
     words = _words(text)
     stems = _stems(words, meant)
     # Words too common to be asked for are rare in no catalog that is asked: they would count the most.
     subject = _stems(subject_of(text), meant) & stems or stems
-    return Wish(text, _terms(words, meant, plain_stems), stems, subject, action_asked(words_in_order(text)))
+    return SubQuery(text, _terms(words, meant, plain_stems), stems, subject, action_asked(words_in_order(text)))
 
 
 def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(without_stop_words(words_of(without_phrases(text)))))
+    return list(dict.fromkeys(without_stop_words(words_of(strip_phrases(text)))))
 
 
 def _stems(words: Sequence[str], meant: Mapping[str, str]) -> frozenset[int]:
@@ -265,7 +265,7 @@ def _terms(words: Sequence[str], meant: Mapping[str, str], plain_stems: frozense
     for word in words:
         stem, surface = terms_of_word(meant.get(word, word))
         trust = (TRUST_IN_A_CORRECTION if word in meant else 1.0) * (
-            1.0 if stem in plain_stems else TRUST_IN_A_VALUE
+            1.0 if stem in plain_stems else TRUST_IN_A_LITERAL
         )
         terms.setdefault(stem, STEM_SHARE * trust)
         terms.setdefault(surface, SURFACE_SHARE * trust)

@@ -9,25 +9,25 @@ from typing import NamedTuple
 DocumentKey = str
 
 
-class PassageId(NamedTuple):
+class ChunkId(NamedTuple):
     key: DocumentKey
     number: int
 
 
-class FoundPassage(NamedTuple):
-    id: PassageId
+class FoundChunk(NamedTuple):
+    id: ChunkId
     score: float
 
 
 @dataclass(frozen=True)
-class FoundPassages:
+class FoundChunks:
     """The best of each arm, best first, equal ones in the order of their ids; None: that arm was not asked.
 
     Which of several equal ones are within the limit is left open.
     """
 
-    dense: Sequence[FoundPassage] | None = None
-    words: Sequence[FoundPassage] | None = None
+    dense: Sequence[FoundChunk] | None = None
+    words: Sequence[FoundChunk] | None = None
 
 
 class Exactness(StrEnum):

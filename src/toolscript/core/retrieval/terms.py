@@ -241,7 +241,7 @@ def _is_plain(run: str) -> bool:
 
 
 def _places_of_bigrams(start: int, end: int) -> Iterator[tuple[int, int]]:
-    yield from ((at, min(at + 2, end)) for at in range(start, max(end - 1, start + 1)))
+    yield from ((index, min(index + 2, end)) for index in range(start, max(end - 1, start + 1)))
 
 
 def _places_of_parts(run: str) -> Iterator[tuple[int, int]]:
@@ -259,7 +259,7 @@ def _words_of_part(part: str) -> tuple[str, ...]:
 
 
 def _bigrams(run: str) -> list[str]:
-    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+    return [run[index : index + 2] for index in range(len(run) - 1)] or [run]
 
 
 def _stem(word: str) -> str:

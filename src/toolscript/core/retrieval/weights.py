@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toolscript.core.errors import InvalidRequest
 
-MOST_LEAD = 4.0
+MAX_LEAD = 4.0
 
 # What a spread of word scores is worth in spreads of cosines: fitted, and far from one, because word scores have
 # longer tails.
@@ -79,7 +79,7 @@ def numbers_of(data: object) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RankingWeights:
     """The weights of the parts; the two arms share a weight of one, and `meaning` weighs the vectors against the
     words: 0, words alone; 1, meaning alone.
 
@@ -104,22 +104,22 @@ class Recipe:
         words = (1 - self.meaning) * WORTH_OF_WORDS
         return self.meaning / (self.meaning + words)
 
-    def without(self, part: str) -> "Recipe":
+    def without(self, part: str) -> "RankingWeights":
         """The same with one part off; an arm that is off leaves the whole word to the other."""
         values = vars(self) | ({"meaning": 1.0} if part == "words" else {part: 0.0})
-        return Recipe(**values)
+        return RankingWeights(**values)
 
 
-DEFAULT_RECIPE = Recipe()
+DEFAULT_WEIGHTS = RankingWeights()
 
-PARTS = (*(one.name for one in fields(Recipe) if one.name != "calibration"), "words")
-
-
-def recipe_to_json(recipe: Recipe) -> dict[str, object]:
-    return asdict(recipe)
+PARTS = (*(one.name for one in fields(RankingWeights) if one.name != "calibration"), "words")
 
 
-def recipe_from_json(data: object) -> Recipe:
+def weights_to_json(weights: RankingWeights) -> dict[str, object]:
+    return asdict(weights)
+
+
+def weights_from_json(data: object) -> RankingWeights:
     """As `eval fit` has written it, or a person has changed it."""
     if not isinstance(data, Mapping):
         raise InvalidRequest("a recipe must be a JSON object")
@@ -127,6 +127,6 @@ def recipe_from_json(data: object) -> Recipe:
         weights = numbers_of({name: value for name, value in data.items() if name not in NO_WEIGHTS})
         if not 0 <= weights.get("meaning", 0.0) <= 1 or min(weights.values(), default=0.0) < 0:
             raise ValueError("meaning must be 0 to 1, and no weight below 0")
-        return Recipe(**weights, calibration=Calibration.from_json(data.get("calibration", {})))
+        return RankingWeights(**weights, calibration=Calibration.from_json(data.get("calibration", {})))
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidRequest(f"this is no recipe: {error}", hint="write one with `toolscript eval fit`") from error

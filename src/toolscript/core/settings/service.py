@@ -201,13 +201,13 @@ class ServingSettings(BaseSettings):
     )
 
 
-def share_figures_in(folder: str) -> None:
+def share_metrics_in(folder: str) -> None:
     """The library that counts looks here when it is first loaded: to be said before that."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
 
 
 FILE = ".env"
-MOST_BYTES = 65_536
+MAX_BYTES = 65_536
 
 FIELDS = {
     "MONGODB_URI": "mongo_url",
@@ -248,34 +248,34 @@ def second_names(folder: Path | None = None) -> SecondNames:
     """`folder` is where `.env` is looked for; None: nowhere."""
     given = {name.upper(): value for name, value in os.environ.items()}
     open_ones = [name for name, ours in FIELDS.items() if f"TOOLSCRIPT_{ours.upper()}" not in given]
-    found = SecondNames()
+    names = SecondNames()
     for name in open_ones:
         value = given.get(name, "").strip()
         if value:
-            found.take(name, value, "the environment")
+            names.take(name, value, "the environment")
     if folder is not None:
         _take_from_file(
-            found, folder / FILE, [name for name in open_ones if not given.get(name, "").strip()], given
+            names, folder / FILE, [name for name in open_ones if not given.get(name, "").strip()], given
         )
-    return found
+    return names
 
 
-def _take_from_file(found: SecondNames, file: Path, wanted: list[str], given: Mapping[str, str]) -> None:
+def _take_from_file(names: SecondNames, file: Path, wanted: list[str], given: Mapping[str, str]) -> None:
     try:
         text = _own_text(file)
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        found.left.append(f"{FILE} is not used: {_reason(error)}")
+        names.left.append(f"{FILE} is not used: {_reason(error)}")
         return
     values = _values(text)
     for name in FIELDS:
         if name not in wanted or not values.get(name):
             continue
         if held := [one for one in CREDENTIALS.get(name, ()) if given.get(one)]:
-            found.left.append(f"{name} of {FILE} is not used: {held[0]} is set, and goes to no address of a file")
+            names.left.append(f"{name} of {FILE} is not used: {held[0]} is set, and goes to no address of a file")
         else:
-            found.take(name, values[name], FILE)
+            names.take(name, values[name], FILE)
 
 
 def _own_text(file: Path) -> str:
@@ -288,8 +288,8 @@ def _own_text(file: Path) -> str:
             raise ValueError("it belongs to another user")
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ValueError("others can write to it")
-        content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
+        content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
         raise ValueError("it is too large")
     return content.decode("utf-8", "replace")
 

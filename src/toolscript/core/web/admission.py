@@ -16,14 +16,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolscript.core.errors import ERROR_TABLE, Overloaded, envelope_of
 from toolscript.core.retrieval.deadline import RETRY_AFTER_SECONDS, overloaded
 
-LEAST_CONCURRENT = 8
+MIN_CONCURRENT = 8
 LATE_SECONDS = 0.02
 FALLS, RISES = 0.8, 1.5
 # Between the ends of two requests, as long as nothing is known.
 FIRST_GUESS_SECONDS = 0.02
 WEIGHT_OF_THE_LAST = 0.1
 # What was expected may be wrong; nobody waits longer than so many times that.
-LONGEST_WAIT = 4.0
+MAX_WAIT = 4.0
 ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
 UPLOADS = ("PUT", "/documents")
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -59,8 +59,8 @@ class Gate:
     def __init__(self, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
         self._now = now
-        self._least = min(LEAST_CONCURRENT, limits.concurrent)
-        self._limit = float(self._least)
+        self._minimum = min(MIN_CONCURRENT, limits.concurrent)
+        self._limit = float(self._minimum)
         self._running = 0
         # A dict keeps the order, and one that gives up is taken out at once.
         self._waiting: dict[Ticket, None] = {}
@@ -100,7 +100,7 @@ class Gate:
     def adapt(self, late_seconds: float) -> None:
         """To be told, now and then, how late the event loop is."""
         if late_seconds > LATE_SECONDS or (not self._waiting and self._running < self._limit / 2):
-            self._limit = max(self._least, self._limit * FALLS)
+            self._limit = max(self._minimum, self._limit * FALLS)
         elif self._waiting:
             self._limit = min(self.limits.concurrent, self._limit * RISES)
             self._let_in()
@@ -169,7 +169,7 @@ class Ticket:
         if self._turn is None or self._turn.done():
             return
         seconds = self._gate.limits.max_queue_seconds
-        for part in (seconds, seconds * (LONGEST_WAIT - 1)):
+        for part in (seconds, seconds * (MAX_WAIT - 1)):
             try:
                 async with asyncio.timeout(part):
                     await asyncio.shield(self._turn)

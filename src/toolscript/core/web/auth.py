@@ -16,33 +16,33 @@ from starlette.datastructures import Headers
 
 from toolscript.core.auth.model import (
     UNLIMITED,
+    Anonymous,
     Budget,
-    Caller,
-    Callers,
+    Identity,
     Plan,
+    Principal,
     RequestBudget,
     Scope,
-    Stranger,
     Tenant,
-    Visitor,
+    TokenVerifier,
 )
 from toolscript.core.errors import Forbidden, ToolscriptError, TooManyRequests, Unauthorized
 from toolscript.core.web.errors import SEND_HINT, require_scope
 from toolscript.core.web.hosts import is_loopback_address, is_loopback_host, is_loopback_origin
 
-BYPASS, BYPASS_TENANT, USUAL_TENANT = "x-debug-bypass-auth", "x-debug-tenant", "debug"
+BYPASS, BYPASS_TENANT, DEFAULT_TENANT = "x-debug-bypass-auth", "x-debug-tenant", "debug"
 WINDOW_SECONDS = 60
 KEYS_HINT = "set TOOLSCRIPT_JWT_KEYS to the key set of whoever issues the tokens, and TOOLSCRIPT_JWT_ISSUER"
 
 # Answers who calls, or refuses; what it sets on the response goes with every answer.
-CallerOf = Callable[[Request, Response], Awaitable[Caller]]
+Authenticate = Callable[[Request, Response], Awaitable[Principal]]
 
 PUBLIC = "public"
 # What one customer of a network has: within it, addresses can be had for nothing.
 ONE_HOUSEHOLD = 64
 UNKNOWN_ADDRESS = "unknown"
 
-VisitorOf = Callable[[Request, Response], Awaitable[Visitor]]
+Identify = Callable[[Request, Response], Awaitable[Identity]]
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 RouteCheck = Callable[[Request, Response], Awaitable[None]]
@@ -64,26 +64,26 @@ HANDED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 AdminCheck = Callable[[Request], Awaitable[None]]
 
 
-def callers_of(
-    callers: Callers | None,
+def authenticator_of(
+    verifier: TokenVerifier | None,
     budget: RequestBudget,
     *,
     default_plan: Plan = UNLIMITED,
     debug_bypass: bool = False,
-) -> CallerOf:
-    entrance = Entrance(callers, budget, default_plan, debug_bypass)
+) -> Authenticate:
+    authenticator = Authenticator(verifier, budget, default_plan, debug_bypass)
 
-    async def caller_of(request: Request, response: Response) -> Caller:
-        return await entrance.admit(request, response)
+    async def authenticate(request: Request, response: Response) -> Principal:
+        return await authenticator.admit(request, response)
 
-    return caller_of
+    return authenticate
 
 
 @dataclass(frozen=True)
-class Entrance:
+class Authenticator:
     """`debug_bypass`: whether a header may stand for a token. Where it may not, it is a header like any other."""
 
-    callers: Callers | None
+    verifier: TokenVerifier | None
     budget: RequestBudget
     default_plan: Plan = UNLIMITED
     debug_bypass: bool = False
@@ -92,14 +92,14 @@ class Entrance:
         """Whether whoever asks says who it is, rightly or not."""
         return "authorization" in headers or self._bypassing(headers) is not None
 
-    async def admit(self, request: Request, response: Response) -> Caller:
-        caller = self._bypassing(request.headers) or await self._verified(request.headers)
+    async def admit(self, request: Request, response: Response) -> Principal:
+        principal = self._bypassing(request.headers) or await self._verified(request.headers)
         # For the log: whose request it was.
-        request.state.tenant = caller.tenant.name
-        await self.count(caller.tenant, caller.plan, request, response)
-        return caller
+        request.state.tenant = principal.tenant.name
+        await self.count(principal.tenant, principal.plan, request, response)
+        return principal
 
-    async def count(self, who: Tenant | Stranger, plan: Plan, request: Request, response: Response) -> None:
+    async def count(self, who: Tenant | Anonymous, plan: Plan, request: Request, response: Response) -> None:
         left = await self.budget.take(who, plan)
         if left.limit is None:
             return
@@ -114,20 +114,20 @@ class Entrance:
                 details={"retry_after_seconds": left.resets_in_seconds},
             )
 
-    def _bypassing(self, headers: Headers) -> Caller | None:
+    def _bypassing(self, headers: Headers) -> Principal | None:
         if not self.debug_bypass or headers.getlist(BYPASS) != ["1"]:
             return None
-        names = headers.getlist(BYPASS_TENANT) or [USUAL_TENANT]
+        names = headers.getlist(BYPASS_TENANT) or [DEFAULT_TENANT]
         if len(names) > 1:
             raise Unauthorized("X-Debug-Tenant is there twice", hint="name one tenant")
-        return Caller(Tenant(names[0]), self.default_plan)
+        return Principal(Tenant(names[0]), self.default_plan)
 
-    async def _verified(self, headers: Headers) -> Caller:
-        if self.callers is None:
+    async def _verified(self, headers: Headers) -> Principal:
+        if self.verifier is None:
             raise Unauthorized("nobody's tokens are known here", hint=KEYS_HINT)
         token = _token(headers)
         try:
-            return await self.callers.verify(token)
+            return await self.verifier.verify(token)
         except Unauthorized as error:
             error.details["error"] = "invalid_token"
             raise
@@ -156,27 +156,27 @@ def _rate_headers(left: Budget) -> dict[str, str]:
     }
 
 
-def visitors_of(
-    callers: Callers | None,
+def optional_authenticator_of(
+    verifier: TokenVerifier | None,
     budget: RequestBudget,
     *,
     public_scopes: frozenset[Scope],
     public_requests_per_minute: int = 0,
     default_plan: Plan = UNLIMITED,
     debug_bypass: bool = False,
-) -> VisitorOf:
+) -> Identify:
     """Where the public may do nothing, everybody has to show a token. No requests a minute: no limit."""
-    entrance = Entrance(callers, budget, default_plan, debug_bypass)
+    authenticator = Authenticator(verifier, budget, default_plan, debug_bypass)
     public_plan = Plan(PUBLIC, requests_per_minute=public_requests_per_minute or None)
 
-    async def visitor_of(request: Request, response: Response) -> Visitor:
-        if not public_scopes or entrance.is_told(request.headers):
-            caller = await entrance.admit(request, response)
-            return Visitor(public_scopes.union(filter(caller.may, Scope)), caller)
-        await entrance.count(Stranger(address_of(request)), public_plan, request, response)
-        return Visitor(public_scopes)
+    async def identify(request: Request, response: Response) -> Identity:
+        if not public_scopes or authenticator.is_told(request.headers):
+            principal = await authenticator.admit(request, response)
+            return Identity(public_scopes.union(filter(principal.may, Scope)), principal)
+        await authenticator.count(Anonymous(address_of(request)), public_plan, request, response)
+        return Identity(public_scopes)
 
-    return visitor_of
+    return identify
 
 
 def address_of(request: Request) -> str:
@@ -193,13 +193,13 @@ def address_of(request: Request) -> str:
     return str(ip_network((address, ONE_HOUSEHOLD), strict=False))
 
 
-def for_callers(caller_of: CallerOf, scope: Scope) -> type[APIRoute]:
+def require_principal(authenticate: Authenticate, scope: Scope) -> type[APIRoute]:
     """Routes that only callers come to, and of those the ones whose token has this scope."""
 
     async def check(request: Request, told: Response) -> None:
-        caller = await caller_of(request, told)
-        require_scope(caller, scope)
-        request.state.caller = caller
+        principal = await authenticate(request, told)
+        require_scope(principal, scope)
+        request.state.principal = principal
 
     return _checked_first(check)
 
@@ -208,8 +208,8 @@ def _nobody(_: Request) -> bool:
     return False
 
 
-def for_visitors(
-    visitor_of: VisitorOf, scope: Scope, is_exempt: Callable[[Request], bool] = _nobody
+def require_identity(
+    identify: Identify, scope: Scope, is_exempt: Callable[[Request], bool] = _nobody
 ) -> type[APIRoute]:
     """Routes for everybody who has this scope: also for the public, where the installation gives it that.
 
@@ -219,7 +219,7 @@ def for_visitors(
     async def check(request: Request, told: Response) -> None:
         if is_exempt(request):
             return
-        require_scope(await visitor_of(request, told), scope)
+        require_scope(await identify(request, told), scope)
 
     return _checked_first(check)
 
@@ -232,10 +232,12 @@ def _checked_first(check: RouteCheck) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def after_the_check(request: Request) -> Response:
-                told = Response()
-                await check(request, told)
+                response = Response()
+                await check(request, response)
                 answer = await handle(request)
-                answer.headers.update({name: told.headers[name] for name in told.headers if name not in OF_A_BODY})
+                answer.headers.update(
+                    {name: response.headers[name] for name in response.headers if name not in OF_A_BODY}
+                )
                 return answer
 
             return after_the_check
@@ -243,12 +245,12 @@ def _checked_first(check: RouteCheck) -> type[APIRoute]:
     return CheckedRoute
 
 
-async def _caller(request: Request) -> Caller:
-    caller: Caller = request.state.caller
-    return caller
+async def _principal(request: Request) -> Principal:
+    principal: Principal = request.state.principal
+    return principal
 
 
-CallerHere = Annotated[Caller, Depends(_caller)]
+PrincipalHere = Annotated[Principal, Depends(_principal)]
 
 
 @dataclass(frozen=True)
@@ -301,12 +303,12 @@ def writers_only(admin: AdminAccess) -> AdminCheck:
     return require_writer
 
 
-def readers_only(visitor_of: VisitorOf, admin: AdminAccess) -> Callable[[Request, Response], Awaitable[None]]:
+def readers_only(identify: Identify, admin: AdminAccess) -> Callable[[Request, Response], Awaitable[None]]:
     """For a catalog that is not public: administrators, and tokens that have the scope."""
 
     async def require_reader(request: Request, response: Response) -> None:
         if not admin.admits(request):
-            require_scope(await visitor_of(request, response), Scope.TOOLS_READ)
+            require_scope(await identify(request, response), Scope.TOOLS_READ)
 
     return require_reader
 

@@ -6,7 +6,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from toolscript.core.auth.model import Caller, Scope, Visitor
+from toolscript.core.auth.model import Identity, Principal, Scope
 from toolscript.core.errors import ERROR_TABLE, Forbidden, ToolscriptError, Unauthorized, envelope, envelope_of
 
 SEND_HINT = "send Authorization: Bearer <token>"
@@ -15,11 +15,11 @@ INSUFFICIENT_SCOPE = "insufficient_scope"
 _CODES = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
 
-def require_scope(asking: Caller | Visitor, scope: Scope) -> None:
+def require_scope(asking: Principal | Identity, scope: Scope) -> None:
     """Of somebody without a token one is wanted; with one that does not go so far, another."""
     if asking.may(scope):
         return
-    if isinstance(asking, Visitor) and asking.caller is None:
+    if isinstance(asking, Identity) and asking.principal is None:
         raise Unauthorized("a token is needed", hint=SEND_HINT, details={"scope": str(scope)})
     raise Forbidden(
         f"the token does not have the scope {scope}",

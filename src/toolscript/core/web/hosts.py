@@ -27,14 +27,14 @@ def is_loopback_host(host: str) -> bool:
 
 def host_name(host: str) -> str:
     """The name in a Host header, without its port and brackets; empty where it is none."""
-    found = _HOST.fullmatch(host)
-    return "" if found is None else (found["six"] or found["name"]).lower()
+    match = _HOST.fullmatch(host)
+    return "" if match is None else (match["six"] or match["name"]).lower()
 
 
 def is_loopback_origin(origin: str) -> bool:
     """An origin is a scheme and a host and nothing else: what is more is there to be misread."""
-    found = _ORIGIN.fullmatch(origin)
-    return found is not None and is_loopback_host(found["host"])
+    match = _ORIGIN.fullmatch(origin)
+    return match is not None and is_loopback_host(match["host"])
 
 
 def is_loopback_address(address: str) -> bool:

@@ -7,13 +7,13 @@ from fastapi import Path, Query
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from toolscript.core.items import LARGEST_ID
+from toolscript.core.items import MAX_ID
 
 MOST = 200
 USUAL = 50
 
-NumberInPath = Annotated[int, Path(ge=1, le=LARGEST_ID, description="Its number.")]
-AfterNumber = Annotated[int, Query(ge=0, le=LARGEST_ID, description="`next` of the page before.")]
+NumberInPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Its number.")]
+AfterNumber = Annotated[int, Query(ge=0, le=MAX_ID, description="`next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Most entries of the page.")]
 
 ANY = "*/*"

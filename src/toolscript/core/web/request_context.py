@@ -17,7 +17,7 @@ from toolscript.core.errors import envelope
 HEADER = b"x-request-id"
 # For the logs of whatever runs on behalf of a request.
 current_request_id: ContextVar[str] = ContextVar("request_id", default="")
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 # For what is read piece by piece, and never held as a whole.
 UNBOUNDED = sys.maxsize
 UNSAID = "..."
@@ -40,11 +40,9 @@ logger = logging.getLogger("toolscript.http")
 class RequestContext:
     """`larger` are operations, such as `PUT /documents`, whose requests may be longer than others."""
 
-    def __init__(
-        self, app: ASGIApp, most_bytes: int = MOST_BYTES, larger: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BYTES, larger: Mapping[str, int] | None = None) -> None:
         self._app = app
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._larger = dict(larger or {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,8 +54,8 @@ class RequestContext:
         scope.setdefault("state", {})
         before = current_request_id.set(request_id)
         try:
-            most_bytes = self._larger.get(f"{scope['method']} {scope['path']}", self._most_bytes)
-            await self._answer(scope, _Body(receive, most_bytes), _Response(send, request_id))
+            max_bytes = self._larger.get(f"{scope['method']} {scope['path']}", self._max_bytes)
+            await self._answer(scope, _Body(receive, max_bytes), _Response(send, request_id))
         finally:
             current_request_id.reset(before)
 
@@ -67,7 +65,7 @@ class RequestContext:
             await self._app(scope, body.receive, response.send)
         except _TooLarge:
             told = scope["state"].get("rate_headers", {})
-            said = f"a request is at most {body.most_bytes >> 10} KiB"
+            said = f"a request is at most {body.max_bytes >> 10} KiB"
             await response.fail(413, "VALIDATION_ERROR", said, told)
         except Exception:
             logger.exception("unexpected error")
@@ -93,15 +91,15 @@ class _TooLarge(BaseException):
 class _Body:
     """Hands on what arrives, up to a limit: whatever is longer is a mistake or an attack."""
 
-    def __init__(self, receive: Receive, most_bytes: int) -> None:
+    def __init__(self, receive: Receive, max_bytes: int) -> None:
         self._receive = receive
-        self.most_bytes = most_bytes
+        self.max_bytes = max_bytes
         self._seen = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._seen += len(message.get("body", b""))
-        if self._seen > self.most_bytes:
+        if self._seen > self.max_bytes:
             raise _TooLarge
         return message
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.documents.model.document import (
-    MOST_TEXT,
+    MAX_TEXT,
     Document,
     document_from_json,
     document_to_json,
@@ -22,9 +22,9 @@ from toolscript.documents.model.upload import Place
 STDIN = "-"
 TEXTS, JSON_LINES = (".txt", ".md", ".markdown"), (".jsonl", ".ndjson")
 # Whatever is longer cannot be a text of so many characters.
-MOST_FILE_BYTES = 4 * MOST_TEXT
-MOST_LINE = 4 * 1024 * 1024
-MOST_DEPTH = 64
+MAX_FILE_BYTES = 4 * MAX_TEXT
+MAX_LINE = 4 * 1024 * 1024
+MAX_DEPTH = 64
 NO_TEXT = "is not UTF-8 text"
 _HEADING = re.compile(r"^#{1,2}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 
@@ -83,7 +83,7 @@ class DocumentFiles:
         """About how many documents there are to be read; None where nobody can know."""
         if STDIN in self._paths:
             return None
-        return sum(_count(one) for one in self._files() if isinstance(one, _File))
+        return sum(_count(file) for file in self._files() if isinstance(file, _File))
 
     def read(self) -> Iterator[Found]:
         for file in self._files():
@@ -154,8 +154,8 @@ def _name(path: Path) -> str:
 
 
 def _below(folder: Path, name: str, place: Place) -> Iterator[_File | LeftOut]:
-    if len(place.steps) >= MOST_DEPTH:
-        yield LeftOut(name, f"more than {MOST_DEPTH} folders deep", place)
+    if len(place.steps) >= MAX_DEPTH:
+        yield LeftOut(name, f"more than {MAX_DEPTH} folders deep", place)
         return
     try:
         with os.scandir(folder) as listed:
@@ -200,9 +200,9 @@ def _text(file: _File) -> Found:
     """A whole file as one document."""
     try:
         with file.path.open("rb") as opened:
-            content = opened.read(MOST_FILE_BYTES + 1)
-        if len(content) > MOST_FILE_BYTES:
-            raise InvalidRequest(f"is larger than {MOST_FILE_BYTES:,} bytes")
+            content = opened.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise InvalidRequest(f"is larger than {MAX_FILE_BYTES:,} bytes")
         if b"\0" in content:
             raise InvalidRequest(NO_TEXT)
         text = str(content, "utf-8-sig")
@@ -233,7 +233,7 @@ def _entries(opened: BinaryIO, name: str, begin: Place) -> Iterator[Found]:
         place = Place(begin.path, begin.steps, offset, number)
         where = f"{name} line {number}"
         if line is None:
-            yield LeftOut(where, f"is longer than {MOST_LINE >> 20} MiB", place, refused=True)
+            yield LeftOut(where, f"is longer than {MAX_LINE >> 20} MiB", place, refused=True)
             continue
         read = line_read(line)
         if isinstance(read, Document):
@@ -244,11 +244,11 @@ def _entries(opened: BinaryIO, name: str, begin: Place) -> Iterator[Found]:
 
 def _bounded(opened: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
     """Each line with its length; None for one that is too long, which is not kept."""
-    while line := opened.readline(MOST_LINE + 1):
+    while line := opened.readline(MAX_LINE + 1):
         length = len(line)
-        kept: bytes | None = line if length <= MOST_LINE else None
+        kept: bytes | None = line if length <= MAX_LINE else None
         while kept is None and line and not line.endswith(b"\n"):
-            line = opened.readline(MOST_LINE)
+            line = opened.readline(MAX_LINE)
             length += len(line)
         yield kept, length
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
-from toolscript.core.auth.model import Caller
+from toolscript.core.auth.model import Principal
 from toolscript.core.errors import SetupError
 from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.web.auth import CallerOf
-from toolscript.documents.http.upload_limits import PutTurns
+from toolscript.core.web.auth import Authenticate
+from toolscript.documents.http.upload_limits import UploadSlots
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import Document, PutResult, StoredDocument
 from toolscript.documents.model.query import DocumentQuery
@@ -20,28 +20,35 @@ NOT_SET_UP = "documents are not set up here"
 SET_UP_HINT = "TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER say whose tokens are believed"
 
 SearchFailed = Callable[[DocumentQuery, BaseException], None]
-Written = Callable[[Caller, Sequence[PutResult]], None]
+Written = Callable[[Principal, Sequence[PutResult]], None]
 PutFailed = Callable[[BaseException], None]
 
-MOST_STREAMS, MOST_STREAMS_OF_ONE = 8, 2
+MAX_STREAMS, MAX_STREAMS_OF_ONE = 8, 2
 # As JSON they are short.
-MOST_SHORT, MOST_SHORT_OF_ONE = 32, 8
+MAX_SHORT, MAX_SHORT_OF_ONE = 32, 8
 
 
 class Searched(Protocol):
     def __call__(
-        self, caller: Caller, query: DocumentQuery, answer: DocumentAnswer, /, *, query_id: str, took_ms: float
+        self,
+        principal: Principal,
+        query: DocumentQuery,
+        answer: DocumentAnswer,
+        /,
+        *,
+        query_id: str,
+        took_ms: float,
     ) -> None: ...
 
 
 class SearchesDocuments(Protocol):
-    async def search(self, caller: Caller, query: DocumentQuery, /) -> DocumentAnswer: ...
+    async def search(self, principal: Principal, query: DocumentQuery, /) -> DocumentAnswer: ...
 
 
-class KeepsDocuments(Protocol):
-    async def put(self, caller: Caller, documents: Sequence[Document], /) -> Sequence[PutResult]: ...
-    async def remove(self, caller: Caller, ids: Sequence[str], /) -> Sequence[str]: ...
-    async def document(self, caller: Caller, document_id: str, /) -> StoredDocument: ...
+class DocumentStore(Protocol):
+    async def put(self, principal: Principal, documents: Sequence[Document], /) -> Sequence[PutResult]: ...
+    async def remove(self, principal: Principal, ids: Sequence[str], /) -> Sequence[str]: ...
+    async def document(self, principal: Principal, document_id: str, /) -> StoredDocument: ...
 
 
 def _nobody(*_: object, **__: object) -> None: ...
@@ -55,16 +62,16 @@ class DocumentRoutes:
     """
 
     search: SearchesDocuments
-    desk: KeepsDocuments
-    caller: CallerOf
+    service: DocumentStore
+    principal: Authenticate
     check_health: CheckHealth
     searched: Searched = _nobody
     search_failed: SearchFailed = _nobody
     written: Written = _nobody
     put_failed: PutFailed = _nobody
-    usual: SearchType = SearchType.HYBRID
-    streams: PutTurns = field(default_factory=lambda: PutTurns(MOST_STREAMS, MOST_STREAMS_OF_ONE))
-    short_puts: PutTurns = field(default_factory=lambda: PutTurns(MOST_SHORT, MOST_SHORT_OF_ONE))
+    default: SearchType = SearchType.HYBRID
+    streams: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_STREAMS, MAX_STREAMS_OF_ONE))
+    short_puts: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_SHORT, MAX_SHORT_OF_ONE))
 
 
 async def _refuse(*_: object, **__: object) -> NoReturn:

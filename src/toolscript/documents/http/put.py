@@ -14,24 +14,24 @@ from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
 from toolscript.documents.model.document import Document, PutOutcome, PutResult, line_read, refusal
 from toolscript.documents.schemas import PutCounts, PutResultShown
 
-MOST_LINE = 4 * 1024 * 1024
+MAX_LINE = 4 * 1024 * 1024
 # Packed or not, of one request.
-MOST_BYTES = 1024 * 1024 * 1024
+MAX_BYTES = 1024 * 1024 * 1024
 # So many are cut until others have their turn.
 LINES_PER_TURN = 500
 # What text is packed to at best; whatever grows by more was made to.
-MOST_GROWTH = 100
+MAX_GROWTH = 100
 AT_ONCE = 64 * 1024
 GZIP = 31
 
-MOST_DOCUMENTS = 50_000
+MAX_DOCUMENTS = 50_000
 # Blank ones, too.
-MOST_LINES = 4 * MOST_DOCUMENTS
+MAX_LINES = 4 * MAX_DOCUMENTS
 # What is longer is read on a thread: it may take as long as many short ones.
 READ_HERE = 32 * 1024
-MOST_IN_BATCH = 64
-MOST_BATCH_BYTES = 1024 * 1024
-MOST_RESULT_BYTES = 16 * 1024 * 1024
+MAX_IN_BATCH = 64
+MAX_BATCH_BYTES = 1024 * 1024
+MAX_RESULT_BYTES = 16 * 1024 * 1024
 LINES_AT_ONCE = 500
 
 Put = Callable[[Sequence[Document]], Awaitable[Sequence[PutResult]]]
@@ -46,8 +46,8 @@ class Line:
 
 
 class LineCutter:
-    def __init__(self, most: int = MOST_LINE) -> None:
-        self._most = most
+    def __init__(self, maximum: int = MAX_LINE) -> None:
+        self._maximum = maximum
         self._kept = bytearray()
         self._too_long = False
         self._number = 0
@@ -71,7 +71,7 @@ class LineCutter:
             yield self._line()
 
     def _keep(self, piece: bytes) -> None:
-        if self._too_long or len(self._kept) + len(piece) > self._most:
+        if self._too_long or len(self._kept) + len(piece) > self._maximum:
             self._too_long = True
             self._kept.clear()
         else:
@@ -85,8 +85,8 @@ class LineCutter:
         return line
 
 
-async def lines_of(chunks: AsyncIterator[bytes], most: int = MOST_LINE) -> AsyncIterator[Line]:
-    cutter = LineCutter(most)
+async def lines_of(chunks: AsyncIterator[bytes], maximum: int = MAX_LINE) -> AsyncIterator[Line]:
+    cutter = LineCutter(maximum)
     async for chunk in chunks:
         for line in cutter.cut(chunk):
             yield line
@@ -100,9 +100,9 @@ async def bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     total = 0
     async for chunk in chunks:
         total += len(chunk)
-        if total > MOST_BYTES:
+        if total > MAX_BYTES:
             raise InvalidRequest(
-                f"a request is at most {MOST_BYTES >> 20} MiB, unpacked as well", hint="send the rest in another"
+                f"a request is at most {MAX_BYTES >> 20} MiB, unpacked as well", hint="send the rest in another"
             )
         yield chunk
 
@@ -136,8 +136,8 @@ class Unpacker:
         except zlib.error:
             raise InvalidRequest("the body is not gzip, as its Content-Encoding says") from None
         self._grown += len(piece)
-        if self._grown > self._packed * MOST_GROWTH + AT_ONCE:
-            raise InvalidRequest(f"the body unpacks to more than {MOST_GROWTH} times its size")
+        if self._grown > self._packed * MAX_GROWTH + AT_ONCE:
+            raise InvalidRequest(f"the body unpacks to more than {MAX_GROWTH} times its size")
         return piece
 
 
@@ -182,7 +182,7 @@ class Writing:
 
     def has_room(self) -> bool:
         taken = len(self._results) + len(self._batch)
-        return taken < MOST_DOCUMENTS and self._result_bytes < MOST_RESULT_BYTES
+        return taken < MAX_DOCUMENTS and self._result_bytes < MAX_RESULT_BYTES
 
     async def add(self, entry: Entry) -> None:
         if self._batch and not self._fits(entry):
@@ -202,7 +202,7 @@ class Writing:
         self._written(results)
 
     def _fits(self, entry: Entry) -> bool:
-        return len(self._batch) < MOST_IN_BATCH and self._held_bytes + entry.size <= MOST_BATCH_BYTES
+        return len(self._batch) < MAX_IN_BATCH and self._held_bytes + entry.size <= MAX_BATCH_BYTES
 
     def _note(self, result: PutResult, line: int | None) -> None:
         self._counts[result.outcome] += 1
@@ -216,7 +216,7 @@ async def write_lines(writing: Writing, lines: AsyncIterable[Line]) -> Toolscrip
     try:
         async for line in lines:
             blank = line.data is not None and not line.data.strip()
-            if line.number > MOST_LINES or not (blank or writing.has_room()):
+            if line.number > MAX_LINES or not (blank or writing.has_room()):
                 await writing.flush()
                 return _too_many(line.number)
             if not blank:
@@ -229,7 +229,7 @@ async def write_lines(writing: Writing, lines: AsyncIterable[Line]) -> Toolscrip
 
 def _too_many(line: int) -> InvalidRequest:
     return InvalidRequest(
-        f"at most {MOST_DOCUMENTS:,} documents a request, fewer with long ids, in {MOST_LINES:,} lines: none from "
+        f"at most {MAX_DOCUMENTS:,} documents a request, fewer with long ids, in {MAX_LINES:,} lines: none from "
         f"line {line} on was taken",
         hint="send the rest in another request",
         details={"line": line},
@@ -238,7 +238,7 @@ def _too_many(line: int) -> InvalidRequest:
 
 async def _entry(line: Line) -> Entry:
     if line.data is None:
-        return Entry(refusal(f"is longer than {MOST_LINE >> 20} MiB"), 0, line.number)
+        return Entry(refusal(f"is longer than {MAX_LINE >> 20} MiB"), 0, line.number)
     short = len(line.data) <= READ_HERE
     read = line_read(line.data) if short else await asyncio.to_thread(line_read, line.data)
     return Entry(read, len(line.data), line.number)
@@ -247,8 +247,8 @@ async def _entry(line: Line) -> Entry:
 def answer_in_lines(writing: Writing, stopped: ToolscriptError | None) -> Iterator[str]:
     """A line for each document, and a last one with the counts, and with the error that ended it too early."""
     results = writing.results
-    for at in range(0, len(results), LINES_AT_ONCE):
-        yield "".join(f"{result}\n" for result in results[at : at + LINES_AT_ONCE])
+    for index in range(0, len(results), LINES_AT_ONCE):
+        yield "".join(f"{result}\n" for result in results[index : index + LINES_AT_ONCE])
     counts = writing.counts.model_dump_json()
     said = "" if stopped is None else f',"error":{json.dumps(envelope_of(stopped)["error"], default=str)}'
     yield f'{{"counts":{counts}{said}}}\n'

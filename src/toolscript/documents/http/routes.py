@@ -16,14 +16,14 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from toolscript.core.auth.model import Caller, Scope
+from toolscript.core.auth.model import Principal, Scope
 from toolscript.core.errors import ToolscriptError, envelope, envelope_of
-from toolscript.core.web.auth import BEARER, CallerHere, for_callers
+from toolscript.core.web.auth import BEARER, PrincipalHere, require_principal
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import preferred
 from toolscript.core.web.request_context import UNBOUNDED
 from toolscript.documents.http.dependencies import ABSENT, EVENTS, JSON, LINES, DocumentRoutes
-from toolscript.documents.http.upload import DOCUMENTS_PATH, MOST_REMOVAL_BYTES, add_reading, add_writing
+from toolscript.documents.http.upload import DOCUMENTS_PATH, MAX_REMOVAL_BYTES, add_reading, add_writing
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.schemas import (
     Answered,
@@ -38,7 +38,7 @@ Render = Callable[[str, str], str]
 
 SEARCH_PATH = "/search"
 # A cursor holds the rest of a ranking.
-MOST_SEARCH_BYTES = 128 * 1024
+MAX_SEARCH_BYTES = 128 * 1024
 
 _TEXT = {"schema": {"type": "string"}}
 ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -50,10 +50,10 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 LARGER_REQUESTS = {
-    f"POST {SEARCH_PATH}": MOST_SEARCH_BYTES,
+    f"POST {SEARCH_PATH}": MAX_SEARCH_BYTES,
     # Read piece by piece, and bounded there.
     f"PUT {DOCUMENTS_PATH}": UNBOUNDED,
-    f"DELETE {DOCUMENTS_PATH}": MOST_REMOVAL_BYTES,
+    f"DELETE {DOCUMENTS_PATH}": MAX_REMOVAL_BYTES,
 }
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,9 @@ def _json(model: BaseModel) -> str:
 
 def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.post(SEARCH_PATH, response_model=DocumentSearchResponse, responses=ANSWERS, summary="Search documents")
-    async def search_documents(asked: DocumentSearchRequest, request: Request, caller: CallerHere) -> Response:
+    async def search_documents(
+        asked: DocumentSearchRequest, request: Request, principal: PrincipalHere
+    ) -> Response:
         """Finds documents of the caller's tenant by meaning, by words or by both, and by their metadata.
 
         With `Accept: application/x-ndjson` every hit is a line, and a last line has the rest of the answer; with
@@ -106,7 +108,7 @@ def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
         later is a last line or an event `error`, and the status stays 200.
         """
         kind = preferred(request.headers.getlist("accept"), (JSON, LINES, EVENTS))
-        asking = partial(ask, documents, caller, asked.as_query(documents.usual))
+        asking = partial(ask, documents, principal, asked.as_query(documents.default))
         if kind != JSON:
             return streamed(kind, asking)
         return Response(
@@ -133,27 +135,31 @@ def add_health(router: APIRouter, documents: DocumentRoutes) -> None:
         return JSONResponse({"status": status, "parts": wrong}, 503 if status == "unready" else 200)
 
 
-async def ask(documents: DocumentRoutes, caller: Caller, query: DocumentQuery) -> Answered:
+async def ask(documents: DocumentRoutes, principal: Principal, query: DocumentQuery) -> Answered:
     query_id, began = str(uuid.uuid4()), time.perf_counter()
     try:
-        answer = await documents.search.search(caller, query)
+        answer = await documents.search.search(principal, query)
     except Exception as error:
         documents.search_failed(query, error)
         raise
     took_ms = round((time.perf_counter() - began) * 1000, 2)
-    documents.searched(caller, query, answer, query_id=query_id, took_ms=took_ms)
+    documents.searched(principal, query, answer, query_id=query_id, took_ms=took_ms)
     return Answered(query_id, query, answer, took_ms)
 
 
 def document_routes(documents: DocumentRoutes | None) -> APIRouter:
-    given = documents or ABSENT
+    routes = documents or ABSENT
     reading, writing = (
-        APIRouter(tags=["documents"], route_class=for_callers(given.caller, scope), dependencies=[Depends(BEARER)])
+        APIRouter(
+            tags=["documents"],
+            route_class=require_principal(routes.principal, scope),
+            dependencies=[Depends(BEARER)],
+        )
         for scope in (Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)
     )
-    add_search(reading, given)
-    add_writing(writing, given)
-    add_reading(reading, given)
+    add_search(reading, routes)
+    add_writing(writing, routes)
+    add_reading(reading, routes)
     both = APIRouter()
     both.include_router(reading)
     both.include_router(writing)

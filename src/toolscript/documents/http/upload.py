@@ -11,13 +11,13 @@ from fastapi import APIRouter, HTTPException, Path, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
-from toolscript.core.auth.model import Caller
+from toolscript.core.auth.model import Principal
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.web.auth import CallerHere
+from toolscript.core.web.auth import PrincipalHere
 from toolscript.core.web.errors import ErrorEnvelope, documented
 from toolscript.documents.http.dependencies import JSON, LINES, DocumentRoutes
 from toolscript.documents.http.put import (
-    MOST_DOCUMENTS,
+    MAX_DOCUMENTS,
     Entry,
     Writing,
     answer_in_lines,
@@ -26,16 +26,16 @@ from toolscript.documents.http.put import (
     unpacked,
     write_lines,
 )
-from toolscript.documents.http.upload_limits import PacedBody
-from toolscript.documents.model.document import MOST_ID, entry_read
+from toolscript.documents.http.upload_limits import TimedBody
+from toolscript.documents.model.document import MAX_ID, entry_read
 from toolscript.documents.schemas import DocumentShown, DocumentsPut, DocumentsRemoved, DocumentsToRemove
 
-MOST_JSON_BYTES = 1024 * 1024
+MAX_JSON_BYTES = 1024 * 1024
 HANG_UP = {"Connection": "close"}
 DOCUMENTS_PATH = "/documents"
 ONE_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
-MOST_REMOVAL_BYTES = 4 * 1024 * 1024
-MOST_REMOVED_AT_ONCE = 250
+MAX_REMOVAL_BYTES = 4 * 1024 * 1024
+MAX_REMOVED_AT_ONCE = 250
 
 Json = dict[str, object]
 
@@ -85,22 +85,22 @@ _ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
 logger = logging.getLogger(__name__)
 
 
-async def put_received(documents: DocumentRoutes, caller: Caller, request: Request) -> Response:
+async def put_received(documents: DocumentRoutes, principal: Principal, request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (JSON, LINES):
         raise HTTPException(415, f"the content type must be {JSON} or {LINES}")
     turns = documents.streams if kind == LINES else documents.short_puts
-    async with turns.turn(caller.tenant):
-        putting = _Putting(documents, caller, request)
+    async with turns.turn(principal.tenant):
+        putting = _Putting(documents, principal, request)
         return await putting.answer(putting.lines if kind == LINES else putting.json)
 
 
 class _Putting:
-    def __init__(self, documents: DocumentRoutes, caller: Caller, request: Request) -> None:
+    def __init__(self, documents: DocumentRoutes, principal: Principal, request: Request) -> None:
         self._request = request
         self._put_failed = documents.put_failed
-        self._writing = Writing(partial(documents.desk.put, caller), partial(documents.written, caller))
-        self._received = PacedBody(request.stream())
+        self._writing = Writing(partial(documents.service.put, principal), partial(documents.written, principal))
+        self._received = TimedBody(request.stream())
 
     async def answer(self, put: Callable[[], Awaitable[Response]]) -> Response:
         try:
@@ -155,15 +155,15 @@ async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
     body = bytearray()
     async for chunk in chunks:
         body += chunk
-        if len(body) > MOST_JSON_BYTES:
-            raise HTTPException(413, f"{JSON} is at most {MOST_JSON_BYTES >> 20} MiB; {LINES} may be longer")
+        if len(body) > MAX_JSON_BYTES:
+            raise HTTPException(413, f"{JSON} is at most {MAX_JSON_BYTES >> 20} MiB; {LINES} may be longer")
     return bytes(body)
 
 
 def _entries(body: bytes) -> list[Entry]:
     listed = _listed(body)
-    if len(listed) > MOST_DOCUMENTS:
-        raise InvalidRequest(f"at most {MOST_DOCUMENTS:,} documents a request", details={"field": "documents"})
+    if len(listed) > MAX_DOCUMENTS:
+        raise InvalidRequest(f"at most {MAX_DOCUMENTS:,} documents a request", details={"field": "documents"})
     return [Entry(entry_read(data), len(str(data))) for data in listed]
 
 
@@ -182,7 +182,7 @@ def _listed(body: bytes) -> list[object]:
 
 
 IdInPath = Annotated[
-    str, Path(min_length=1, max_length=MOST_ID, description="What it is known by; slashes and all else encoded.")
+    str, Path(min_length=1, max_length=MAX_ID, description="What it is known by; slashes and all else encoded.")
 ]
 
 
@@ -194,7 +194,7 @@ def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
         openapi_extra=_BODY,
         summary="Put documents",
     )
-    async def put_documents(request: Request, caller: CallerHere) -> Response:
+    async def put_documents(request: Request, principal: PrincipalHere) -> Response:
         """Adds documents, or replaces those of the same ids. What has not changed costs nothing.
 
         As `application/json` up to 1 MiB. As `application/x-ndjson` a document in each line of up to 4 MiB, at
@@ -204,24 +204,24 @@ def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
         no request may be silent for a minute. Few may put at once, and others wait: 429 and 503 have a
         `Retry-After` where that took too long.
         """
-        return await put_received(documents, caller, request)
+        return await put_received(documents, principal, request)
 
     @router.delete(
         DOCUMENTS_PATH,
         responses=documented(401, 403, 422, 429, 500, 503),
         summary="Remove documents",
     )
-    async def remove_documents(asked: DocumentsToRemove, caller: CallerHere) -> DocumentsRemoved:
-        return await _remove(documents, caller, asked.ids)
+    async def remove_documents(asked: DocumentsToRemove, principal: PrincipalHere) -> DocumentsRemoved:
+        return await _remove(documents, principal, asked.ids)
 
     @router.delete(
         ONE_PATH,
         responses=_ANSWERS_OF_REMOVAL,
         summary="Remove one document",
     )
-    async def remove_document(document_id: IdInPath, caller: CallerHere) -> DocumentsRemoved:
+    async def remove_document(document_id: IdInPath, principal: PrincipalHere) -> DocumentsRemoved:
         """One that is not there is `missing`, and no error."""
-        return await _remove(documents, caller, [document_id])
+        return await _remove(documents, principal, [document_id])
 
 
 def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
@@ -230,16 +230,16 @@ def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
         responses=_ANSWERS_OF_ONE,
         summary="One document",
     )
-    async def get_document(document_id: IdInPath, caller: CallerHere) -> DocumentShown:
+    async def get_document(document_id: IdInPath, principal: PrincipalHere) -> DocumentShown:
         """As it was put. Of its metadata only the fields are shown that the tenant's plan allows."""
-        return DocumentShown.of(await documents.desk.document(caller, document_id))
+        return DocumentShown.of(await documents.service.document(principal, document_id))
 
 
-async def _remove(documents: DocumentRoutes, caller: Caller, ids: Sequence[str]) -> DocumentsRemoved:
+async def _remove(documents: DocumentRoutes, principal: Principal, ids: Sequence[str]) -> DocumentsRemoved:
     wanted = list(dict.fromkeys(ids))
     removed: set[str] = set()
-    for at in range(0, len(wanted), MOST_REMOVED_AT_ONCE):
-        removed |= set(await documents.desk.remove(caller, wanted[at : at + MOST_REMOVED_AT_ONCE]))
+    for index in range(0, len(wanted), MAX_REMOVED_AT_ONCE):
+        removed |= set(await documents.service.remove(principal, wanted[index : index + MAX_REMOVED_AT_ONCE]))
     return DocumentsRemoved.model_construct(
         deleted=[one for one in wanted if one in removed], missing=[one for one in wanted if one not in removed]
     )

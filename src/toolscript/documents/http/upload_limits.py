@@ -16,24 +16,24 @@ BUSY_HINT = "try again when one of them has ended"
 
 
 @dataclass(frozen=True)
-class Pace:
-    """What a sender is waited for. `least_bytes` a second count from `patience_seconds` on, all waits together."""
+class UploadTimeouts:
+    """What a sender is waited for. `min_bytes` a second count from `patience_seconds` on, all waits together."""
 
     idle_seconds: float = 60.0
     patience_seconds: float = 60.0
-    least_bytes: int = 1024
+    min_bytes: int = 1024
     whole_seconds: float = 3600.0
 
 
-USUAL_PACE = Pace()
+DEFAULT_TIMEOUTS = UploadTimeouts()
 
 
-class PacedBody:
+class TimedBody:
     """A sender may be slow, but neither silent nor at it for ever. How slow we are is not held against it."""
 
-    def __init__(self, received: AsyncIterator[bytes], pace: Pace | None = None) -> None:
+    def __init__(self, received: AsyncIterator[bytes], pace: UploadTimeouts | None = None) -> None:
         self._received = received
-        self._pace = pace or USUAL_PACE
+        self._pace = pace or DEFAULT_TIMEOUTS
         self._began = monotonic()
         self._waited = 0.0
         self._bytes = 0
@@ -63,14 +63,14 @@ class PacedBody:
 
     def _slack(self) -> float:
         """How long it can be waited for until all that has come has come too slowly."""
-        return self._pace.patience_seconds + self._bytes / self._pace.least_bytes - self._waited
+        return self._pace.patience_seconds + self._bytes / self._pace.min_bytes - self._waited
 
     def _refusal(self, left: float, slack: float) -> InvalidRequest:
         pace = self._pace
         if left <= min(slack, pace.idle_seconds):
             return InvalidRequest(f"a request may take {pace.whole_seconds:g} seconds", hint=SLOW_HINT)
         if slack < pace.idle_seconds:
-            return InvalidRequest(f"it came at less than {pace.least_bytes} bytes a second", hint=SLOW_HINT)
+            return InvalidRequest(f"it came at less than {pace.min_bytes} bytes a second", hint=SLOW_HINT)
         return InvalidRequest(f"nothing was sent for {pace.idle_seconds:g} seconds", hint=SLOW_HINT)
 
 
@@ -82,13 +82,13 @@ class _Few:
     users: int = 0
 
 
-class PutTurns:
+class UploadSlots:
     """Of one process. Of whoever waits nothing is read, and no tenant takes the places of all others."""
 
-    def __init__(self, most: int, most_of_one: int, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._most_of_one = most_of_one
+    def __init__(self, maximum: int, max_of_one: int, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._max_of_one = max_of_one
         self._wait_seconds = wait_seconds
-        self._all = asyncio.Semaphore(most)
+        self._all = asyncio.Semaphore(maximum)
         self._tenants: dict[Tenant, _Few] = {}
 
     @property
@@ -98,7 +98,7 @@ class PutTurns:
     @asynccontextmanager
     async def turn(self, tenant: Tenant) -> AsyncIterator[None]:
         """The tenant's own places come first: whoever waits for them keeps nobody else waiting."""
-        few = self._tenants.setdefault(tenant, _Few(asyncio.Semaphore(self._most_of_one)))
+        few = self._tenants.setdefault(tenant, _Few(asyncio.Semaphore(self._max_of_one)))
         few.users += 1
         details = {"retry_after_seconds": RETRY_AFTER_SECONDS}
         of_one = TooManyRequests("the tenant puts too much at once already", hint=BUSY_HINT, details=details)

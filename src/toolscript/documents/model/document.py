@@ -14,10 +14,10 @@ from toolscript.core.items import JsonObject
 from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.text import Passage, readable
 
-MOST_ID = 512
-MOST_TEXT = 1_000_000
-MOST_METADATA_BYTES = 16 * 1024
-MOST_METADATA_DEPTH = 8
+MAX_ID = 512
+MAX_TEXT = 1_000_000
+MAX_METADATA_BYTES = 16 * 1024
+MAX_METADATA_DEPTH = 8
 FIELDS = frozenset({"id", "text", "title", "metadata"})
 
 Json = dict[str, object]
@@ -38,12 +38,12 @@ class Document:
     metadata: JsonObject
 
     def __post_init__(self) -> None:
-        _require(0 < len(self.id) <= MOST_ID and self.id.strip() == self.id, "id", f"must be 1 to {MOST_ID} long")
+        _require(0 < len(self.id) <= MAX_ID and self.id.strip() == self.id, "id", f"must be 1 to {MAX_ID} long")
         _require(self.id.isprintable(), "id", "must be printable")
-        _require(len(self.text) <= MOST_TEXT, "text", f"is longer than {MOST_TEXT} characters")
+        _require(len(self.text) <= MAX_TEXT, "text", f"is longer than {MAX_TEXT} characters")
         for name, text in (("text", self.text), *(("metadata", one) for one in _strings(self.metadata))):
             _require("\0" not in text and _is_unicode(text), name, "has a character that is none")
-        _require(len(self.canonical_metadata) <= MOST_METADATA_BYTES, "metadata", "is larger than 16 KiB")
+        _require(len(self.canonical_metadata) <= MAX_METADATA_BYTES, "metadata", "is larger than 16 KiB")
         _require(bool(self.text.strip() or self.title), "text", "is blank")
 
     @property
@@ -122,7 +122,7 @@ def as_put(header: DocumentHeader, passages: Sequence[Passage]) -> Document | No
 
 
 def _strings(value: object, depth: int = 0) -> Iterator[str]:
-    _require(depth <= MOST_METADATA_DEPTH, "metadata", f"is nested deeper than {MOST_METADATA_DEPTH}")
+    _require(depth <= MAX_METADATA_DEPTH, "metadata", f"is nested deeper than {MAX_METADATA_DEPTH}")
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -169,7 +169,7 @@ def entry_read(data: object) -> Document | PutResult:
 
 def refusal(problem: str, document_id: str = "") -> PutResult:
     """An id is shown as far as it could be one."""
-    return PutResult(readable(document_id)[:MOST_ID], PutOutcome.REFUSED, problem=problem)
+    return PutResult(readable(document_id)[:MAX_ID], PutOutcome.REFUSED, problem=problem)
 
 
 def document_from_json(data: object) -> Document:

@@ -21,10 +21,10 @@ from enum import StrEnum
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import JsonObject
 
-MOST_CONDITIONS = 50
-MOST_VALUES = 100
-MOST_FIELD = 200
-MOST_VALUE = 1_000
+MAX_CONDITIONS = 50
+MAX_VALUES = 100
+MAX_FIELD = 200
+MAX_VALUE = 1_000
 
 LARGEST, SMALLEST = 1e300, 1e-300
 WHOLE_BELOW = 2.0**63
@@ -87,11 +87,11 @@ class FieldCondition:
         return cls(field, wanted, (given,))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.field) <= MOST_FIELD or not _is_unicode(self.field):
-            raise _problem(self.field, "is no name of a field", f"a name has 1 to {MOST_FIELD} characters")
-        if len(self.values) > MOST_VALUES:
+        if not 0 < len(self.field) <= MAX_FIELD or not _is_unicode(self.field):
+            raise _problem(self.field, "is no name of a field", f"a name has 1 to {MAX_FIELD} characters")
+        if len(self.values) > MAX_VALUES:
             problem = f"{self.op} with {len(self.values)} values"
-            raise _problem(self.field, problem, f"at most {MOST_VALUES}; several conditions of `should` take more")
+            raise _problem(self.field, problem, f"at most {MAX_VALUES}; several conditions of `should` take more")
         object.__setattr__(self, "values", tuple(_checked(self.field, value) for value in self.values))
         if self.op not in OF_MANY:
             self._require_one()
@@ -116,9 +116,9 @@ class Filters:
     must_not: tuple[FieldCondition, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.conditions) > MOST_CONDITIONS:
+        if len(self.conditions) > MAX_CONDITIONS:
             raise InvalidRequest(
-                f"filters: {len(self.conditions)} conditions, and at most {MOST_CONDITIONS} are taken",
+                f"filters: {len(self.conditions)} conditions, and at most {MAX_CONDITIONS} are taken",
                 hint="`in` and `nin` take many values in one condition",
                 details={"field": "filters"},
             )
@@ -198,7 +198,7 @@ def _fields(value: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
         name = f"{prefix}{key}"
         if isinstance(inner, Mapping):
             yield from _fields(inner, f"{name}.")
-        elif 0 < len(name) <= MOST_FIELD:
+        elif 0 < len(name) <= MAX_FIELD:
             yield name, inner
 
 
@@ -220,8 +220,8 @@ def _checked(field_name: str, value: object) -> Value:
     if plain is None:
         problem = "a value must be a text, a number, true or false"
         raise _problem(field_name, problem, "`in` takes a list of them; `exists` with false finds what has none")
-    if isinstance(plain, str) and len(plain) > MOST_VALUE:
-        raise _problem(field_name, f"a text of {len(plain)} characters", f"at most {MOST_VALUE} are taken")
+    if isinstance(plain, str) and len(plain) > MAX_VALUE:
+        raise _problem(field_name, f"a text of {len(plain)} characters", f"at most {MAX_VALUE} are taken")
     if isinstance(plain, str) and not _is_unicode(plain):
         raise _problem(field_name, "a text with a character that is none", "send it as UTF-8")
     return plain
@@ -246,9 +246,9 @@ _COMPARED: Mapping[Op, Callable[[float, float], bool]] = {
 
 def passes(filters: Filters, metadata: Metadata) -> bool:
     return (
-        all(_holds(one, metadata) for one in filters.must)
-        and (not filters.should or any(_holds(one, metadata) for one in filters.should))
-        and not any(_holds(one, metadata) for one in filters.must_not)
+        all(_holds(condition, metadata) for condition in filters.must)
+        and (not filters.should or any(_holds(condition, metadata) for condition in filters.should))
+        and not any(_holds(condition, metadata) for condition in filters.must_not)
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from toolscript.core.auth.model import Tenant
 from toolscript.core.chunking import PASSAGES_VERSION
 from toolscript.core.retrieval.model import ModelCard, Terms, Vector
-from toolscript.core.retrieval.results import DocumentKey, PassageId
+from toolscript.core.retrieval.results import ChunkId, DocumentKey
 from toolscript.core.retrieval.terms import WORDS_VERSION
 from toolscript.core.text import Passage
 from toolscript.documents.model.document import DocumentHeader
@@ -22,7 +22,7 @@ from toolscript.documents.model.filters import NO_FILTERS, Filters, Metadata
 
 
 @dataclass(frozen=True)
-class IndexedPassage:
+class IndexedChunk:
     passage: Passage
     vector: Vector
     terms: Terms
@@ -37,12 +37,12 @@ class IndexedDocument:
 
     header: DocumentHeader
     metadata: Metadata
-    passages: Sequence[IndexedPassage]
+    passages: Sequence[IndexedChunk]
     replaces: int = 0
 
 
 @dataclass(frozen=True)
-class PassageAsk:
+class ChunkQuery:
     """One question to the arms. An arm that is not given is not asked.
 
     `exact` looks at every passage of the tenant: the truth that a faster way is measured against.
@@ -55,15 +55,15 @@ class PassageAsk:
     exact: bool = False
 
 
-class ShownPassages(NamedTuple):
+class ShownChunks(NamedTuple):
     """What is shown of a hit: its document's header, and of the document the passage that was found."""
 
     headers: Mapping[DocumentKey, DocumentHeader]
-    passages: Mapping[PassageId, Passage]
+    passages: Mapping[ChunkId, Passage]
 
 
 @dataclass(frozen=True)
-class WordStatistics:
+class TermStatistics:
     """How common words are among one tenant's passages, and nobody else's.
 
     Taken from `sample` passages of them, all of them if they are few. `terms` are those that at least two of them
@@ -75,7 +75,7 @@ class WordStatistics:
     counts: NDArray[np.uint32]
 
     @classmethod
-    def of_passages(cls, passages: Sequence[Sequence[int]]) -> "WordStatistics":
+    def of_passages(cls, passages: Sequence[Sequence[int]]) -> "TermStatistics":
         """Of the terms that each passage has, each once."""
         listed = [np.asarray(terms, dtype=np.uint32) for terms in passages]
         terms, counts = np.unique(np.concatenate([np.empty(0, np.uint32), *listed]), return_counts=True)
@@ -87,7 +87,7 @@ class WordStatistics:
         at = int(np.searchsorted(self.terms, term))
         return int(self.counts[at]) if at < len(self.terms) and self.terms[at] == term else 1
 
-    def rarity(self, term: int) -> float:
+    def idf(self, term: int) -> float:
         """As in BM25. Above zero, also while nothing is known yet."""
         having = self.count(term)
         return math.log(1 + (max(self.sample, having) - having + 0.5) / (having + 0.5))

@@ -12,7 +12,7 @@ from toolscript.documents.model.filters import NO_FILTERS, Filters
 MAX_DOCUMENT_QUERY = 2_000
 MAX_TOP_K = 200
 # So many of the best are ranked: offsets and cursors of a query end there.
-MOST_RANKED = 1_000
+MAX_RANKED = 1_000
 MAX_SNIPPET = 4_000
 MAX_METADATA_FIELDS = 100
 # A cursor that asks for the first page, and for a cursor to the next.
@@ -49,7 +49,7 @@ class DocumentQuery:
         if not self.text and not self.filters and not self.cursor:
             raise BlankQuery("neither a query nor filters", hint="say what to look for, or filter; or cursor '*'")
         _require(1 <= self.top_k <= MAX_TOP_K, "top_k", f"must be 1 to {MAX_TOP_K}")
-        _require(0 <= self.offset <= MOST_RANKED, "offset", f"must be 0 to {MOST_RANKED}; a cursor goes further")
+        _require(0 <= self.offset <= MAX_RANKED, "offset", f"must be 0 to {MAX_RANKED}; a cursor goes further")
         _require(
             self.fusion is None or self.search_type is SearchType.HYBRID, "fusion", "is for search_type hybrid"
         )

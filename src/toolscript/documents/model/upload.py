@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from toolscript.documents.model.document import PutOutcome, PutResult
 
-MOST_NAMED = 100
+MAX_NAMED = 100
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Place:
 
 
 @dataclass
-class SendingReport:
+class UploadReport:
     """`skipped` are files that hold no document. Of what was refused or skipped the first are named, and why."""
 
     outcomes: Counter[PutOutcome] = field(default_factory=Counter)
@@ -60,5 +60,5 @@ class SendingReport:
         }
 
     def _name(self, where: str, reason: str) -> None:
-        if len(self.named) < MOST_NAMED:
+        if len(self.named) < MAX_NAMED:
             self.named.append((where, reason))

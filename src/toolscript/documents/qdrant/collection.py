@@ -12,7 +12,7 @@ from toolscript.core.qdrant.values import from_value
 from toolscript.core.retrieval.model import IndexOrigin
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.qdrant.layout import DocumentLayout, create_request, field_requests
-from toolscript.documents.qdrant.shard_migration import QdrantPlaces
+from toolscript.documents.qdrant.shard_migration import QdrantTenantShards
 from toolscript.documents.qdrant.shards import make_shards, shared_shards
 from toolscript.documents.qdrant.tenant_documents import QdrantTenantDocuments
 from toolscript.documents.qdrant.tenant_points import TenantPoints
@@ -47,8 +47,8 @@ class QdrantDocuments:
     def of(self, tenant: Tenant) -> QdrantTenantDocuments:
         return QdrantTenantDocuments(TenantPoints(self._qdrant, self.collection, tenant, self.layout.shards))
 
-    def places(self) -> QdrantPlaces:
-        return QdrantPlaces(self._qdrant, self.collection, self.layout)
+    def places(self) -> QdrantTenantShards:
+        return QdrantTenantShards(self._qdrant, self.collection, self.layout)
 
     async def ready(self) -> None:
         request = wire.GetCollectionInfoRequest(collection_name=self.collection)

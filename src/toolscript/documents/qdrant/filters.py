@@ -33,9 +33,9 @@ def filter_payload(metadata: Metadata) -> dict[str, object]:
 
 def compiled(filters: Filters) -> wire.Filter:
     return wire.Filter(
-        must=[_condition(one) for one in filters.must],
-        should=[_condition(one) for one in filters.should],
-        must_not=[_condition(one) for one in filters.must_not],
+        must=[_condition(condition) for condition in filters.must],
+        should=[_condition(condition) for condition in filters.should],
+        must_not=[_condition(condition) for condition in filters.must_not],
     )
 
 
@@ -67,22 +67,22 @@ def _condition(condition: FieldCondition) -> wire.Condition:
             return _compares(condition)
 
 
-def _equals(at: str, values: Sequence[Value]) -> Iterator[wire.Condition]:
+def _equals(text: str, values: Sequence[Value]) -> Iterator[wire.Condition]:
     texts = [value for value in values if isinstance(value, str)]
     if texts:
-        yield _field(at, match=wire.Match(keywords=wire.RepeatedStrings(strings=texts)))
+        yield _field(text, match=wire.Match(keywords=wire.RepeatedStrings(strings=texts)))
     for value in values:
         if isinstance(value, bool):
-            yield _field(at, match=wire.Match(boolean=value))
+            yield _field(text, match=wire.Match(boolean=value))
         elif not isinstance(value, str):
-            yield _field(at, range=wire.Range(gte=_under(value), lte=_over(value)))
+            yield _field(text, range=wire.Range(gte=_under(value), lte=_over(value)))
 
 
-def _texts_with(at: str, values: Sequence[Value]) -> Iterator[wire.Condition]:
+def _texts_with(text: str, values: Sequence[Value]) -> Iterator[wire.Condition]:
     for value in values:
         if isinstance(value, str):
             within = wire.Match(text=value)
-            alone = wire.Filter(must=[_field(at, match=within)], must_not=[_field(f"{at}[]", match=within)])
+            alone = wire.Filter(must=[_field(text, match=within)], must_not=[_field(f"{text}[]", match=within)])
             yield wire.Condition(filter=alone)
 
 
@@ -121,9 +121,9 @@ def _none_of(conditions: Sequence[wire.Condition]) -> wire.Condition:
     return wire.Condition(filter=wire.Filter(must_not=conditions))
 
 
-def _is_empty(at: str) -> wire.Condition:
-    return wire.Condition(is_empty=wire.IsEmptyCondition(key=at))
+def _is_empty(text: str) -> wire.Condition:
+    return wire.Condition(is_empty=wire.IsEmptyCondition(key=text))
 
 
-def _field(at: str, *, match: wire.Match | None = None, range: wire.Range | None = None) -> wire.Condition:  # noqa: A002
-    return wire.Condition(field=wire.FieldCondition(key=at, match=match, range=range))
+def _field(text: str, *, match: wire.Match | None = None, range: wire.Range | None = None) -> wire.Condition:  # noqa: A002
+    return wire.Condition(field=wire.FieldCondition(key=text, match=match, range=range))

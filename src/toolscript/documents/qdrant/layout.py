@@ -20,7 +20,7 @@ SCAN_BELOW_KB = 100_000
 # A tenant with fewer passages than this: their words are read one by one. The lists of the others' words are long.
 READ_BELOW = 20_000
 INDEX_FROM_KB = 10_000
-LARGEST_SEGMENT_KB = 20_000_000
+MAX_SEGMENT_KB = 20_000_000
 
 RESCORED = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
 # The least that finds 99 % of what an exact search finds in a tenant of 180,000 passages: some tight groups of a
@@ -81,7 +81,7 @@ def create_request(
         hnsw_config=graphs,
         quantization_config=wire.QuantizationConfig(scalar=int8),
         optimizers_config=wire.OptimizersConfigDiff(
-            max_segment_size=LARGEST_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB
+            max_segment_size=MAX_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB
         ),
         sharding_method=wire.ShardingMethod.Custom if layout.shards else wire.ShardingMethod.Auto,
         shard_number=1,

@@ -18,7 +18,7 @@ from toolscript.core.errors import Conflict, IndexUnavailable, NotFound, SetupEr
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.connection import Qdrant
 from toolscript.core.qdrant.values import to_value
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.documents.qdrant.layout import DocumentLayout
 from toolscript.documents.qdrant.shards import (
@@ -82,7 +82,7 @@ async def hands_on(shared: TenantPoints, own: TenantPoints) -> bool:
 
 def _unseen() -> wire.PointStruct:
     nothing = wire.Vectors(vectors=wire.NamedVectors(vectors={}))
-    id_ = point_id(PassageId(secrets.token_hex(12), 0))
+    id_ = point_id(ChunkId(secrets.token_hex(12), 0))
     return wire.PointStruct(id=id_, vectors=nothing, payload={GONE: to_value(True)})
 
 
@@ -135,10 +135,10 @@ class Patience:
 
     look_seconds: float = 0.2
     gone_seconds: float = 3.0
-    longest_seconds: float = 6 * 3600.0
+    max_seconds: float = 6 * 3600.0
 
 
-class QdrantPlaces:
+class QdrantTenantShards:
     def __init__(
         self, qdrant: Qdrant, collection: str, layout: DocumentLayout, patience: Patience | None = None
     ) -> None:
@@ -191,15 +191,15 @@ class QdrantPlaces:
         before = await self.passages(tenant)
         if not before:
             raise NotFound(f"tenant {tenant} has no documents", hint="`toolscript tenants list` shows who has any")
-        found = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
-        if found is Stage.DEAD and not anew:
+        stage = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
+        if stage is Stage.DEAD and not anew:
             raise _dead(tenant, before)
         for _ in range(ATTEMPTS):
-            if found is Stage.READY:
+            if stage is Stage.READY:
                 await self._require_copied(tenant, before)
                 return
             await self._begin(tenant)
-            found = await self._when_settled(tenant, on_progress, Stage.READY)
+            stage = await self._when_settled(tenant, on_progress, Stage.READY)
         raise IndexUnavailable(
             f"Qdrant gave up copying tenant {tenant}, {ATTEMPTS} times; nothing of it was lost or removed",
             hint="are all nodes of the cluster running, with room on their disks? Then run it again",
@@ -234,11 +234,11 @@ class QdrantPlaces:
         shards = len((await self._view()).ready_by_shard(own_key(tenant)))
         for _ in range(self._layout.replicas * shards):
             view = await self._wait(tenant, on_progress, lambda seen: not seen.is_receiving(own_key(tenant)))
-            least = min(view.ready_by_shard(own_key(tenant)).values(), key=len)
-            if len(least) >= self._layout.replicas:
+            minimum = min(view.ready_by_shard(own_key(tenant)).values(), key=len)
+            if len(minimum) >= self._layout.replicas:
                 return
-            if least:
-                await self._add_copy(tenant, view, least, on_progress)
+            if minimum:
+                await self._add_copy(tenant, view, minimum, on_progress)
         logger.warning(
             "fewer copies of a shard than wanted", extra={"part": "index", "reason": f"tenant {tenant}"}
         )
@@ -292,7 +292,7 @@ class QdrantPlaces:
             await self._pause(tenant, began)
 
     async def _pause(self, tenant: Tenant, began: float) -> None:
-        if time.monotonic() - began > self._patience.longest_seconds:
+        if time.monotonic() - began > self._patience.max_seconds:
             raise IndexUnavailable(
                 f"Qdrant still copies tenant {tenant}", hint="it goes on by itself; run this again to wait for it"
             )

@@ -100,7 +100,7 @@ def _other_number(collection: str, there: int, wanted: int) -> SetupError:
 
 async def keys_of(qdrant: Qdrant, collection: str) -> frozenset[str]:
     answer = await ask(qdrant, "ListShardKeys", wire.ListShardKeysRequest(collection_name=collection))
-    return frozenset(found.key.keyword for found in answer.shard_keys)
+    return frozenset(shard_key.key.keyword for shard_key in answer.shard_keys)
 
 
 async def make_key(qdrant: Qdrant, collection: str, wanted: wire.CreateShardKey) -> None:

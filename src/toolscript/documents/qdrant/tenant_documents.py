@@ -14,17 +14,17 @@ from toolscript.core.items import JsonObject
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.values import Payload, to_value
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.results import DocumentKey, Exactness, FoundPassage, FoundPassages, PassageId, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, Exactness, FoundChunk, FoundChunks, Total
 from toolscript.core.text import Passage
 from toolscript.core.values import in_batches
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.points import (
+    ChunkQuery,
+    IndexedChunk,
     IndexedDocument,
-    IndexedPassage,
-    PassageAsk,
-    ShownPassages,
-    WordStatistics,
+    ShownChunks,
+    TermStatistics,
 )
 from toolscript.documents.qdrant.filters import compiled, filter_payload
 from toolscript.documents.qdrant.layout import DENSE, SEARCHED, SEARCHED_EXACTLY, WORDS
@@ -52,8 +52,8 @@ from toolscript.documents.qdrant.tenant_points import (
     point_id,
 )
 
-MOST_POINTS = 256
-MOST_IDS = 1_000
+MAX_POINTS = 256
+MAX_IDS = 1_000
 UNSEEN_TRIES, UNSEEN_SECONDS = 10, 0.05
 
 # Of a larger tenant so many passages tell which words are common.
@@ -66,38 +66,44 @@ IS_HEAD = wire.Condition(field=wire.FieldCondition(key=HEAD, match=wire.Match(bo
 
 async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocument]) -> None:
     version = documents[0].header.version
-    await _put(points, (_point(one, one.passages[0], _header_payload(one)) for one in documents), version)
-    await _put(points, (_point(one, it, {}) for one in documents for it in one.passages[1:]), version)
+    await _put(
+        points,
+        (_point(document, document.passages[0], _header_payload(document)) for document in documents),
+        version,
+    )
+    await _put(
+        points, (_point(document, it, {}) for document in documents for it in document.passages[1:]), version
+    )
 
 
 def points_of(document: IndexedDocument) -> list[wire.PointStruct]:
     """As they are when all of them are written; whose they are is not in them yet."""
     finished = _finished(document)
-    return [_point(document, one, {} if one.passage.number else finished) for one in document.passages]
+    return [_point(document, chunk, {} if chunk.passage.number else finished) for chunk in document.passages]
 
 
 async def restore_documents(points: TenantPoints, documents: Sequence[IndexedDocument]) -> None:
-    structs = [(point, one.header.version) for one in documents for point in points_of(one)]
-    for batch in in_batches(structs, MOST_POINTS):
+    structs = [(point, document.header.version) for document in documents for point in points_of(document)]
+    for batch in in_batches(structs, MAX_POINTS):
         await points.restore(batch)
 
 
 async def complete(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
-    heads = [_point(one, one.passages[0], _finished(one)) for one in documents]
-    for start in range(0, len(heads), MOST_POINTS):
-        await points.replace(heads[start : start + MOST_POINTS], version, _of_these(documents))
+    heads = [_point(document, document.passages[0], _finished(document)) for document in documents]
+    for start in range(0, len(heads), MAX_POINTS):
+        await points.replace(heads[start : start + MAX_POINTS], version, _of_these(documents))
 
 
 def _of_these(documents: Sequence[IndexedDocument]) -> wire.Condition:
     """Two who have the same version by chance do not have the same content, too; or it does not matter."""
-    hashes = wire.RepeatedStrings(strings=[one.header.content_hash for one in documents])
+    hashes = wire.RepeatedStrings(strings=[document.header.content_hash for document in documents])
     return wire.Condition(field=wire.FieldCondition(key=HASH, match=wire.Match(keywords=hashes)))
 
 
 async def _put(points: TenantPoints, structs: Iterable[wire.PointStruct], version: int) -> None:
     listed = list(structs)
-    for start in range(0, len(listed), MOST_POINTS):
-        await points.put(listed[start : start + MOST_POINTS], version)
+    for start in range(0, len(listed), MAX_POINTS):
+        await points.put(listed[start : start + MAX_POINTS], version)
 
 
 def _header_payload(document: IndexedDocument) -> dict[str, object]:
@@ -116,7 +122,7 @@ def _finished(document: IndexedDocument) -> dict[str, object]:
     return {**_header_payload(document), PASSAGES: len(document.passages), COMPLETE: True}
 
 
-def _point(document: IndexedDocument, indexed: IndexedPassage, more: dict[str, object]) -> wire.PointStruct:
+def _point(document: IndexedDocument, indexed: IndexedChunk, more: dict[str, object]) -> wire.PointStruct:
     passage = indexed.passage
     fields: dict[str, object] = {
         TEXT: passage.text,
@@ -130,7 +136,7 @@ def _point(document: IndexedDocument, indexed: IndexedPassage, more: dict[str, o
         WORDS: wire.Vector(sparse=wire.SparseVector(indices=indexed.terms.keys(), values=indexed.terms.values())),
     }
     return wire.PointStruct(
-        id=point_id(PassageId(document.header.key, passage.number)),
+        id=point_id(ChunkId(document.header.key, passage.number)),
         vectors=wire.Vectors(vectors=wire.NamedVectors(vectors=vectors)),
         payload={name: to_value(value) for name, value in fields.items()},
     )
@@ -145,27 +151,29 @@ class _Seen:
     passages: int
 
 
-Stands = Mapping[PassageId, _Seen]
+Stands = Mapping[ChunkId, _Seen]
 
 
 async def settled(points: TenantPoints, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
     """Answers those that have to be written again, as they have to be."""
     version = documents[0].header.version
     there = await _written(points, documents)
-    lost = [one for one in documents if _is_lost(one, there)]
-    await _remove(points, (it for one in lost for it in _reach(one)), version, version)
-    ours = [one for one in documents if _is_ours(one, there)]
-    left = [it for one in ours for it in _beyond(one)]
-    left += [it for one in ours if _end(one) in there for it in await _further(points, _end(one))]
+    lost = [document for document in documents if _is_lost(document, there)]
+    await _remove(points, (it for document in lost for it in _reach(document)), version, version)
+    ours = [document for document in documents if _is_ours(document, there)]
+    left = [it for document in ours for it in _beyond(document)]
+    left += [it for document in ours if _end(document) in there for it in await _further(points, _end(document))]
     await _remove(points, left, 0, version)
-    await complete(points, [one for one in ours if len(one.passages) > 1 or one.replaces > 1], version)
-    done = {one.header.key for one in (*lost, *ours)}
-    return _as_newest([one for one in documents if one.header.key not in done], there)
+    await complete(
+        points, [document for document in ours if len(document.passages) > 1 or document.replaces > 1], version
+    )
+    done = {document.header.key for document in (*lost, *ours)}
+    return _as_newest([document for document in documents if document.header.key not in done], there)
 
 
 def not_newer(header: DocumentHeader, version: int) -> Span:
     """All of a document as far as it is no newer than this and its header: what is written meanwhile stays."""
-    ids = [PassageId(header.key, number) for number in range(header.passages)]
+    ids = [ChunkId(header.key, number) for number in range(header.passages)]
     return Span(ids, 0, min(version, header.version))
 
 
@@ -176,7 +184,7 @@ async def _written(points: TenantPoints, documents: Sequence[IndexedDocument]) -
     is seen is older.
     """
     version = documents[0].header.version
-    own = [it for one in documents for it in _own(one)]
+    own = [it for document in documents for it in _own(document)]
     ids = [*own, *map(_end, documents)]
     there = await _seen(points, ids)
     for _ in range(UNSEEN_TRIES):
@@ -187,9 +195,9 @@ async def _written(points: TenantPoints, documents: Sequence[IndexedDocument]) -
     return there
 
 
-async def _seen(points: TenantPoints, ids: Sequence[PassageId]) -> dict[PassageId, _Seen]:
-    found: dict[PassageId, _Seen] = {}
-    for batch in in_batches(ids, MOST_IDS):
+async def _seen(points: TenantPoints, ids: Sequence[ChunkId]) -> dict[ChunkId, _Seen]:
+    found: dict[ChunkId, _Seen] = {}
+    for batch in in_batches(ids, MAX_IDS):
         page = await points.scroll(wire.Filter(must=[among(batch)]), len(batch), fields=(VERSION, HASH, PASSAGES))
         found |= {passage_id(point.id): _as_seen(point.payload) for point in page}
     return found
@@ -205,7 +213,7 @@ def _as_seen(payload: Any) -> _Seen:
 
 
 def _is_lost(document: IndexedDocument, there: Stands) -> bool:
-    head = there.get(PassageId(document.header.key, 0))
+    head = there.get(ChunkId(document.header.key, 0))
     return head is None or head.version > document.header.version
 
 
@@ -223,46 +231,46 @@ def _as_newest(documents: Sequence[IndexedDocument], there: Stands) -> list[Inde
         replace(
             one,
             header=replace(one.header, version=newest),
-            replaces=max(len(one.passages), one.replaces, there[PassageId(one.header.key, 0)].passages),
+            replaces=max(len(one.passages), one.replaces, there[ChunkId(one.header.key, 0)].passages),
         )
         for one in documents
     ]
 
 
-def _own(document: IndexedDocument) -> list[PassageId]:
-    return [PassageId(document.header.key, number) for number in range(len(document.passages))]
+def _own(document: IndexedDocument) -> list[ChunkId]:
+    return [ChunkId(document.header.key, number) for number in range(len(document.passages))]
 
 
-def _beyond(document: IndexedDocument) -> Iterator[PassageId]:
+def _beyond(document: IndexedDocument) -> Iterator[ChunkId]:
     """What it had before and has no more."""
     numbers = range(len(document.passages), document.replaces)
-    return (PassageId(document.header.key, number) for number in numbers)
+    return (ChunkId(document.header.key, number) for number in numbers)
 
 
-def _reach(document: IndexedDocument) -> Iterator[PassageId]:
-    return (PassageId(document.header.key, number) for number in range(_end(document).number))
+def _reach(document: IndexedDocument) -> Iterator[ChunkId]:
+    return (ChunkId(document.header.key, number) for number in range(_end(document).number))
 
 
-def _end(document: IndexedDocument) -> PassageId:
+def _end(document: IndexedDocument) -> ChunkId:
     """The first that nobody is known to have written: whoever wrote a longer text meanwhile has."""
-    return PassageId(document.header.key, max(len(document.passages), document.replaces))
+    return ChunkId(document.header.key, max(len(document.passages), document.replaces))
 
 
-async def _further(points: TenantPoints, first: PassageId) -> list[PassageId]:
+async def _further(points: TenantPoints, first: ChunkId) -> list[ChunkId]:
     """The passages from there on, as far as they follow one another."""
-    found: list[PassageId] = []
+    chunk_ids: list[ChunkId] = []
     while True:
-        start = first.number + len(found)
-        wanted = [PassageId(first.key, number) for number in range(start, start + MOST_IDS)]
+        start = first.number + len(chunk_ids)
+        wanted = [ChunkId(first.key, number) for number in range(start, start + MAX_IDS)]
         page = await _seen(points, wanted)
-        found += page
+        chunk_ids += page
         if len(page) < len(wanted):
-            return found
+            return chunk_ids
 
 
-async def _remove(points: TenantPoints, ids: Iterable[PassageId], least: int, most: int) -> None:
-    for batch in in_batches(ids, MOST_IDS):
-        await points.remove_versions([Span(batch, least, most)])
+async def _remove(points: TenantPoints, ids: Iterable[ChunkId], minimum: int, maximum: int) -> None:
+    for batch in in_batches(ids, MAX_IDS):
+        await points.remove_versions([Span(batch, minimum, maximum)])
 
 
 class QdrantTenantDocuments:
@@ -273,40 +281,40 @@ class QdrantTenantDocuments:
     def tenant(self) -> Tenant:
         return self._points.tenant
 
-    async def search(self, ask: PassageAsk) -> FoundPassages:
+    async def search(self, ask: ChunkQuery) -> FoundChunks:
         answers = iter(await self._points.query(list(_queries(ask))) if _is_asked(ask) else [])
-        return FoundPassages(
+        return FoundChunks(
             dense=None if ask.vector is None else _found(next(answers)),
             # A query of punctuation has no words: the arm was asked and knows nothing.
             words=None if ask.terms is None else _found(next(answers)) if ask.terms else [],
         )
 
-    async def statistics(self) -> WordStatistics:
+    async def statistics(self) -> TermStatistics:
         points = await self._points.scroll(EVERYTHING, SAMPLE, vector=WORDS)
-        return WordStatistics.of_passages([_terms(point) for point in points])
+        return TermStatistics.of_passages([_terms(point) for point in points])
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         points = await self._with_ids(head_ids(keys), HEADER_FIELDS)
         return {header.key: header for header in map(_read_header, points)}
 
-    async def passages(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Passage]:
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
         points = await self._with_ids(ids, PASSAGE_FIELDS)
         return {passage_id(point.id): _passage(point) for point in points}
 
-    async def vectors(self, ids: Sequence[PassageId]) -> Mapping[PassageId, Vector]:
+    async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
         return {passage_id(point.id): _dense(point) for point in await self._with_ids(ids, (), vector=DENSE)}
 
-    async def shown(self, ids: Sequence[PassageId]) -> ShownPassages:
+    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
         wanted = frozenset(ids)
         points = await self._with_ids(sorted(wanted.union(head_ids(id_.key for id_ in ids))), SHOWN_FIELDS)
         headers = (_read_header(point) for point in points if passage_id(point.id).number == 0)
         passages = {id_: _passage(point) for point in points if (id_ := passage_id(point.id)) in wanted}
-        return ShownPassages({header.key: header for header in headers}, passages)
+        return ShownChunks({header.key: header for header in headers}, passages)
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         where = compiled(filters)
         where.must.append(IS_HEAD)
-        since = PassageId(after, 1) if after else None
+        since = ChunkId(after, 1) if after else None
         return [
             _read_header(point)
             for point in await self._points.scroll(where, limit, fields=HEADER_FIELDS, since=since)
@@ -345,19 +353,19 @@ class QdrantTenantDocuments:
     async def erase(self) -> None:
         await self._points.remove(EVERYTHING)
 
-    async def _with_ids(self, ids: Sequence[PassageId], fields: Sequence[str], vector: str = "") -> list[Any]:
+    async def _with_ids(self, ids: Sequence[ChunkId], fields: Sequence[str], vector: str = "") -> list[Any]:
         found: list[Any] = []
-        for batch in in_batches(ids, MOST_IDS):
+        for batch in in_batches(ids, MAX_IDS):
             where = wire.Filter(must=[among(batch)])
             found += await self._points.scroll(where, len(batch), fields=fields, vector=vector)
         return found
 
 
-def _is_asked(ask: PassageAsk) -> bool:
+def _is_asked(ask: ChunkQuery) -> bool:
     return ask.vector is not None or bool(ask.terms)
 
 
-def _queries(ask: PassageAsk) -> Iterator[Query]:
+def _queries(ask: ChunkQuery) -> Iterator[Query]:
     where = compiled(ask.filters)
     # A graph is entered at a single passage: where that does not pass the filters, the engine finds nothing.
     params = SEARCHED_EXACTLY if ask.exact or ask.filters else SEARCHED
@@ -369,10 +377,10 @@ def _queries(ask: PassageAsk) -> Iterator[Query]:
         yield Query(WORDS, wire.VectorInput(sparse=sparse), where, ask.limit)
 
 
-def _found(points: Iterable[Any]) -> list[FoundPassage]:
+def _found(points: Iterable[Any]) -> list[FoundChunk]:
     """The engine leaves open which of two with the same score comes first."""
-    found = [FoundPassage(passage_id(point.id), point.score) for point in points]
-    return sorted(found, key=lambda one: (-one.score, one.id))
+    chunks = [FoundChunk(passage_id(point.id), point.score) for point in points]
+    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.id))
 
 
 def _terms(point: Any) -> Sequence[int]:
@@ -388,7 +396,7 @@ def _whole_documents(headers: Sequence[DocumentHeader]) -> Iterator[Sequence[Doc
     """In batches that no document is spread over: whoever is killed between two leaves none in parts."""
     batch: list[DocumentHeader] = []
     for header in headers:
-        if batch and sum(one.passages for one in batch) + header.passages > MOST_IDS:
+        if batch and sum(document_header.passages for document_header in batch) + header.passages > MAX_IDS:
             yield batch
             batch = []
         batch.append(header)

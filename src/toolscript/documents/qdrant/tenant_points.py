@@ -14,7 +14,7 @@ from toolscript.core.errors import IndexRejected
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.connection import Qdrant, translated
 from toolscript.core.qdrant.values import to_value
-from toolscript.core.retrieval.results import DocumentKey, PassageId
+from toolscript.core.retrieval.results import ChunkId, DocumentKey
 from toolscript.documents.qdrant.shards import only, shard_selector
 
 LETTERS_OF_KEY = 24
@@ -36,18 +36,18 @@ NO_PAYLOAD = wire.WithPayloadSelector(enable=False)
 IS_GONE = wire.Condition(field=wire.FieldCondition(key=GONE, match=wire.Match(boolean=True)))
 
 
-def point_id(id_: PassageId) -> wire.PointId:
+def point_id(id_: ChunkId) -> wire.PointId:
     key, number = id_
     return wire.PointId(uuid=f"{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:]}{number:08x}")
 
 
-def passage_id(point: wire.PointId) -> PassageId:
+def passage_id(point: wire.PointId) -> ChunkId:
     letters = point.uuid.replace("-", "")
-    return PassageId(letters[:LETTERS_OF_KEY], int(letters[LETTERS_OF_KEY:], 16))
+    return ChunkId(letters[:LETTERS_OF_KEY], int(letters[LETTERS_OF_KEY:], 16))
 
 
-def head_ids(keys: Iterable[DocumentKey]) -> list[PassageId]:
-    return [PassageId(key, 0) for key in keys]
+def head_ids(keys: Iterable[DocumentKey]) -> list[ChunkId]:
+    return [ChunkId(key, 0) for key in keys]
 
 
 def field_name(name: str) -> str:
@@ -77,9 +77,9 @@ class Query:
 class Span:
     """Points, and which of their versions is meant."""
 
-    ids: Sequence[PassageId]
-    least: int
-    most: int
+    ids: Sequence[ChunkId]
+    minimum: int
+    maximum: int
 
 
 class TenantPoints:
@@ -105,15 +105,15 @@ class TenantPoints:
         asked = [
             wire.QueryPoints(
                 collection_name=self._collection,
-                query=wire.Query(nearest=one.nearest),
-                using=one.using,
-                filter=self._own(one.where),
-                limit=one.limit,
-                params=one.params,
+                query=wire.Query(nearest=query.nearest),
+                using=query.using,
+                filter=self._own(query.where),
+                limit=query.limit,
+                params=query.params,
                 with_payload=NO_PAYLOAD,
                 shard_key_selector=self._shard,
             )
-            for one in queries
+            for query in queries
         ]
         request = wire.QueryBatchPoints(collection_name=self._collection, query_points=asked)
         answer = await self._call("QueryBatch", request)
@@ -128,7 +128,7 @@ class TenantPoints:
         *,
         fields: Sequence[str] = (),
         vector: str = "",
-        since: PassageId | None = None,
+        since: ChunkId | None = None,
     ) -> Sequence[Any]:
         """The next points in the order of their ids, with these fields, or with a vector."""
         request = wire.ScrollPoints(
@@ -209,11 +209,11 @@ class TenantPoints:
         await self._call("UpdateBatch", request)
 
     def _mark(self, span: Span) -> wire.PointsUpdateOperation.PointStructList:
-        payload = {TENANT: to_value(self.tenant.name), VERSION: to_value(span.most), GONE: to_value(True)}
+        payload = {TENANT: to_value(self.tenant.name), VERSION: to_value(span.maximum), GONE: to_value(True)}
         nothing = wire.Vectors(vectors=wire.NamedVectors(vectors={}))
         return wire.PointsUpdateOperation.PointStructList(
             points=[wire.PointStruct(id=point_id(id_), vectors=nothing, payload=payload) for id_ in span.ids],
-            update_filter=self._own(wire.Filter(must=[version_between(span.least, span.most)])),
+            update_filter=self._own(wire.Filter(must=[version_between(span.minimum, span.maximum)])),
             update_mode=wire.UpdateMode.UpdateOnly,
             shard_key_selector=self._shard,
         )
@@ -250,12 +250,12 @@ def _with_vector(name: str) -> wire.WithVectorsSelector | None:
     return wire.WithVectorsSelector(include=wire.VectorsSelector(names=[name])) if name else None
 
 
-def among(ids: Iterable[PassageId]) -> wire.Condition:
+def among(ids: Iterable[ChunkId]) -> wire.Condition:
     return wire.Condition(has_id=wire.HasIdCondition(has_id=[point_id(id_) for id_ in ids]))
 
 
-def version_between(least: int, most: int) -> wire.Condition:
-    return wire.Condition(field=wire.FieldCondition(key=VERSION, range=wire.Range(gte=least, lte=most)))
+def version_between(minimum: int, maximum: int) -> wire.Condition:
+    return wire.Condition(field=wire.FieldCondition(key=VERSION, range=wire.Range(gte=minimum, lte=maximum)))
 
 
 def _as_put(point: Any) -> wire.PointStruct:

@@ -91,9 +91,12 @@ class Places:
 def find_clients(home: Path, project: Path, platform: str, environment: Mapping[str, str]) -> list[ClientConfig]:
     """The files that exist: those of the user first, then those of the project, in the order of the clients."""
     places = Places(home.absolute(), project.absolute(), platform, environment)
-    known = [one for client in Client for one in client_files(client, places)]
-    unique = {one.path: one for one in reversed(known) if is_file(one.path)}
-    return sorted(unique.values(), key=lambda one: (one.of_project, list(Client).index(one.client), str(one.path)))
+    known = [config for client in Client for config in client_files(client, places)]
+    unique = {config.path: config for config in reversed(known) if is_file(config.path)}
+    return sorted(
+        unique.values(),
+        key=lambda config: (config.of_project, list(Client).index(config.client), str(config.path)),
+    )
 
 
 def client_files(client: Client, places: Places) -> Iterator[ClientConfig]:
@@ -210,14 +213,14 @@ class FoundServer:
 
 def read_clients(configs: Iterable[ClientConfig]) -> tuple[list[FoundServer], list[Problem]]:
     """The servers of all files. A file that cannot be read is a problem and not the end."""
-    found: list[FoundServer] = []
+    servers: list[FoundServer] = []
     problems: list[Problem] = []
     for config in configs:
         try:
-            found += read_client(config)
+            servers += read_client(config)
         except ConfigInvalid as error:
             problems.append(Problem("", config.path, error.message, error.hint, Severity.WARNING))
-    return found, problems
+    return servers, problems
 
 
 def read_client(config: ClientConfig) -> list[FoundServer]:
@@ -264,10 +267,10 @@ def _from_client(raw: Mapping[str, object], source: ClientConfig) -> tuple[dict[
     return entry, [*notes, f"without {', '.join(left)}"] if left else notes
 
 
-def _variable(asked: str, inputs: dict[str, str]) -> str:
-    name = re.sub(r"[^A-Za-z0-9]", "_", asked).upper()
-    inputs[asked] = f"INPUT_{name}" if name[:1].isdigit() else name
-    return f"${{{inputs[asked]}}}"
+def _variable(text: str, inputs: dict[str, str]) -> str:
+    name = re.sub(r"[^A-Za-z0-9]", "_", text).upper()
+    inputs[text] = f"INPUT_{name}" if name[:1].isdigit() else name
+    return f"${{{inputs[text]}}}"
 
 
 def _each_text(value: object, change: Callable[[str], str]) -> dict[str, object]:
@@ -303,17 +306,17 @@ def _why_not(entry: dict[str, object], file: Path) -> str:
     # A variable in a url may stand for all of its beginning, or for a host or a port.
     for value in ("http://set", "1"):
         _, problems = read_entry("server", {**entry, "disabled": False}, file, _AnyVariable(value))
-        reasons.append(next((one.message for one in problems if one.severity is Severity.ERROR), ""))
+        reasons.append(next((problem.message for problem in problems if problem.severity is Severity.ERROR), ""))
     return "" if "" in reasons else reasons[0]
 
 
 def _is_ourselves(name: str, entry: Mapping[str, object]) -> bool:
     """A gateway that starts itself would never end."""
     args = entry.get("args")
-    command, words = str(entry.get("command", "")), [str(one) for one in args] if isinstance(args, list) else []
+    command, words = str(entry.get("command", "")), [str(arg) for arg in args] if isinstance(args, list) else []
     program = PureWindowsPath(PurePosixPath(command).name).stem.lower()
     if program in _RUNNERS:
-        words = words[next((at + 1 for at, word in enumerate(words) if _names_us(word)), len(words)) :]
+        words = words[next((index + 1 for index, word in enumerate(words) if _names_us(word)), len(words)) :]
         return "mcp" in words
     if entry.get("url"):
         return name == OURSELVES and host_of(str(entry["url"])) in {"localhost", "127.0.0.1", "::1"}

@@ -133,8 +133,8 @@ def _file(client_name: str, places: Places) -> ClientConfig:
     except ValueError:
         raise NotFound(f"no client is called {client_name!r}", hint=f"one of: {', '.join(Client)}") from None
     # ~/.claude.json is the running client's own memory, which it writes all the time: the project's file is not.
-    wanted = [one for one in files if one.of_project == (one.client is Client.CLAUDE_CODE)]
-    return next((one for one in wanted if one.path.parent.is_dir()), wanted[0])
+    wanted = [config for config in files if config.of_project == (config.client is Client.CLAUDE_CODE)]
+    return next((config for config in wanted if config.path.parent.is_dir()), wanted[0])
 
 
 def _entry(file: ClientConfig, text: str | None) -> Mapping[str, object] | None:

@@ -52,7 +52,7 @@ TYPES = {
     "streamableHttp": Transport.HTTP,
     "sse": Transport.SSE,
 }
-LONGEST_SECONDS = 24 * 3600.0
+MAX_SECONDS = 24 * 3600.0
 
 _NO_EFFECT = {True: ("headers",), False: ("args", "env", "cwd", PASSTHROUGH)}
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -93,7 +93,9 @@ def read_entry(
     elif not is_switched_off(raw):
         spec = _spec(name, fields)
     shown = name if len(name) <= 80 else name[:77] + "..."
-    problems = [Problem(shown, file, one.message, one.fix, one.severity) for one in fields.findings]
+    problems = [
+        Problem(shown, file, finding.message, finding.fix, finding.severity) for finding in fields.findings
+    ]
     return None if fields.failed else spec, problems
 
 
@@ -109,10 +111,10 @@ def transport_of(type_: str, command: str, url: str) -> Transport | Finding:
     if type_ and type_ not in TYPES:
         return Finding("has a type that is unknown", f"use one of: {', '.join(TYPES)}; or leave it out")
     inferred = Transport.STDIO if command else Transport.SSE if _is_sse(url) else Transport.HTTP
-    given = TYPES.get(type_, inferred)
-    if (given is Transport.STDIO) != bool(command):
+    transport = TYPES.get(type_, inferred)
+    if (transport is Transport.STDIO) != bool(command):
         return Finding(f"is of type {type_} and has a {'command' if command else 'url'}", "leave the type out")
-    return given
+    return transport
 
 
 def _is_sse(url: str) -> bool:
@@ -163,7 +165,7 @@ class _Fields:
 
     @property
     def failed(self) -> bool:
-        return any(one.severity is Severity.ERROR for one in self.findings)
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     def refuse(self, message: str, fix: str) -> None:
         self.findings.append(Finding(message, fix))
@@ -216,10 +218,8 @@ class _Fields:
         value = self.raw.get(key)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
-            self.refuse(
-                f"{key} is not a time", f"write it in seconds, more than 0 and at most {LONGEST_SECONDS:.0f}"
-            )
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
+            self.refuse(f"{key} is not a time", f"write it in seconds, more than 0 and at most {MAX_SECONDS:.0f}")
             return default
         return float(value)
 
@@ -264,7 +264,7 @@ class _Fields:
 
     def _filled(self, where: str, text: str) -> str:
         filled, findings = fill(text, self.surroundings)
-        self.findings += [Finding(f"{where} {one.message}", one.fix) for one in findings]
+        self.findings += [Finding(f"{where} {finding.message}", finding.fix) for finding in findings]
         if _UNSENDABLE.search(text + filled):
             self.refuse(f"{where} has a character that cannot be sent", "take it out")
         return "" if findings else filled

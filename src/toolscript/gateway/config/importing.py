@@ -47,7 +47,7 @@ class ImportPlan:
 
     @property
     def added(self) -> tuple[PlannedServer, ...]:
-        return tuple(one for one in self.servers if one.action is Action.ADD)
+        return tuple(server for server in self.servers if server.action is Action.ADD)
 
 
 class PreviewRow(NamedTuple):
@@ -65,16 +65,16 @@ def plan_import(found: Iterable[FoundServer], existing_target: Path) -> ImportPl
     before = read_text(target)
     existing = server_entries(parse(before, target), target) if before and before.strip() else {}
     plan = _Plan(target, {name: tidy(raw) if isinstance(raw, Mapping) else {} for name, raw in existing.items()})
-    return ImportPlan(target, tuple(plan.place(one) for one in found), before)
+    return ImportPlan(target, tuple(plan.place(server) for server in found), before)
 
 
 def apply_import(plan: ImportPlan) -> tuple[str, ...]:
     """Writes what the plan adds, and gives the names. What was there before is kept in a file ending in .bak."""
     if plan.added:
-        members = {one.name: one.entry for one in plan.added}
+        members = {server.name: server.entry for server in plan.added}
         after = with_members(plan.before or "", SECTION, members, plan.target)
         replace_text(plan.target, plan.before, after, backup=backup_of(plan.target), mode=PRIVATE)
-    return tuple(one.name for one in plan.added)
+    return tuple(server.name for server in plan.added)
 
 
 def backup_of(target: Path) -> Path:
@@ -84,20 +84,23 @@ def backup_of(target: Path) -> Path:
 def preview_rows(plan: ImportPlan) -> list[PreviewRow]:
     return [
         PreviewRow(
-            printable(one.name), one.found.source.title, shown_start(one.entry), printable("; ".join(_said(one)))
+            printable(server.name),
+            server.found.source.title,
+            shown_start(server.entry),
+            printable("; ".join(_said(server))),
         )
-        for one in plan.servers
+        for server in plan.servers
     ]
 
 
-def _said(one: PlannedServer) -> Iterator[str]:
-    yield f"{one.action}: {one.reason}" if one.reason else str(one.action)
-    if one.action is Action.ADD:
-        if one.name != one.found.name:
-            yield f"called {one.found.name!r} there"
-        if one.found.secrets:
-            yield f"carries {one.found.secrets} secret{'s' * (one.found.secrets > 1)}"
-        yield from one.found.notes
+def _said(server: PlannedServer) -> Iterator[str]:
+    yield f"{server.action}: {server.reason}" if server.reason else str(server.action)
+    if server.action is Action.ADD:
+        if server.name != server.found.name:
+            yield f"called {server.found.name!r} there"
+        if server.found.secrets:
+            yield f"carries {server.found.secrets} secret{'s' * (server.found.secrets > 1)}"
+        yield from server.found.notes
 
 
 @dataclass
@@ -124,8 +127,8 @@ class _Plan:
                 return self._new(name, base, PlannedServer(name, found, entry))
         raise AssertionError("there is always another name")
 
-    def _names(self, base: str, found: FoundServer) -> Iterator[str]:
-        client = found.source.client.value
+    def _names(self, base: str, server: FoundServer) -> Iterator[str]:
+        client = server.source.client.value
         yield base
         yield with_suffix(base, client)
         yield from (with_suffix(base, f"{client}-{number}") for number in count(2))
@@ -138,13 +141,13 @@ class _Plan:
         return planned
 
 
-def _at_home(found: FoundServer, folder: Path) -> dict[str, object]:
+def _at_home(server: FoundServer, folder: Path) -> dict[str, object]:
     """The entry as it means the same in a file of another folder."""
-    project, entry = found.source.project, dict(found.entry)
+    project, entry = server.source.project, dict(server.entry)
     if folder == project:
         return entry
     cwd = str(entry.get("cwd", ""))
-    if found.source.of_project and "command" in entry and _is_relative(cwd):
+    if server.source.of_project and "command" in entry and _is_relative(cwd):
         entry["cwd"] = str(project / cwd)
     written = json.dumps(entry)
     for variable, value in (("workspaceFolder", str(project)), ("workspaceFolderBasename", project.name)):

@@ -97,7 +97,7 @@ def parse(text: str, path: Path) -> Document:
 
 def without_comments(text: str) -> str:
     """The same text with blanks for comments: every character that is left stays where it was."""
-    return _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else _blank(found[0]), text)
+    return _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else _blank(match[0]), text)
 
 
 def is_strict(text: str) -> bool:
@@ -107,7 +107,7 @@ def is_strict(text: str) -> bool:
 
 
 def _without_trailing_commas(text: str) -> str:
-    return _TRAILING_COMMA.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
+    return _TRAILING_COMMA.sub(lambda match: match[0] if match[0][0] == '"' else " ", text)
 
 
 def _blank(comment: str) -> str:

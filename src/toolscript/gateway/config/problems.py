@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-MOST_LETTERS = 64
+MAX_LETTERS = 64
 RULE = "1 to 64 letters, digits, `_`, `.` or `-`, without `__` and without `_` at the end"
 
 # `a_` and `tool` would make `a___tool`, which reads as `a` and `_tool`.
@@ -52,9 +52,9 @@ def nearest_name(name: str) -> str:
     if is_server_name(name):
         return name
     plain = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_.-]+", "-", name))
-    return plain.strip("-_ ")[:MOST_LETTERS].rstrip("-_") or "server"
+    return plain.strip("-_ ")[:MAX_LETTERS].rstrip("-_") or "server"
 
 
 def with_suffix(name: str, suffix: str) -> str:
     """Room is made at the end of the name, never in the suffix."""
-    return nearest_name(f"{name[: MOST_LETTERS - len(suffix) - 1].rstrip('-_')}-{suffix}")
+    return nearest_name(f"{name[: MAX_LETTERS - len(suffix) - 1].rstrip('-_')}-{suffix}")

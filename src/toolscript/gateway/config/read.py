@@ -24,8 +24,8 @@ from toolscript.gateway.config.trust import Standing, Trust, TrustStore, how_to_
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
-MOST_NAMED = 100
-MOST_UNTRUSTED = 1 << 20
+MAX_NAMED = 100
+MAX_UNTRUSTED = 1 << 20
 
 _EXPECTED = '{"mcpServers": {"name": {"command": ...}}}'
 
@@ -109,14 +109,14 @@ class _Written:
 
     def _add_untrusted(self, path: Path, text: str, standing: Standing) -> None:
         try:
-            if len(text) > MOST_UNTRUSTED:
-                raise ConfigInvalid(f"larger than {MOST_UNTRUSTED >> 20} MiB", hint="it is not used")
-            names = [nearest_name(name[:MOST_NAMED]) for name in server_entries(parse(text, path), path)]
+            if len(text) > MAX_UNTRUSTED:
+                raise ConfigInvalid(f"larger than {MAX_UNTRUSTED >> 20} MiB", hint="it is not used")
+            names = [nearest_name(name[:MAX_NAMED]) for name in server_entries(parse(text, path), path)]
         except ConfigInvalid as error:
             self.problems.append(Problem("", path, error.message, error.hint, Severity.WARNING))
             return
         if names:
-            self.untrusted[path] = standing, names[:MOST_NAMED]
+            self.untrusted[path] = standing, names[:MAX_NAMED]
 
     def waiting(self) -> Iterator[Problem]:
         """Servers that would be there if their file were trusted."""
@@ -225,8 +225,8 @@ class ConfigPlace:
 
 def left_out(config: Config) -> list[ServerState]:
     """Servers that are in a file and cannot be started as they are written there."""
-    problems = [one for one in config.problems if one.severity is Severity.ERROR and one.server]
+    problems = [problem for problem in config.problems if problem.severity is Severity.ERROR and problem.server]
     return [
-        ServerState(one.server, Transport.STDIO, ServerStatus.FAILED, f"{one.message}; {one.fix}")
-        for one in problems
+        ServerState(problem.server, Transport.STDIO, ServerStatus.FAILED, f"{problem.message}; {problem.fix}")
+        for problem in problems
     ]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl, urlsplit
 
 MASK = "***"
-MOST_WORDS = 4
-MOST_LETTERS = 60
+MAX_WORDS = 4
+MAX_LETTERS = 60
 
 _SECRET_NAME = re.compile(
     r"token|secret|passw|passphrase|api[-_]?key|auth|credential|private|cookie|bearer|(^|[-_])(key|pat|pwd)$",
@@ -52,8 +52,8 @@ def shown_start(entry: Mapping[str, object]) -> str:
         return _shown_host(str(url))
     words = _words(entry)
     masked = [MASK if secret else word for word, secret in zip(words, secret_words(words), strict=True)]
-    shown = [_cut(one) for one in [str(entry.get("command") or ""), *masked[:MOST_WORDS]]]
-    return " ".join([*shown, "..."] if len(words) > MOST_WORDS else shown)
+    shown = [_cut(one) for one in [str(entry.get("command") or ""), *masked[:MAX_WORDS]]]
+    return " ".join([*shown, "..."] if len(words) > MAX_WORDS else shown)
 
 
 def printable(text: str) -> str:
@@ -107,7 +107,7 @@ def _shown_host(url: str) -> str:
 
 def _words(entry: Mapping[str, object]) -> list[str]:
     args = entry.get("args")
-    return [str(one) for one in args] if isinstance(args, list) else []
+    return [str(arg) for arg in args] if isinstance(args, list) else []
 
 
 def _pairs(value: object) -> Iterator[tuple[str, str]]:
@@ -117,4 +117,4 @@ def _pairs(value: object) -> Iterator[tuple[str, str]]:
 
 def _cut(text: str) -> str:
     shown = printable(text)
-    return shown if len(shown) <= MOST_LETTERS else shown[: MOST_LETTERS - 3] + "..."
+    return shown if len(shown) <= MAX_LETTERS else shown[: MAX_LETTERS - 3] + "..."

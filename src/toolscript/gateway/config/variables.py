@@ -60,7 +60,7 @@ def fill(text: str, surroundings: Surroundings) -> tuple[str, list[Finding]]:
 def variables_in(value: object) -> set[str]:
     """The names of the variables of the environment that texts anywhere in this would be given."""
     if isinstance(value, str):
-        bodies = {found[1].partition(":-")[0].removeprefix("env:") for found in _OPENED.finditer(value)}
+        bodies = {match[1].partition(":-")[0].removeprefix("env:") for match in _OPENED.finditer(value)}
         return {name for name in bodies if _NAME.fullmatch(name) and name not in _PREDEFINED}
     if isinstance(value, Mapping):
         return set().union(*map(variables_in, (*value, *value.values())))
@@ -112,9 +112,9 @@ class _Filling:
         return self.surroundings.environment.get(name) if predefined is None else predefined
 
     def _unset(self, name: str) -> str:
-        if asked := _INPUT.fullmatch(name):
-            fix = f"write a variable in its place, such as ${{{_as_variable(asked[1])}}}, and set it"
-            return self._cannot(f"asks for the input {asked[1]!r}, which only VS Code can ask", fix)
+        if match := _INPUT.fullmatch(name):
+            fix = f"write a variable in its place, such as ${{{_as_variable(match[1])}}}, and set it"
+            return self._cannot(f"asks for the input {match[1]!r}, which only VS Code can ask", fix)
         if not _NAME.fullmatch(name):
             return self._cannot(
                 "has a `${...}` that is no variable", "write ${NAME} or ${NAME:-default}; `$${` stands for `${`"

@@ -98,7 +98,7 @@ def _inserted(text: str, plain: str, opening: int, members: Mapping[str, object]
     closing, _ = _scan(plain, opening)
     last = len(plain[:closing].rstrip()) - 1
     comma = "" if plain[last] in "{," else ","
-    step = found[1] if (found := _INDENT.search(text)) else "  "
+    step = match[1] if (match := _INDENT.search(text)) else "  "
     block = json.dumps(members, indent=step, ensure_ascii=False)[1:-1].strip("\n")
     if depth > 1:
         block = "\n".join(step * (depth - 1) + line for line in block.split("\n"))

@@ -14,8 +14,8 @@ DESCRIBE = "describe_tool"
 CALL = "call_tool"
 
 DEFAULT_LIMIT = 5
-MOST_RESULTS = 10
-MOST_DESCRIBED = 10
+MAX_RESULTS = 10
+MAX_DESCRIBED = 10
 
 INSTRUCTIONS = (
     "Many tools of many servers stand behind these three. "
@@ -76,7 +76,7 @@ _SEARCH_TOOLS: JsonObject = {
     "inputSchema": closed(
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY, "description": "The task."},
-            "limit": whole_number(1, MOST_RESULTS, DEFAULT_LIMIT),
+            "limit": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
             "threshold": {
                 "type": "number",
                 "minimum": 0,
@@ -107,7 +107,7 @@ _DESCRIBE_TOOL: JsonObject = {
     "inputSchema": closed(
         {
             "tool": _TOOL,
-            "tools": {"type": "array", "items": STRING, "minItems": 1, "maxItems": MOST_DESCRIBED},
+            "tools": {"type": "array", "items": STRING, "minItems": 1, "maxItems": MAX_DESCRIBED},
             "format": {"type": "string", "enum": ["schema", "types"], "default": "schema"},
         }
     ),

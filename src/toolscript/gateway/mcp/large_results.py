@@ -12,9 +12,9 @@ from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import visible, visible_json
 
 # About ten thousand tokens of English.
-MOST_CHARACTERS = 40_000
-MOST_PICTURE_CHARACTERS = 4_000_000
-MOST_KEPT, MOST_KEPT_CHARACTERS = 16, 64_000_000
+MAX_CHARACTERS = 40_000
+MAX_PICTURE_CHARACTERS = 4_000_000
+MAX_KEPT, MAX_KEPT_CHARACTERS = 16, 64_000_000
 READ = "toolscript__read_result"
 PICTURES = ("image", "audio")
 
@@ -32,15 +32,15 @@ class LargeResults:
         pictures = [block for block in content if block["type"] in PICTURES]
         text = "\n".join(_text(block) for block in content if block["type"] not in PICTURES)
         structured = compact_json(data) if data is not None else ""
-        if max(len(text), len(structured)) <= MOST_CHARACTERS:
+        if max(len(text), len(structured)) <= MAX_CHARACTERS:
             return CallResult(content, data, result.is_error)
-        kept = self._keep(text if len(text) > MOST_CHARACTERS else structured)
-        return CallResult([_as_text(self._piece(kept, 0, MOST_CHARACTERS)), *pictures], is_error=result.is_error)
+        kept = self._keep(text if len(text) > MAX_CHARACTERS else structured)
+        return CallResult([_as_text(self._piece(kept, 0, MAX_CHARACTERS)), *pictures], is_error=result.is_error)
 
     def read(self, arguments: JsonObject) -> CallResult:
         """A piece of a result that was cut; with `find`, from where that text stands."""
         key, find = str(arguments.get("id", "")), arguments.get("find", "")
-        offset, limit = arguments.get("offset", 0), arguments.get("limit", MOST_CHARACTERS)
+        offset, limit = arguments.get("offset", 0), arguments.get("limit", MAX_CHARACTERS)
         if key not in self._kept:
             raise NotFound(
                 "this result is no longer kept", hint="call the tool again, and ask it for less at once"
@@ -51,13 +51,13 @@ class LargeResults:
             offset = self._kept[key].find(find, offset)
             if offset < 0:
                 return CallResult([_as_text(f"{find[:100]!r} is not in the rest of this result.")])
-        return CallResult([_as_text(self._piece(key, offset, min(limit, MOST_CHARACTERS)))])
+        return CallResult([_as_text(self._piece(key, offset, min(limit, MAX_CHARACTERS)))])
 
     def _keep(self, text: str) -> str:
         key = secrets.token_hex(6)
         self._kept[key] = text
         while len(self._kept) > 1 and (
-            len(self._kept) > MOST_KEPT or sum(map(len, self._kept.values())) > MOST_KEPT_CHARACTERS
+            len(self._kept) > MAX_KEPT or sum(map(len, self._kept.values())) > MAX_KEPT_CHARACTERS
         ):
             self._kept.popitem(last=False)
         return key
@@ -87,7 +87,7 @@ def _block(block: Mapping[str, object]) -> JsonObject:
     data = str(block["data"])
     if plain["type"] not in PICTURES:
         return {**plain, "data": visible(data)}
-    if len(data) <= MOST_PICTURE_CHARACTERS and len(compact_json(plain)) <= MOST_CHARACTERS:
+    if len(data) <= MAX_PICTURE_CHARACTERS and len(compact_json(plain)) <= MAX_CHARACTERS:
         return {**plain, "data": data}
     size = len(data) * 3 // 4 >> 20
     return _as_text(f"[{plain['type']} of {size} MiB ({str(plain.get('mimeType', ''))[:80]}) is left out]")

@@ -30,7 +30,7 @@ from toolscript.core.errors import (
 from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
 from toolscript.core.mcp_client.model import ServerSpec, Transport
 
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0
 SENT_ON = frozenset({"accept", "content-type", "last-event-id", "traceparent", "tracestate"})
 HANDED_BACK = frozenset({"content-type", "cache-control", "allow", "retry-after", "x-accel-buffering"})
@@ -44,7 +44,7 @@ def passthrough_asgi(
     find: FindServer, client: httpx2.AsyncClient, security: TransportSecuritySettings = LOOPBACK_ONLY
 ) -> ASGIApp:
     """The app to serve at `/mcp/{server}`. `find` gives what is written down about a server now."""
-    return RequestBodyLimitMiddleware(_Passthrough(find, client, security), MOST_BYTES)
+    return RequestBodyLimitMiddleware(_Passthrough(find, client, security), MAX_BYTES)
 
 
 class _Passthrough:

@@ -14,7 +14,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, Pa
 
 from toolscript.core.errors import NotFound, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
-from toolscript.core.mcp.answers import MOST_WORDS, answered, compact_json, failed_with, one_line, result
+from toolscript.core.mcp.answers import MAX_WORDS, answered, compact_json, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
 from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, server_of_tools, wire_answer
 from toolscript.core.mcp_client.model import CallResult
@@ -26,8 +26,8 @@ from toolscript.gateway.mcp.definitions import (
     DEFINITIONS,
     DESCRIBE,
     INSTRUCTIONS,
-    MOST_DESCRIBED,
-    MOST_RESULTS,
+    MAX_DESCRIBED,
+    MAX_RESULTS,
     SEARCH,
     SHOWN_ANSWER,
     SHOWN_HIT,
@@ -40,43 +40,43 @@ NEAREST = 3
 
 
 @dataclass(frozen=True)
-class SearchAsked:
+class SearchArguments:
     query: LocalQuery
     detail: str
 
 
 @dataclass(frozen=True)
-class DescribeAsked:
+class DescribeArguments:
     tools: tuple[str, ...]
     as_types: bool
 
 
 @dataclass(frozen=True)
-class CallAsked:
+class CallArguments:
     tool: str
     arguments: JsonObject
 
 
-def search_asked(given: JsonObject) -> SearchAsked:
+def parse_search(given: JsonObject) -> SearchArguments:
     require_known(SEARCH, given, ("query", "limit", "threshold", "detail"))
-    limit = whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS)
+    limit = whole(given, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS)
     threshold = share(given, "threshold", DEFAULT_THRESHOLD)
     detail = one_of(given, "detail", ("compact", "types", "schema"))
-    return SearchAsked(LocalQuery(text(given, "query"), limit, threshold), detail)
+    return SearchArguments(LocalQuery(text(given, "query"), limit, threshold), detail)
 
 
-def describe_asked(given: JsonObject) -> DescribeAsked:
+def parse_describe(given: JsonObject) -> DescribeArguments:
     require_known(DESCRIBE, given, ("tool", "tools", "format"))
     as_types = one_of(given, "format", ("schema", "types")) == "types"
     if ("tool" in given) == ("tools" in given):
         raise wrong("tool", "must be given, or `tools`, and not both")
-    names = [text(given, "tool")] if "tool" in given else texts(given, "tools", MOST_DESCRIBED)
-    return DescribeAsked(tuple(dict.fromkeys(full_name(name) for name in names)), as_types)
+    names = [text(given, "tool")] if "tool" in given else texts(given, "tools", MAX_DESCRIBED)
+    return DescribeArguments(tuple(dict.fromkeys(full_name(name) for name in names)), as_types)
 
 
-def call_asked(given: JsonObject) -> CallAsked:
+def parse_call(given: JsonObject) -> CallArguments:
     require_known(CALL, given, ("tool", "arguments"))
-    return CallAsked(full_name(text(given, "tool")), _arguments(given.get("arguments")))
+    return CallArguments(full_name(text(given, "tool")), _arguments(given.get("arguments")))
 
 
 def full_name(name: str) -> str:
@@ -94,11 +94,11 @@ def _arguments(value: object) -> JsonObject:
     return read
 
 
-def _from_json(given: str) -> object:
+def _from_json(text: str) -> object:
     try:
-        return json.loads(given)
+        return json.loads(text)
     except ValueError:
-        return given
+        return text
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
         data["near_misses"] = misses
         lines += ["Near misses:", *(_line({**miss, "reason": ""}) for miss in misses)]
     if answer.total > len(hits):
-        lines.append(f"{len(hits)} of {answer.total} shown; limit up to {MOST_RESULTS}.")
+        lines.append(f"{len(hits)} of {answer.total} shown; limit up to {MAX_RESULTS}.")
     if answer.hint:
         lines.append(answer.hint)
     if types:
@@ -134,8 +134,8 @@ def _verdict(answer: LocalAnswer) -> list[str]:
     if answer.good_match:
         return [] if answer.hits else ["Nothing reaches the threshold."]
     verdict = "No good match, the first is a guess." if answer.hits else "No good match."
-    more = ", …" if len(answer.unmatched) > MOST_WORDS else ""
-    words = ", ".join(answer.unmatched[:MOST_WORDS])
+    more = ", …" if len(answer.unmatched) > MAX_WORDS else ""
+    words = ", ".join(answer.unmatched[:MAX_WORDS])
     return [f"{verdict} Matched nothing: {words}{more}." if words else verdict]
 
 
@@ -198,42 +198,42 @@ class MetaTools:
         return await self._by_name[name](arguments)
 
     async def _search(self, arguments: JsonObject) -> CallResult:
-        asked = search_asked(arguments)
+        search_arguments = parse_search(arguments)
 
         async def answer() -> CallResult:
-            answer = await self._gateway.search(asked.query)
-            shown = answer.hits or answer.near_misses
+            answer = await self._gateway.search(search_arguments.query)
+            hits = answer.hits or answer.near_misses
             types = ""
-            if asked.detail == "types" and shown:
-                ids = tuple(tool_id(hit.item.server, hit.item.name) for hit in shown)
+            if search_arguments.detail == "types" and hits:
+                ids = tuple(tool_id(hit.item.server, hit.item.name) for hit in hits)
                 types = await self._gateway.typescript(ids, compact=True)
-            return found(answer, with_schemas=asked.detail == "schema", types=types)
+            return found(answer, with_schemas=search_arguments.detail == "schema", types=types)
 
         return await answered(answer)
 
     async def _describe(self, arguments: JsonObject) -> CallResult:
-        asked = describe_asked(arguments)
-        return await answered(lambda: self._described(asked))
+        describe_arguments = parse_describe(arguments)
+        return await answered(lambda: self._described(describe_arguments))
 
-    async def _described(self, asked: DescribeAsked) -> CallResult:
-        names = await self._full_names(asked.tools)
+    async def _described(self, arguments: DescribeArguments) -> CallResult:
+        names = await self._full_names(arguments.tools)
         items = await self._tools(names)
         unknown = [await self._unknown(name) for name in names if name not in items]
         if not items:
             return failed_with("\n".join(no_such_tool(one) for one in unknown))
-        types = await self._gateway.typescript(tuple(items), compact=True) if asked.as_types else ""
+        types = await self._gateway.typescript(tuple(items), compact=True) if arguments.as_types else ""
         return described(list(items.values()), unknown, types)
 
     async def _call(self, arguments: JsonObject) -> CallResult:
-        asked = call_asked(arguments)
-        return await answered(lambda: self._called(asked))
+        call_arguments = parse_call(arguments)
+        return await answered(lambda: self._called(call_arguments))
 
-    async def _called(self, asked: CallAsked) -> CallResult:
-        if asked.tool == READ:
-            return self._results.read(asked.arguments)
-        [tool] = await self._full_names([asked.tool])
+    async def _called(self, arguments: CallArguments) -> CallResult:
+        if arguments.tool == READ:
+            return self._results.read(arguments.arguments)
+        [tool] = await self._full_names([arguments.tool])
         try:
-            result = await self._gateway.call(tool, asked.arguments)
+            result = await self._gateway.call(tool, arguments.arguments)
             # Megabytes take a while to be gone through, and others are answered meanwhile.
             return await asyncio.to_thread(self._results.fitting, result)
         except NotFound:

@@ -25,7 +25,7 @@ from toolscript.core.retrieval.terms import WORDS_VERSION
 from toolscript.gateway.index import Analysed
 
 FORMAT = 1
-MOST_SIBLINGS = 20
+MAX_SIBLINGS = 20
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 
 # `server__tool` to the hash of what was embedded, and its vector.
@@ -113,8 +113,8 @@ class EmbeddingFile:
     def _siblings(self) -> list[Path]:
         """The newest that were not read yet, those set aside for their model too: it may be ours again."""
         try:
-            found = [path for path in self._folder.glob("embeddings-*.json*") if path.suffix != ".broken"]
-            newest = sorted(found, key=lambda path: -path.stat().st_mtime)[:MOST_SIBLINGS]
+            paths = [path for path in self._folder.glob("embeddings-*.json*") if path.suffix != ".broken"]
+            newest = sorted(paths, key=lambda path: -path.stat().st_mtime)[:MAX_SIBLINGS]
             return [path for path in newest if path != self._path and path not in self._read]
         except OSError:
             return []
@@ -203,9 +203,9 @@ class AnalysisFile:
             logger.warning("words cannot be kept", extra={"file": str(self._path), "reason": str(error)})
 
 
-def _packed_analysis(one: Analysed) -> list[str]:
-    terms, weights = one.terms.astype("<u4").tobytes(), one.weights.astype("<f4").tobytes()
-    return [base64.b64encode(terms).decode(), base64.b64encode(weights).decode(), " ".join(one.words)]
+def _packed_analysis(analysed: Analysed) -> list[str]:
+    terms, weights = analysed.terms.astype("<u4").tobytes(), analysed.weights.astype("<f4").tobytes()
+    return [base64.b64encode(terms).decode(), base64.b64encode(weights).decode(), " ".join(analysed.words)]
 
 
 def _unpacked_analysis(terms: str, weights: str, words: str) -> Analysed:

@@ -17,11 +17,11 @@ from toolscript.core.mcp_client.model import Offer, ServerSpec
 from toolscript.gateway.store.embeddings import server_list_hash
 
 SEEN_FORMAT = 1
-MOST_TOOLS, MOST_CHANGES = 5_000, 100
-MOST_KEPT, MOST_SHOWN, BEFORE_THE_DIFFERENCE = 4_000, 300, 60
+MAX_TOOLS, MAX_CHANGES = 5_000, 100
+MAX_KEPT, MAX_SHOWN, BEFORE_THE_DIFFERENCE = 4_000, 300, 60
 CHANGES_SECONDS = 7 * 24 * 3600.0
 OFFERS_FORMAT = 2
-MOST_OF_A_REASON = 2_000
+MAX_REASON = 2_000
 
 logger = logging.getLogger(__name__)
 
@@ -53,19 +53,19 @@ class SeenTools:
                 if was is not None and was["hash"] != _hash(said):
                     changed[item.name] = {**_difference(str(was["text"]), said), "at": time.time()}
                     logger.warning("a tool is no longer what it was: %s__%s", self._server, item.name)
-                known[item.name] = {"hash": _hash(said), "text": said[:MOST_KEPT]}
-        recent = sorted(changed.items(), key=lambda one: -float(one[1]["at"]))[:MOST_CHANGES]
-        now = {"format": SEEN_FORMAT, "tools": dict([*known.items()][-MOST_TOOLS:]), "changed": dict(recent)}
+                known[item.name] = {"hash": _hash(said), "text": said[:MAX_KEPT]}
+        recent = sorted(changed.items(), key=lambda one: -float(one[1]["at"]))[:MAX_CHANGES]
+        now = {"format": SEEN_FORMAT, "tools": dict([*known.items()][-MAX_TOOLS:]), "changed": dict(recent)}
         if now != data:
             self._write(now)
 
     def changes(self) -> list[ToolChange]:
         """Of the last days."""
-        found = [
+        changes = [
             ToolChange(self._server, name, str(one["before"]), str(one["now"]), float(one["at"]))
             for name, one in dict(self._data().get("changed", {})).items()
         ]
-        return [one for one in found if 0 <= time.time() - one.at < CHANGES_SECONDS]
+        return [one for one in changes if 0 <= time.time() - one.at < CHANGES_SECONDS]
 
     def _data(self) -> Mapping[str, Any]:
         try:
@@ -106,8 +106,8 @@ def _said(item: Item) -> str:
     return f"{item.description}\n{rest}"
 
 
-def _hash(said: str) -> str:
-    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _difference(before: str, now: str) -> dict[str, str]:
@@ -115,7 +115,7 @@ def _difference(before: str, now: str) -> dict[str, str]:
     pairs = enumerate(zip(before, now, strict=False))
     same = next((at for at, (one, other) in pairs if one != other), min(len(before), len(now)))
     start = max(0, same - BEFORE_THE_DIFFERENCE)
-    return {"before": before[start : start + MOST_SHOWN], "now": now[start : start + MOST_SHOWN]}
+    return {"before": before[start : start + MAX_SHOWN], "now": now[start : start + MAX_SHOWN]}
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Remembered:
+class CachedOffers:
     """`age` in seconds, of the oldest offer."""
 
     offers: tuple[Offer, ...] = ()
@@ -149,7 +149,7 @@ class OfferFile:
         self._seen = {name: SeenTools(folder.parent / "seen", name, one) for name, one in self._prints.items()}
         self._written: object = None
 
-    def recall(self, most_seconds: float, failed_seconds: float = 0.0) -> Remembered:
+    def recall(self, max_seconds: float, failed_seconds: float = 0.0) -> CachedOffers:
         """Of servers whose entry has not changed, and nothing older than this."""
         try:
             now, stored = time.time(), self._stored()
@@ -161,9 +161,9 @@ class OfferFile:
             }
         except (ValueError, KeyError, TypeError, OverflowError, InvalidRequest) as error:
             self._warn("what the servers offered last is not known", error)
-            return Remembered()
-        fresh = [(offer, age) for offer, age in aged if 0 <= age < most_seconds]
-        return Remembered(
+            return CachedOffers()
+        fresh = [(offer, age) for offer, age in aged if 0 <= age < max_seconds]
+        return CachedOffers(
             tuple(offer for offer, _ in fresh),
             max((age for _, age in fresh), default=0.0),
             {name: one for name, one in failed.items() if 0 <= one.age < failed_seconds},
@@ -191,8 +191,8 @@ class OfferFile:
 
     def changes(self) -> list[ToolChange]:
         """Of the last days, the newest first."""
-        found = [change for seen in self._seen.values() for change in seen.changes()]
-        return sorted(found, key=lambda one: -one.at)
+        changes = [change for seen in self._seen.values() for change in seen.changes()]
+        return sorted(changes, key=lambda tool_change: -tool_change.at)
 
     def _entry(self, offer: Offer) -> dict[str, object]:
         items = [asdict(item) for item in offer.items]
@@ -200,7 +200,7 @@ class OfferFile:
 
     def _failure(self, name: str, reason: str) -> dict[str, object]:
         prints = {"print": self._prints[name], "exact": self._exact[name]}
-        return {**prints, "at": time.time(), "failed": reason[:MOST_OF_A_REASON]}
+        return {**prints, "at": time.time(), "failed": reason[:MAX_REASON]}
 
     def _stored(self) -> dict[str, Mapping[str, Any]]:
         """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""
@@ -218,8 +218,8 @@ class OfferFile:
         logger.warning(message, extra={"file": str(self._path), "reason": str(error)})
 
 
-def _offer(name: str, one: Mapping[str, object]) -> Offer:
-    items = one["items"]
+def _offer(name: str, data: Mapping[str, object]) -> Offer:
+    items = data["items"]
     if not isinstance(items, list):
         raise TypeError("items must be a list")
     return Offer(name, tuple(item_from_json({**item, "server": name, "id": item["key"]}) for item in items))

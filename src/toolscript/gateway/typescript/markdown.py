@@ -107,7 +107,7 @@ def _made_of_others(node: Fields | TupleOf | Named | Either, declared: Mapping[s
         case Either(members):
             return _value(members[0], declared, depth)
         case TupleOf(items, required):
-            return f"[{', '.join(_value(one, declared, depth) for one in items[:required])}]"
+            return f"[{', '.join(_value(item, declared, depth) for item in items[:required])}]"
         case Fields():
             return _object(node, declared, depth)
 

@@ -99,9 +99,9 @@ def named_tools(items: Sequence[Item], names: Names) -> list[NamedTool]:
     Which of two gets the number behind its name depends on the names alone, not on the order they came in.
     """
     tools: dict[tuple[str, str], Item] = {}
-    for one in items:
-        if one.kind == ItemKind.TOOL:
-            tools.setdefault((one.server, one.name), one)
+    for item in items:
+        if item.kind == ItemKind.TOOL:
+            tools.setdefault((item.server, item.name), item)
     keys = _server_keys(server for server, _ in tools)
     stems = {place: _stem(tools[place], names) for place in sorted(tools)}
     return [NamedTool(tools[place], keys[place[0]], stems[place]) for place in tools]
@@ -138,11 +138,11 @@ class TypedTool:
     @property
     def needed_by_name(self) -> list[Declaration]:
         """The types that others refer to; the rest can stand where it is used."""
-        referred = {name for one in self.declarations for name in names_in(one.type)}
-        return [one for one in self.declarations if one.name in referred]
+        referred = {name for declaration in self.declarations for name in names_in(declaration.type)}
+        return [declaration for declaration in self.declarations if declaration.name in referred]
 
     def where_used(self, name: str) -> Node:
-        is_needed = any(one.name == name for one in self.needed_by_name)
+        is_needed = any(declaration.name == name for declaration in self.needed_by_name)
         return Named(name) if is_needed else self.declared[name]
 
 
@@ -150,9 +150,9 @@ def typed_tools(items: Sequence[Item]) -> list[TypedTool]:
     """Types are made in the order of the tools' names, so that the order of the items changes no name."""
     names = Names()
     tools = named_tools(items, names)
-    in_order = sorted(tools, key=lambda one: (one.item.server, one.item.name))
-    typed = {one.stem: _typed(one, names) for one in in_order}
-    return [typed[one.stem] for one in tools]
+    in_order = sorted(tools, key=lambda tool: (tool.item.server, tool.item.name))
+    typed = {tool.stem: _typed(tool, names) for tool in in_order}
+    return [typed[tool.stem] for tool in tools]
 
 
 def _typed(tool: NamedTool, names: Names) -> TypedTool:
@@ -161,7 +161,7 @@ def _typed(tool: NamedTool, names: Names) -> TypedTool:
         *_declarations(tool.item.output_schema, tool.result_name, names),
     ]
     narrowed = without_wide_crossings(made)
-    return TypedTool(tool, {one.name: one.type for one in narrowed}, narrowed)
+    return TypedTool(tool, {declaration.name: declaration.type for declaration in narrowed}, narrowed)
 
 
 def _declarations(schema: object, name: str, names: Names) -> list[Declaration]:
@@ -198,31 +198,31 @@ def _types(tools: list[TypedTool], compact: bool) -> str:
 
 def _tools(tools: list[TypedTool], compact: bool) -> str:
     groups: dict[str, list[str]] = {}
-    for one in tools:
-        method = _compact_method(one) if compact else _method(one)
-        groups.setdefault(one.tool.server_key, []).append(method)
+    for tool in tools:
+        method = _compact_method(tool) if compact else _method(tool)
+        groups.setdefault(tool.tool.server_key, []).append(method)
     between = "" if compact else "\n"
     texts = [f"  {key}: {{\n{between.join(methods)}  }},\n" for key, methods in groups.items()]
     return f"export const tools = {{\n{''.join(texts)}}};\n"
 
 
-def _method(one: TypedTool) -> str:
-    comment = block_comment((_said(one.tool.item),), " " * 4)
-    head = _head(one, one.tool.params_name, one.tool.result_name)
-    return f"{comment}    {head} {{\n      {_body(one.tool.item)}\n    }},\n"
+def _method(tool: TypedTool) -> str:
+    comment = block_comment((_said(tool.tool.item),), " " * 4)
+    head = _head(tool, tool.tool.params_name, tool.tool.result_name)
+    return f"{comment}    {head} {{\n      {_body(tool.tool.item)}\n    }},\n"
 
 
-def _compact_method(one: TypedTool) -> str:
-    comment = line_comment(_said(one.tool.item), " " * 4)
-    result: Node = Named(ANY_RESULT) if one.result == ANY_OBJECT else one.where_used(one.tool.result_name)
-    params = one.where_used(one.tool.params_name)
-    head = _head(one, expression(params, "", compact=True), expression(result, "", compact=True))
-    return f"{comment}    {head} {{ {_body(one.tool.item)} }},\n"
+def _compact_method(tool: TypedTool) -> str:
+    comment = line_comment(_said(tool.tool.item), " " * 4)
+    result: Node = Named(ANY_RESULT) if tool.result == ANY_OBJECT else tool.where_used(tool.tool.result_name)
+    params = tool.where_used(tool.tool.params_name)
+    head = _head(tool, expression(params, "", compact=True), expression(result, "", compact=True))
+    return f"{comment}    {head} {{ {_body(tool.tool.item)} }},\n"
 
 
-def _head(one: TypedTool, params: str, result: str) -> str:
-    given = " = {}" if accepts_nothing_given(one.params, one.declared) else ""
-    return f"async {property_name(one.tool.item.name)}(params: {params}{given}): Promise<{result}>"
+def _head(tool: TypedTool, params: str, result: str) -> str:
+    given = " = {}" if accepts_nothing_given(tool.params, tool.declared) else ""
+    return f"async {property_name(tool.tool.item.name)}(params: {params}{given}): Promise<{result}>"
 
 
 def _body(item: Item) -> str:

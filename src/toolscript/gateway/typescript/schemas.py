@@ -145,20 +145,20 @@ class SchemaTypes:
             notes = () if name == self._name else notes_of(schema)
             yield Declaration(name, self._type(schema, _Place(name)), notes)
 
-    def _type(self, schema: object, at: _Place) -> Node:
+    def _type(self, schema: object, place: _Place) -> Node:
         if schema is False or (isinstance(schema, Mapping) and schema.get("not") in (True, {})):
             return NEVER
-        if not isinstance(schema, Mapping) or at.depth > MAX_DEPTH:
+        if not isinstance(schema, Mapping) or place.depth > MAX_DEPTH:
             return UNKNOWN
-        node = both([*self._referred(schema, at), *self._own(schema, at), *self._combined(schema, at)])
+        node = both([*self._referred(schema, place), *self._own(schema, place), *self._combined(schema, place)])
         return either([node, NULL]) if schema.get("nullable") is True else node
 
-    def _referred(self, schema: Schema, at: _Place) -> Iterator[Node]:
+    def _referred(self, schema: Schema, place: _Place) -> Iterator[Node]:
         if "$ref" not in schema:
             return
         target = target_of(schema["$ref"], self._document)
         name = self._name_of(target) if target else None
-        if name and (not at.is_direct or self._may_need(at.declaration, name)):
+        if name and (not place.is_direct or self._may_need(place.declaration, name)):
             yield Named(name)
 
     def _name_of(self, target: Target) -> str | None:
@@ -181,27 +181,27 @@ class SchemaTypes:
         self._direct.setdefault(name, set()).add(needed)
         return True
 
-    def _combined(self, schema: Schema, at: _Place) -> Iterator[Node]:
+    def _combined(self, schema: Schema, place: _Place) -> Iterator[Node]:
         for word in ("anyOf", "oneOf"):
             if members := _list(schema.get(word)):
-                yield either([self._type(one, at.beside()) for one in members])
+                yield either([self._type(one, place.beside()) for one in members])
         for one in _list(schema.get("allOf")):
-            yield self._type(one, at.beside())
+            yield self._type(one, place.beside())
 
-    def _own(self, schema: Schema, at: _Place) -> Iterator[Node]:
+    def _own(self, schema: Schema, place: _Place) -> Iterator[Node]:
         """What the schema says by itself: a value, a list of values, or a type."""
         values, kinds = _values(schema), _kinds(schema)
         if values:
             yield either(map(literal_type if len(values) <= MAX_ENUM else wide_type, values))
         elif kinds:
-            yield either([self._kind(kind, schema, at) for kind in kinds])
+            yield either([self._kind(kind, schema, place) for kind in kinds])
 
-    def _kind(self, kind: str, schema: Schema, at: _Place) -> Node:
+    def _kind(self, kind: str, schema: Schema, place: _Place) -> Node:
         match kind:
             case "object":
-                return self._object(schema, at.inside_object())
+                return self._object(schema, place.inside_object())
             case "array":
-                return self._array(schema, at)
+                return self._array(schema, place)
             case _:
                 return _SIMPLE.get(kind, UNKNOWN)
 
@@ -225,22 +225,22 @@ class SchemaTypes:
             return None if properties else NEVER if additional is False else UNKNOWN
         return _wide_enough(either(others), properties)
 
-    def _array(self, schema: Schema, at: _Place) -> Node:
+    def _array(self, schema: Schema, place: _Place) -> Node:
         items, prefix = schema.get("items"), schema.get("prefixItems")
         if isinstance(items, list):
             items, prefix = schema.get("additionalItems"), items
         if (first := _list(prefix)) and len(first) <= MAX_TUPLE:
-            return self._tuple(first, items, schema, at.inside_tuple())
+            return self._tuple(first, items, schema, place.inside_tuple())
         if items is False and not first:
             return TupleOf((), 0, None)
-        return ListOf(UNKNOWN if first else self._type(items, at.inside_list()))
+        return ListOf(UNKNOWN if first else self._type(items, place.inside_list()))
 
     def _tuple(self, first: list[object], items: object, schema: Schema, inside: _Place) -> Node:
         """Items are required only as far as `minItems` says; others follow unless something forbids it."""
-        most, least = _count(schema.get("maxItems"), MAX_TUPLE + 1), _count(schema.get("minItems"), 0)
-        types = tuple(self._type(one, inside) for one in first[:most])
-        rest = None if items is False or most <= len(first) else self._type(items, inside)
-        return TupleOf(types, min(least, len(types)), rest)
+        maximum, minimum = _count(schema.get("maxItems"), MAX_TUPLE + 1), _count(schema.get("minItems"), 0)
+        types = tuple(self._type(one, inside) for one in first[:maximum])
+        rest = None if items is False or maximum <= len(first) else self._type(items, inside)
+        return TupleOf(types, min(minimum, len(types)), rest)
 
 
 def _values(schema: Schema) -> list[object]:

@@ -152,7 +152,7 @@ def parts(node: Node) -> tuple[Node, ...]:
 def names_in(node: Node) -> set[str]:
     if isinstance(node, Named):
         return {node.name}
-    return {name for one in parts(node) for name in names_in(one)}
+    return {name for part in parts(node) for name in names_in(part)}
 
 
 def is_inherited(one: Property) -> bool:
@@ -183,8 +183,8 @@ def accepts_nothing_given(node: Node, declared: Mapping[str, Node]) -> bool:
 
 def without_wide_crossings(made: Sequence[Declaration]) -> tuple[Declaration, ...]:
     """The types of a tool, with `unknown` for every intersection that could become too many alternatives."""
-    crossings = _Crossings({one.name: one.type for one in made})
-    return tuple(replace(one, type=crossings.narrowed(one.type)) for one in made)
+    crossings = _Crossings({declaration.name: declaration.type for declaration in made})
+    return tuple(replace(declaration, type=crossings.narrowed(declaration.type)) for declaration in made)
 
 
 class _Crossings:
@@ -231,9 +231,9 @@ class _Crossings:
             return MAX_ALTERNATIVES + 1
         match node:
             case Either(members):
-                count = sum(self._alternatives(one, chain + 1) for one in members)
+                count = sum(self._alternatives(member, chain + 1) for member in members)
             case Both(members):
-                count = math.prod(self._alternatives(one, chain + 1) for one in members)
+                count = math.prod(self._alternatives(member, chain + 1) for member in members)
             case Named(name):
                 count = self._alternatives(self._declared.get(name, UNKNOWN), chain + 1)
             case _:
@@ -333,9 +333,9 @@ def expression(node: Node, indent: str, *, compact: bool) -> str:
         case Word(text) | Named(text):
             return text
         case Either(members):
-            return " | ".join(_grouped(one, indent, compact) for one in members)
+            return " | ".join(_grouped(member, indent, compact) for member in members)
         case Both(members):
-            return " & ".join(_grouped(one, indent, compact) for one in members)
+            return " & ".join(_grouped(member, indent, compact) for member in members)
         case ListOf(item):
             return f"{_grouped(item, indent, compact)}[]"
         case TupleOf():
@@ -350,7 +350,7 @@ def _grouped(node: Node, indent: str, compact: bool) -> str:
 
 
 def _tuple(node: TupleOf, indent: str, compact: bool) -> str:
-    texts = [_grouped(one, indent, compact) for one in node.items]
+    texts = [_grouped(item, indent, compact) for item in node.items]
     items = [text if place < node.required else f"{text}?" for place, text in enumerate(texts)]
     if node.rest is not None:
         items.append(f"...{_grouped(node.rest, indent, compact)}[]")

@@ -9,13 +9,13 @@ from fastapi.routing import APIRoute
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.web.auth import VisitorOf, for_visitors
+from toolscript.core.web.auth import Identify, require_identity
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import json_response
 from toolscript.knowledge.model.library import ID_PATTERN
 from toolscript.knowledge.model.query import (
-    MOST_NEIGHBOURS,
-    MOST_SOURCES,
+    MAX_NEIGHBOURS,
+    MAX_SOURCES,
     KnowledgeQuery,
     PassageQuery,
     SourcesQuery,
@@ -39,13 +39,13 @@ class KnowledgeRoutes:
     """`search` None: there is no library. `search_type` is for those who name none."""
 
     search: AsksLibrary | None
-    visitor: VisitorOf
+    identity: Identify
     search_type: SearchType = SearchType.HYBRID
 
 
 def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
     """The names of operations are those of the tools over MCP: each is the same function."""
-    checked = for_visitors(knowledge.visitor, Scope.KNOWLEDGE_READ) if knowledge else APIRoute
+    checked = require_identity(knowledge.identity, Scope.KNOWLEDGE_READ) if knowledge else APIRoute
     router = APIRouter(tags=["knowledge"], route_class=checked)
     search = knowledge.search if knowledge else None
     _add_search(router, search, knowledge.search_type if knowledge else SearchType.HYBRID)
@@ -53,7 +53,7 @@ def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
     return router
 
 
-def _add_search(router: APIRouter, knowledge: AsksLibrary | None, usual: SearchType) -> None:
+def _add_search(router: APIRouter, knowledge: AsksLibrary | None, default: SearchType) -> None:
     @router.post(
         "/search_knowledge",
         response_model=KnowledgeResponse,
@@ -68,7 +68,7 @@ def _add_search(router: APIRouter, knowledge: AsksLibrary | None, usual: SearchT
 
         What is asked is the body in JSON, or without a body the same names in the query string.
         """
-        answer = await _there(knowledge).search(_query(given, asked, usual))
+        answer = await _there(knowledge).search(_query(given, asked, default))
         return json_response(KnowledgeResponse.of(answer))
 
 
@@ -81,7 +81,7 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
         summary="List the sources of the library",
     )
     async def list_sources(
-        limit: Annotated[int, Query(ge=1, le=MOST_SOURCES, description="Most sources of a page.")] = 20,
+        limit: Annotated[int, Query(ge=1, le=MAX_SOURCES, description="Most sources of a page.")] = 20,
         after: Annotated[str, Query(description="`next_after` of the page before.", max_length=24)] = "",
         type: Annotated[list[str] | None, Query(description="Only of any of these types.")] = None,  # noqa: A002
         topics: Annotated[list[str] | None, Query(description="Only with any of these topics.")] = None,
@@ -108,8 +108,8 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
     )
     async def get_passage(
         chunk_id: SourceId,
-        before: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS, description="Chunks before it.")] = 1,
-        after: Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS, description="Chunks after it.")] = 1,
+        before: Annotated[int, Query(ge=0, le=MAX_NEIGHBOURS, description="Chunks before it.")] = 1,
+        after: Annotated[int, Query(ge=0, le=MAX_NEIGHBOURS, description="Chunks after it.")] = 1,
     ) -> Response:
         answer = await _there(knowledge).passage(PassageQuery(chunk_id, before, after))
         return json_response(KnowledgePassageShown.of(answer))
@@ -121,9 +121,11 @@ def _there(knowledge: AsksLibrary | None) -> AsksLibrary:
     return knowledge
 
 
-def _query(given: KnowledgeParameters, asked: KnowledgeRequest | None, usual: SearchType) -> KnowledgeQuery:
-    if asked is None and given.query is None:
+def _query(
+    parameters: KnowledgeParameters, request: KnowledgeRequest | None, default: SearchType
+) -> KnowledgeQuery:
+    if request is None and parameters.query is None:
         raise InvalidRequest("nothing is asked", hint="send a body, or a query string with `query`")
-    if asked is not None and given.model_fields_set:
+    if request is not None and parameters.model_fields_set:
         raise InvalidRequest("it is asked twice", hint="send a body, or a query string, and not both")
-    return given.as_query(usual) if asked is None else asked.as_query(usual)
+    return parameters.as_query(default) if request is None else request.as_query(default)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolscript.core.chunking import SENTENCE_END, WORD_END, between_letters, passage_terms
+from toolscript.core.chunking import SENTENCE_END, WORD_END, between_letters, terms_of_chunk
 from toolscript.knowledge.model.ingest import Block, BlockKind
 from toolscript.knowledge.model.library import Chunk, Position, chunk_id
 
@@ -17,7 +17,7 @@ TokenCount = Callable[[str], int]
 
 _LINE_END = re.compile(r"\n+")
 # A text as long as this is cut before it is counted: whoever counts takes a while for it.
-_MOST_LETTERS_OF_A_TOKEN = 60
+_MAX_LETTERS_OF_A_TOKEN = 60
 
 _ESTIMATED = re.compile(r"(?P<latin>[A-Za-z]+)|(?P<digits>\d+)|(?P<other>[^\W\d_]+)|(?P<mark>[^\s\w]|_)")
 
@@ -31,11 +31,11 @@ PARTING_LEVEL = 2
 CHUNKS_VERSION = 1
 
 # What all-MiniLM-L6-v2 reads; larger models are no better with more of a text in one vector.
-MOST_TOKENS = 256
+MAX_TOKENS = 256
 # Marks of the model's own around each text, and what some want to see before it.
 _OWN_TOKENS = 6
 # Of a title and a heading, before a chunk; a letter of a script without spaces is a token of its own.
-_MOST_LETTERS, _MOST_WIDE_LETTERS = 100, 30
+_MAX_LETTERS, _MAX_WIDE_LETTERS = 100, 30
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def pieces_of(number: int, block: Block, whole: int, part: int, count: TokenCoun
     """Code and tables of up to `whole` tokens are one piece; so is any other block of up to `part`."""
     text = block.text
     kept = whole if block.kind in {BlockKind.CODE, BlockKind.TABLE, BlockKind.HEADING} else part
-    if len(text) <= kept * _MOST_LETTERS_OF_A_TOKEN:
+    if len(text) <= kept * _MAX_LETTERS_OF_A_TOKEN:
         tokens = count(text)
         if tokens <= kept:
             return [Piece(number, 0, len(text), tokens)]
@@ -62,9 +62,9 @@ def pieces_of(number: int, block: Block, whole: int, part: int, count: TokenCoun
 
 
 class _Cutting:
-    def __init__(self, text: str, most: int, count: TokenCount) -> None:
+    def __init__(self, text: str, maximum: int, count: TokenCount) -> None:
         self._text = text
-        self._most = most
+        self._maximum = maximum
         self._count = count
 
     def apart(self, start: int, end: int, borders: list[re.Pattern[str]]) -> Iterator[tuple[int, int, int]]:
@@ -81,20 +81,20 @@ class _Cutting:
 
     def _between(self, start: int, end: int, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         """The white space of a border belongs to neither side."""
-        for found in border.finditer(self._text, start, end):
-            after = found.start() + len(found.group().rstrip())
+        for match in border.finditer(self._text, start, end):
+            after = match.start() + len(match.group().rstrip())
             if self._text[start:after].strip():
                 yield start, after
-                start = found.end()
+                start = match.end()
         if self._text[start:end].strip():
             yield start, end
 
     def _tokens(self, start: int, end: int) -> int | None:
         """None where they are too many."""
-        if end - start > self._most * _MOST_LETTERS_OF_A_TOKEN:
+        if end - start > self._maximum * _MAX_LETTERS_OF_A_TOKEN:
             return None
         tokens = self._count(self._text[start:end])
-        return tokens if tokens <= self._most else None
+        return tokens if tokens <= self._maximum else None
 
     def _letters(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """A word that is too long: in halves, until each of them fits. One letter always does."""
@@ -103,7 +103,7 @@ class _Cutting:
             first, after = waiting.pop()
             tokens = self._tokens(first, after)
             if tokens is not None or after - first <= 1:
-                yield first, after, self._most if tokens is None else tokens
+                yield first, after, self._maximum if tokens is None else tokens
                 continue
             middle = between_letters(self._text, (first + after) // 2, first)
             waiting += [(middle, after), (first, middle)]
@@ -111,13 +111,13 @@ class _Cutting:
 
 def estimated_tokens(text: str) -> int:
     """For a model whose tokens nobody can count here: rather too many than too few."""
-    return sum(_estimated(found) for found in _ESTIMATED.finditer(text))
+    return sum(_estimated(match) for match in _ESTIMATED.finditer(text))
 
 
-def _estimated(found: re.Match[str]) -> int:
-    length = found.end() - found.start()
+def _estimated(match: re.Match[str]) -> int:
+    length = match.end() - match.start()
     shares = {"latin": 4, "digits": 2, "other": 1, "mark": 1}
-    return -(-length // shares[found.lastgroup or "mark"])
+    return -(-length // shares[match.lastgroup or "mark"])
 
 
 Run = Sequence[Piece]
@@ -154,13 +154,13 @@ class _Packing:
         self._growing = _Growing(0, 0)
 
     def pack(self, pieces: Sequence[Piece]) -> list[_Growing]:
-        for at, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             block = self._blocks[piece.block]
             is_heading = self._is_heading(piece)
             if is_heading and piece.start == 0:
                 self._level = block.level
             if (is_heading and self._is_full_of_headings(piece)) or (
-                self._growing.has_text and not self._goes_on(pieces, at, is_heading)
+                self._growing.has_text and not self._goes_on(pieces, index, is_heading)
             ):
                 leading = [] if is_heading else self._lead_ins()
                 self._end()
@@ -175,10 +175,10 @@ class _Packing:
         growing = self._growing
         return not growing.has_text and bool(growing.pieces) and growing.tokens + piece.tokens > TARGET_TOKENS
 
-    def _goes_on(self, pieces: Sequence[Piece], at: int, is_heading: bool) -> bool:
-        growing, piece = self._growing, pieces[at]
+    def _goes_on(self, pieces: Sequence[Piece], position: int, is_heading: bool) -> bool:
+        growing, piece = self._growing, pieces[position]
         if is_heading:
-            joined = growing.tokens + self._tokens_of_section(pieces, at)
+            joined = growing.tokens + self._tokens_of_section(pieces, position)
             together = PARTING_LEVEL < self._level >= growing.level and joined <= TARGET_TOKENS
             return together and not self._is_end_of_longer()
         tokens = growing.tokens + piece.tokens
@@ -191,11 +191,11 @@ class _Packing:
         growing = self._growing
         return growing.tokens >= _SHORT and not self._is_heading(growing.pieces[0]) and bool(self._done)
 
-    def _tokens_of_section(self, pieces: Sequence[Piece], at: int) -> int:
+    def _tokens_of_section(self, pieces: Sequence[Piece], position: int) -> int:
         """Of a heading and its text, as far as it matters."""
         tokens = 0
         has_text = False
-        for piece in pieces[at:]:
+        for piece in pieces[position:]:
             is_heading = self._is_heading(piece)
             if (is_heading and has_text) or tokens > TARGET_TOKENS:
                 break
@@ -263,7 +263,7 @@ class _Packing:
     def _belongs_to_last(self, short: _Growing) -> bool:
         """What is left over joins what it follows, if it stands under the same heading or a lesser one."""
         last = self._done[-1]
-        levels = [self._blocks[one.block].level for one in short.pieces if self._is_heading(one)]
+        levels = [self._blocks[piece.block].level for piece in short.pieces if self._is_heading(piece)]
         is_parted = any(level <= max(PARTING_LEVEL, last.level - 1) for level in levels)
         return short.tokens < _SHORT and last.tokens + short.tokens <= last.room and not is_parted
 
@@ -329,7 +329,7 @@ def chunk_text(source_title: str, chunk: Chunk) -> str:
 def chunk_terms(source_title: str, chunk: Chunk) -> dict[int, float]:
     """As a sparse vector: what stands above it counts like a title."""
     above = dict.fromkeys((chunk.position.section, chunk.position.chapter, source_title))
-    return passage_terms(" ".join(one for one in above if one), chunk.content)
+    return terms_of_chunk(" ".join(one for one in above if one), chunk.content)
 
 
 def _head(title: str, section: str, content: str = "") -> str:
@@ -339,12 +339,12 @@ def _head(title: str, section: str, content: str = "") -> str:
 
 
 def _shortened(text: str) -> str:
-    return text[: _MOST_LETTERS if text[:_MOST_LETTERS].isascii() else _MOST_WIDE_LETTERS].rstrip()
+    return text[: _MAX_LETTERS if text[:_MAX_LETTERS].isascii() else _MAX_WIDE_LETTERS].rstrip()
 
 
 def _room(title: str, section: str, count: TokenCount) -> int:
     """What a chunk's own text may have; never less than half, however many tokens its title has."""
-    return max(MOST_TOKENS // 2, MOST_TOKENS - _OWN_TOKENS - count(_head(title, section)))
+    return max(MAX_TOKENS // 2, MAX_TOKENS - _OWN_TOKENS - count(_head(title, section)))
 
 
 def _places(blocks: Sequence[Block]) -> list[_Place]:
@@ -352,7 +352,7 @@ def _places(blocks: Sequence[Block]) -> list[_Place]:
     places = []
     for block in blocks:
         if block.kind is BlockKind.HEADING:
-            open_headings = [one for one in open_headings if one[0] < block.level]
+            open_headings = [open_heading for open_heading in open_headings if open_heading[0] < block.level]
             open_headings.append((block.level, " ".join(block.text.split())))
         if open_headings:
             level, section = open_headings[-1]
@@ -373,7 +373,7 @@ def _pieces(blocks: Sequence[Block], sections: Sequence[str], room: Room, count:
         whole = max(whole // 2, whole - headings)
         cut = pieces_of(number, block, whole, min(whole, TARGET_TOKENS), count)
         pieces += cut
-        headings = headings + sum(one.tokens for one in cut) if block.kind is BlockKind.HEADING else 0
+        headings = headings + sum(piece.tokens for piece in cut) if block.kind is BlockKind.HEADING else 0
     return pieces
 
 
@@ -391,10 +391,10 @@ def _content(blocks: Sequence[Block], run: Run) -> str:
 
 
 def _between(blocks: Sequence[Block], before: int, after: int) -> str:
-    one, other = blocks[before], blocks[after]
-    if one.kind is other.kind is BlockKind.LIST:
+    block, other = blocks[before], blocks[after]
+    if block.kind is other.kind is BlockKind.LIST:
         return "\n"
-    if one.kind is other.kind is BlockKind.TEXT and one.page != other.page and not ends_a_sentence(one.text):
+    if block.kind is other.kind is BlockKind.TEXT and block.page != other.page and not ends_a_sentence(block.text):
         return " "
     return "\n\n"
 
@@ -402,16 +402,16 @@ def _between(blocks: Sequence[Block], before: int, after: int) -> str:
 def _position(blocks: Sequence[Block], places: Sequence[_Place], run: Run) -> Position:
     first, last = run[0], run[-1]
     # Headings at its beginning lead to the one that the text stands under.
-    body = next((one for one in run if blocks[one.block].kind is not BlockKind.HEADING), run[-1])
+    body = next((piece for piece in run if blocks[piece.block].kind is not BlockKind.HEADING), run[-1])
     block, place = blocks[first.block], places[body.block]
     line = None if block.line is None else block.line + block.text.count("\n", 0, first.start)
     start, end = _offset(block, first.start), _offset(blocks[last.block], last.end)
     return Position(place.chapter, place.section, block.page, line, start, max(start, end))
 
 
-def _offset(block: Block, at: int) -> int:
+def _offset(block: Block, position: int) -> int:
     """Where marks were left out, a place within a block is about where it is."""
     span, length = block.end - block.start, len(block.text)
     if span <= 0 or span == length:
-        return block.start + at
-    return block.start + at * span // max(1, length)
+        return block.start + position
+    return block.start + position * span // max(1, length)

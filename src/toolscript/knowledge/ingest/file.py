@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import FileSkipped
 from toolscript.core.values import in_batches
 from toolscript.knowledge.ingest.chunking import TokenCount, cut_into_chunks, estimated_tokens
 from toolscript.knowledge.ingest.extraction import Extractor
-from toolscript.knowledge.ingest.report import AS_THEY_SAY, Described, Recipe
-from toolscript.knowledge.ingest.sources import Shelves, SourceClaim, SourceWriting, claimed
+from toolscript.knowledge.ingest.report import AS_THEY_SAY, Described, PipelineFingerprint
+from toolscript.knowledge.ingest.sources import LibraryWriteContext, SourceClaim, SourceWriting, claimed
 from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult, KnownSource, Reading
 from toolscript.knowledge.model.library import Chunk, Source, clean_topics, source_id
 from toolscript.knowledge.ports import SourceFiles
 
-USUAL_TYPE = "document"
+DEFAULT_TYPE = "document"
 BATCH = 64
 # A source is a run's own so long after its last sign of life. A task renews it, which a busy event loop holds up:
 # hence longer than the lease of a worker, which a thread renews.
@@ -44,7 +44,7 @@ class CutFile:
     content_hash: str
 
 
-class FileLook:
+class FileInspection:
     """`index` is the fingerprint of the indexes, `extraction` the recipe of whoever extracts."""
 
     def __init__(
@@ -59,7 +59,7 @@ class FileLook:
         self._files = files
         self._described = described
         self._tokens = tokens
-        self.recipe = Recipe(index, described.fingerprint, extraction)
+        self.recipe = PipelineFingerprint(index, described.fingerprint, extraction)
 
     async def look(self, file: FoundFile, known: KnownSource | None) -> CutFile | IngestResult:
         """A file whose bytes did not change is not even read."""
@@ -101,7 +101,7 @@ class FileLook:
     def _source(self, file: FoundFile, reading: Reading) -> Source:
         return Source(
             id=source_id(file.name),
-            type=(self._described.type or reading.type or USUAL_TYPE).strip().lower(),
+            type=(self._described.type or reading.type or DEFAULT_TYPE).strip().lower(),
             title=reading.title,
             path=file.name,
             authors=self._described.authors or reading.authors,
@@ -121,15 +121,15 @@ def uncounted(_: int) -> None:
 class FileIngest:
     def __init__(
         self,
-        shelves: Shelves,
-        look: FileLook,
+        write_context: LibraryWriteContext,
+        look: FileInspection,
         *,
         extractor: Extractor | None = None,
         lease_seconds: float = LEASE_SECONDS,
         batch: int = BATCH,
         on_chunks: Callable[[int], None] = uncounted,
     ) -> None:
-        self._shelves = shelves
+        self._shelves = write_context
         self._look = look
         self._extractor = extractor
         self._lease_seconds = lease_seconds
@@ -155,7 +155,7 @@ class FileIngest:
             await writing.put(source, batch)
             is_extracted &= await self._extract(writing, source, batch)
             self._on_chunks(len(batch))
-            go_on_unless_cancelled()
+            raise_if_cancelled()
         await writing.remove({*writing.stored} - {chunk.id for chunk in cut.chunks})
         recipe = self._look.recipe if is_extracted else replace(self._look.recipe, extraction="")
         finished = replace(source, ingested_at=_now(), chunk_count=len(cut.chunks))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.core.chunking import passage_terms
+from toolscript.core.chunking import terms_of_chunk
 from toolscript.core.errors import ModelMismatch, SetupError
 from toolscript.core.retrieval.model import Fields, IndexCard, Point, Terms
 from toolscript.core.retrieval.ports import Embedder, Index, Indexes
@@ -133,20 +133,20 @@ def extraction_entry(chunk: Chunk, extraction: Extraction) -> Entry:
         "topics": list(dict.fromkeys([*chunk.topics, *extraction.topics])),
     }
     title, text = extraction.content.get("title", ""), extraction.content.get("text", "")
-    return Entry(extraction.id, extraction.text, (title,), fields, lambda: passage_terms(title, text))
+    return Entry(extraction.id, extraction.text, (title,), fields, lambda: terms_of_chunk(title, text))
 
 
 def mark_of(fingerprint: str, entries: Sequence[Entry]) -> str:
-    return content_mark(fingerprint, [(one.id, [one.text, *one.above], one.fields) for one in entries])
+    return content_mark(fingerprint, [(entry.id, [entry.text, *entry.above], entry.fields) for entry in entries])
 
 
 async def points_of(embedder: Embedder, entries: Sequence[Entry], version: int) -> Mapping[str, Point]:
     """By id."""
     if not entries:
         return {}
-    vectors = await embedder.embed_passages([one.text for one in entries])
-    terms = await asyncio.to_thread(lambda: [one.terms() for one in entries])
+    vectors = await embedder.embed_passages([entry.text for entry in entries])
+    terms = await asyncio.to_thread(lambda: [entry.terms() for entry in entries])
     return {
-        one.id: Point(point_of(one.id), version, vector, counted, one.fields)
-        for one, vector, counted in zip(entries, vectors, terms, strict=True)
+        entry.id: Point(point_of(entry.id), version, vector, counted, entry.fields)
+        for entry, vector, counted in zip(entries, vectors, terms, strict=True)
     }

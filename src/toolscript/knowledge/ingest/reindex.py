@@ -10,15 +10,15 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import Conflict
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.knowledge.ingest.file import BATCH, LEASE_SECONDS
 from toolscript.knowledge.ingest.indexes import LibraryIndexes
-from toolscript.knowledge.ingest.report import recipe_read
+from toolscript.knowledge.ingest.report import parse_pipeline_fingerprint
 from toolscript.knowledge.ingest.run import PATIENT_LEASES
-from toolscript.knowledge.ingest.sources import Shelves, SourceClaim, SourceWriting, claimed
+from toolscript.knowledge.ingest.sources import LibraryWriteContext, SourceClaim, SourceWriting, claimed
 from toolscript.knowledge.model.ingest import KnownSource
 from toolscript.knowledge.model.library import (
     Chunk,
@@ -32,7 +32,7 @@ from toolscript.knowledge.model.library import (
 PAGE = 100
 SWEPT_AT_ONCE = 500
 # Others may be ingesting for the live index meanwhile; the last round comes when nobody can any more.
-MOST_ROUNDS = 5
+MAX_ROUNDS = 5
 
 Read = Callable[[Sequence[str]], Awaitable[Mapping[str, object]]]
 
@@ -52,14 +52,14 @@ class Reindexed:
 class LibraryReindex:
     def __init__(
         self,
-        shelves: Shelves,
+        write_context: LibraryWriteContext,
         indexes: LibraryIndexes,
         *,
         lease_seconds: float = LEASE_SECONDS,
         on_progress: OnProgress = silent,
     ) -> None:
         """The shelves have the indexes that are to be built."""
-        self._shelves = shelves
+        self._shelves = write_context
         self._indexes = indexes
         self._lease_seconds = lease_seconds
         self._on_progress = on_progress
@@ -68,7 +68,7 @@ class LibraryReindex:
 
     async def run(self) -> Reindexed:
         fingerprint, previous = self._shelves.fingerprint, await self._indexes.live()
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             before = self._points
             await self._round()
             if self._points == before:
@@ -120,22 +120,22 @@ class LibraryReindex:
     async def _index_claimed(self, known: KnownSource, claim: SourceClaim, *, is_ready: bool) -> None:
         writing = SourceWriting(self._shelves, claim, await self._shelves.writer.marks(known.source.id))
         ids = list(writing.stored)
-        for at in range(0, len(ids), BATCH):
-            chunks = list((await self._shelves.reader.chunks(ids[at : at + BATCH])).values())
+        for index in range(0, len(ids), BATCH):
+            chunks = list((await self._shelves.reader.chunks(ids[index : index + BATCH])).values())
             written = await writing.index(known.source, chunks, missing=await self._missing(chunks))
             self._points += len(written)
             self._on_progress(Progress("chunks indexed", self._points))
-            go_on_unless_cancelled()
+            raise_if_cancelled()
         if is_ready:
-            recipe = replace(recipe_read(known.recipe), index=self._shelves.fingerprint)
+            recipe = replace(parse_pipeline_fingerprint(known.recipe), index=self._shelves.fingerprint)
             await claim.finish(replace(known.source, status=SourceStatus.READY), known.content_hash, str(recipe))
 
     async def _missing(self, chunks: Sequence[Chunk]) -> set[str]:
         """Chunks that lack a point, their own or that of an extraction, whatever is marked."""
         owners = {point_of(chunk.id): chunk.id for chunk in chunks}
         of_extractions = {
-            point_of(one.id): one.chunk_id
-            for one in await self._shelves.writer.extractions_of([chunk.id for chunk in chunks])
+            point_of(extraction.id): extraction.chunk_id
+            for extraction in await self._shelves.writer.extractions_of([chunk.id for chunk in chunks])
         }
         there = await self._shelves.chunks.fields(list(owners), ["source_id"])
         extracted = await self._shelves.extractions.fields(list(of_extractions), ["source_id"])

@@ -12,7 +12,7 @@ from toolscript.knowledge.ingest.chunking import CHUNKS_VERSION
 from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult, KnownSource
 from toolscript.knowledge.model.library import SourceStatus
 
-MOST_NAMED = 100
+MAX_NAMED = 100
 
 OnResult = Callable[[IngestResult], None]
 
@@ -39,7 +39,7 @@ class IngestReport:
         self.outcomes[result.outcome] += 1
         self.chunks += result.chunks
         self.extractions += result.extractions
-        if result.outcome is IngestOutcome.SKIPPED and len(self.skipped) < MOST_NAMED:
+        if result.outcome is IngestOutcome.SKIPPED and len(self.skipped) < MAX_NAMED:
             self.skipped.append(result)
 
     @property
@@ -81,7 +81,7 @@ AS_THEY_SAY = Described()
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PipelineFingerprint:
     """`index` is the fingerprint of the indexes, `made` how it was cut and described.
 
     `extraction` is that of the extractions; empty where nobody extracts, or some chunk could not be looked at.
@@ -97,13 +97,13 @@ class Recipe:
     def is_done(self, known: KnownSource | None, content_hash: str) -> bool:
         if known is None or known.source.status is not SourceStatus.READY or known.content_hash != content_hash:
             return False
-        done = recipe_read(known.recipe)
+        done = parse_pipeline_fingerprint(known.recipe)
         return done == self if self.extraction else replace(done, extraction="") == self
 
 
-def recipe_read(text: str) -> Recipe:
+def parse_pipeline_fingerprint(text: str) -> PipelineFingerprint:
     parts = text.split(".")
-    return Recipe(*parts) if len(parts) == 3 else Recipe("", "")
+    return PipelineFingerprint(*parts) if len(parts) == 3 else PipelineFingerprint("", "")
 
 
 def unheard(_: IngestResult) -> None:
@@ -111,7 +111,7 @@ def unheard(_: IngestResult) -> None:
 
 
 @dataclass
-class Telling:
+class IngestProgress:
     """Who is told how far it has come."""
 
     on_result: OnResult = unheard

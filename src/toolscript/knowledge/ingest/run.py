@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from itertools import islice
 from typing import Protocol
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import Conflict, Rejected, ToolscriptError
 from toolscript.knowledge.ingest.file import FoundFile
-from toolscript.knowledge.ingest.report import Telling
+from toolscript.knowledge.ingest.report import IngestProgress
 from toolscript.knowledge.model.ingest import IngestOutcome, IngestResult, KnownSource
 from toolscript.knowledge.ports import LibraryWriter
 
 FILES_AT_ONCE = 4
 LOOKED_UP_AT_ONCE = 256
 # One file that an engine refuses is that file's fault; so many in a row are the engine's.
-MOST_REFUSED_IN_A_ROW = 10
+MAX_REFUSED_IN_A_ROW = 10
 # A run that was killed has its sources for so many leases at the most.
 PATIENT_LEASES = 1.5
 GO_ON = "run the same command again: it goes on where it ended"
@@ -38,7 +38,7 @@ class IngestRun:
         self,
         ingest: TakesFile,
         writer: LibraryWriter,
-        telling: Telling,
+        telling: IngestProgress,
         *,
         lease_seconds: float,
         at_once: int = FILES_AT_ONCE,
@@ -66,7 +66,7 @@ class IngestRun:
         async def work() -> None:
             while (waiting := await queue.get()) is not None:
                 await self._one(*waiting)
-                go_on_unless_cancelled()
+                raise_if_cancelled()
 
         await _all_or_none([lambda: self._offer(files, queue), *[work] * self._at_once])
 
@@ -75,10 +75,10 @@ class IngestRun:
             for result in page:
                 if isinstance(result, IngestResult):
                     self._telling.tell(result)
-            found = [file for file in page if isinstance(file, FoundFile)]
-            known = await self._writer.known([file.name for file in found])
-            go_on_unless_cancelled()
-            for file in found:
+            found_files = [file for file in page if isinstance(file, FoundFile)]
+            known = await self._writer.known([file.name for file in found_files])
+            raise_if_cancelled()
+            for file in found_files:
                 await queue.put((file, known.get(file.name)))
         for _ in range(self._at_once):
             await queue.put(None)
@@ -91,7 +91,7 @@ class IngestRun:
             return
         except Rejected as error:
             self._refused += 1
-            if self._refused >= MOST_REFUSED_IN_A_ROW:
+            if self._refused >= MAX_REFUSED_IN_A_ROW:
                 raise
             result = IngestResult(file.name, IngestOutcome.SKIPPED, problem=error.message)
         else:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import Conflict, ToolscriptError
 from toolscript.core.retrieval.model import PointVersion
 from toolscript.core.retrieval.ports import Embedder, Index
@@ -21,7 +21,7 @@ from toolscript.knowledge.ingest.indexes import (
     mark_read,
     points_of,
 )
-from toolscript.knowledge.ingest.report import Telling
+from toolscript.knowledge.ingest.report import IngestProgress
 from toolscript.knowledge.model.ingest import ChunkMark, IngestOutcome, IngestResult, KnownSource
 from toolscript.knowledge.model.library import Chunk, Extraction, Source, point_of
 from toolscript.knowledge.ports import LibraryReader, LibraryWriter
@@ -125,7 +125,7 @@ def _taken() -> Conflict:
 
 
 @dataclass(frozen=True)
-class Shelves:
+class LibraryWriteContext:
     """A library to read and to write, and the indexes of it that one model makes.
 
     `require_live` refuses once others have become the live ones: nobody would find what is written then.
@@ -146,8 +146,10 @@ class Shelves:
 class SourceWriting:
     """Counts the chunks that were `written`, being new or different, those `removed`, and what was `extracted`."""
 
-    def __init__(self, shelves: Shelves, claim: SourceClaim, marks: Mapping[str, ChunkMark]) -> None:
-        self._shelves = shelves
+    def __init__(
+        self, write_context: LibraryWriteContext, claim: SourceClaim, marks: Mapping[str, ChunkMark]
+    ) -> None:
+        self._shelves = write_context
         self._claim = claim
         self._marks = {id_: mark_read(mark.indexed) for id_, mark in marks.items()}
         self._found = frozenset(marks)
@@ -214,8 +216,8 @@ class SourceWriting:
     async def remove(self, ids: Iterable[str]) -> None:
         """Chunks with all that was extracted from them."""
         listed = list(ids)
-        for at in range(0, len(listed), REMOVED_AT_ONCE):
-            batch = listed[at : at + REMOVED_AT_ONCE]
+        for index in range(0, len(listed), REMOVED_AT_ONCE):
+            batch = listed[index : index + REMOVED_AT_ONCE]
             # Whoever is killed now, and finds the chunk in the file again, has to index it again.
             await self._set_marks({id_: PointMark(self._version) for id_ in batch})
             await self._remove_extraction_points(batch)
@@ -230,8 +232,8 @@ class SourceWriting:
         if not by_id:
             return {}
         entries = defaultdict(list)
-        for one in await self._shelves.writer.extractions_of(list(by_id)):
-            entries[one.chunk_id].append(extraction_entry(by_id[one.chunk_id], one))
+        for extraction in await self._shelves.writer.extractions_of(list(by_id)):
+            entries[extraction.chunk_id].append(extraction_entry(by_id[extraction.chunk_id], extraction))
         return entries
 
     async def _write_points(self, chunks: Sequence[Entry], extractions: Sequence[Entry]) -> None:
@@ -239,9 +241,9 @@ class SourceWriting:
         points = await points_of(self._shelves.embedder, [*chunks, *extractions], self._version)
         self._claim.check()
         if chunks:
-            await self._shelves.chunks.put([points[one.id] for one in chunks])
+            await self._shelves.chunks.put([points[entry.id] for entry in chunks])
         if extractions:
-            await self._shelves.extractions.put([points[one.id] for one in extractions])
+            await self._shelves.extractions.put([points[entry.id] for entry in extractions])
 
     async def _remove_extraction_points(self, chunk_ids: Sequence[str]) -> None:
         """All that there are, before any leaves the library: nobody would know of their points then."""
@@ -249,9 +251,9 @@ class SourceWriting:
         old = await self._shelves.writer.extractions_of(older) if older else []
         if not old:
             return
-        having = {one.chunk_id for one in old}
+        having = {extraction.chunk_id for extraction in old}
         await self._set_marks({id_: replace(self._marks[id_], extractions="") for id_ in having})
-        await self._shelves.extractions.remove(self._versions([one.id for one in old]))
+        await self._shelves.extractions.remove(self._versions([extraction.id for extraction in old]))
 
     async def _set_marks(self, marks: Mapping[str, PointMark]) -> None:
         changed = {id_: mark for id_, mark in marks.items() if self._marks[id_] != mark}
@@ -271,11 +273,11 @@ def _of(entries: Mapping[str, Sequence[Entry]], ids: Iterable[str]) -> list[Entr
     return [entry for id_ in ids for entry in entries.get(id_, ())]
 
 
-class GoneSources:
+class RemovedSources:
     """`is_gone` tells of the path a source is known by whether its file is not there any more."""
 
     def __init__(
-        self, writer: LibraryWriter, is_gone: Callable[[str], bool], telling: Telling, remove: Remove
+        self, writer: LibraryWriter, is_gone: Callable[[str], bool], telling: IngestProgress, remove: Remove
     ) -> None:
         self._writer = writer
         self._is_gone = is_gone
@@ -298,30 +300,30 @@ class GoneSources:
         await self.prune([path for path in paths if path not in known])
 
     async def _remove_gone(self, page: Sequence[KnownSource]) -> None:
-        gone = await asyncio.to_thread(lambda: [one for one in page if self._is_gone(one.source.path)])
+        gone = await asyncio.to_thread(lambda: [source for source in page if self._is_gone(source.source.path)])
         self._telling.expect(len(gone))
-        for one in gone:
-            self._telling.tell(await self._remove(one))
-            go_on_unless_cancelled()
+        for source in gone:
+            self._telling.tell(await self._remove(source))
+            raise_if_cancelled()
 
     async def _pages(self, folder: str) -> AsyncIterator[Sequence[KnownSource]]:
         after = ""
         while page := await self._writer.known_under(folder, after, PAGE):
-            go_on_unless_cancelled()
+            raise_if_cancelled()
             yield page
             after = page[-1].source.path
 
 
-def removing(shelves: Shelves, lease_seconds: float, is_gone: Callable[[str], bool]) -> Remove:
+def removing(write_context: LibraryWriteContext, lease_seconds: float, is_gone: Callable[[str], bool]) -> Remove:
     async def remove(known: KnownSource) -> IngestResult:
         path = known.source.path
         try:
-            async with claimed(shelves.writer, known.source, lease_seconds) as claim:
-                await shelves.require_live()
+            async with claimed(write_context.writer, known.source, lease_seconds) as claim:
+                await write_context.require_live()
                 if not await asyncio.to_thread(is_gone, path):
                     # It came back, and another run may have ingested it before this one had the source.
                     return IngestResult(path, IngestOutcome.UNCHANGED)
-                writing = SourceWriting(shelves, claim, await shelves.writer.marks(known.source.id))
+                writing = SourceWriting(write_context, claim, await write_context.writer.marks(known.source.id))
                 await writing.remove(writing.stored)
                 await claim.discard()
         except Conflict as error:

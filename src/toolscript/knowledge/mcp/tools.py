@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolscript.core.auth.model import Scope, Visitor
+from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import model_result
 from toolscript.core.mcp.arguments import one_of, require_known, text, text_or_texts, truth, whole
@@ -20,10 +20,10 @@ from toolscript.knowledge.mcp.definitions import (
 )
 from toolscript.knowledge.model.library import Position, Source
 from toolscript.knowledge.model.query import (
-    MOST_NEIGHBOURS,
-    MOST_RESULTS,
-    MOST_SOURCES,
-    USUAL_RESULTS,
+    DEFAULT_RESULTS,
+    MAX_NEIGHBOURS,
+    MAX_RESULTS,
+    MAX_SOURCES,
     KnowledgeAnswer,
     KnowledgeHit,
     KnowledgeQuery,
@@ -91,23 +91,23 @@ def _with_failures(text: str, degraded: Sequence[str]) -> str:
     return f"{text}\n\nNot all of the search worked: {', '.join(degraded)}." if degraded else text
 
 
-def knowledge_tools(library: AsksLibrary, usual: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
+def knowledge_tools(library: AsksLibrary, default: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
     """`usual`: how is searched where nothing is said of it."""
 
-    async def search(_: Visitor, given: JsonObject) -> CallResult:
-        answer = await library.search(_query(given, usual))
+    async def search(_: Identity, given: JsonObject) -> CallResult:
+        answer = await library.search(_query(given, default))
         return model_result(knowledge_text(answer), KnowledgeResponse.of(answer))
 
-    async def passage(_: Visitor, given: JsonObject) -> CallResult:
+    async def passage(_: Identity, given: JsonObject) -> CallResult:
         answer = await library.passage(_passage(given))
         return model_result(passage_text(answer), KnowledgePassageShown.of(answer))
 
-    async def source(_: Visitor, given: JsonObject) -> CallResult:
+    async def source(_: Identity, given: JsonObject) -> CallResult:
         require_known(GET_SOURCE, given, ("source_id",))
         found = await library.source(text(given, "source_id"))
         return model_result(source_text(found), SourceShown.of(found))
 
-    async def sources(_: Visitor, given: JsonObject) -> CallResult:
+    async def sources(_: Identity, given: JsonObject) -> CallResult:
         answer = await library.sources(_sources(given))
         return model_result(sources_text(answer), SourcesShown.of(answer))
 
@@ -115,33 +115,33 @@ def knowledge_tools(library: AsksLibrary, usual: SearchType = SearchType.HYBRID)
     return [ServiceTool(DEFINITIONS[name], Scope.KNOWLEDGE_READ, call) for name, call in calls.items()]
 
 
-def _query(given: JsonObject, usual: SearchType) -> KnowledgeQuery:
-    require_known(SEARCH_KNOWLEDGE, given, ARGUMENTS)
-    named = SearchType(one_of(given, "search_type", [*SearchType])) if "search_type" in given else None
-    search_type = resolve_search_type(named, usual)
+def _query(data: JsonObject, default: SearchType) -> KnowledgeQuery:
+    require_known(SEARCH_KNOWLEDGE, data, ARGUMENTS)
+    named = SearchType(one_of(data, "search_type", [*SearchType])) if "search_type" in data else None
+    search_type = resolve_search_type(named, default)
     is_literal = search_type is SearchType.SEMANTIC
     return KnowledgeQuery(
-        text(given, "query"),
-        whole(given, "limit", USUAL_RESULTS if is_literal else DEFAULT_LIMIT, 1, MOST_RESULTS),
-        text_or_texts(given, "type"),
-        text_or_texts(given, "topics"),
-        text_or_texts(given, "source_id"),
+        text(data, "query"),
+        whole(data, "limit", DEFAULT_RESULTS if is_literal else DEFAULT_LIMIT, 1, MAX_RESULTS),
+        text_or_texts(data, "type"),
+        text_or_texts(data, "topics"),
+        text_or_texts(data, "source_id"),
         search_type,
-        shows_both(truth(given, "include_both") if "include_both" in given else None, search_type),
+        shows_both(truth(data, "include_both") if "include_both" in data else None, search_type),
     )
 
 
-def _passage(given: JsonObject) -> PassageQuery:
-    require_known(GET_PASSAGE, given, ("chunk_id", "before", "after"))
-    before, after = (whole(given, name, 1, 0, MOST_NEIGHBOURS) for name in ("before", "after"))
-    return PassageQuery(text(given, "chunk_id"), before, after)
+def _passage(data: JsonObject) -> PassageQuery:
+    require_known(GET_PASSAGE, data, ("chunk_id", "before", "after"))
+    before, after = (whole(data, name, 1, 0, MAX_NEIGHBOURS) for name in ("before", "after"))
+    return PassageQuery(text(data, "chunk_id"), before, after)
 
 
-def _sources(given: JsonObject) -> SourcesQuery:
-    require_known(LIST_SOURCES, given, ("limit", "after", "type", "topics"))
+def _sources(data: JsonObject) -> SourcesQuery:
+    require_known(LIST_SOURCES, data, ("limit", "after", "type", "topics"))
     return SourcesQuery(
-        whole(given, "limit", DEFAULT_SOURCES, 1, MOST_SOURCES),
-        text(given, "after", ""),
-        text_or_texts(given, "type"),
-        text_or_texts(given, "topics"),
+        whole(data, "limit", DEFAULT_SOURCES, 1, MAX_SOURCES),
+        text(data, "after", ""),
+        text_or_texts(data, "type"),
+        text_or_texts(data, "topics"),
     )

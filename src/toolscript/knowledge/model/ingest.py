@@ -91,7 +91,7 @@ class LibraryPlace:
 
 
 @dataclass(frozen=True)
-class IngestOrder:
+class IngestOptions:
     """`paths` are files and folders. Sources are known by their full path, or from `base` on where that is given.
 
     `type`, `topics` and `authors` are said of all of them. `extract` None: if a language model is set up; no more

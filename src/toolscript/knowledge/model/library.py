@@ -16,10 +16,10 @@ ID_PATTERN = "^[0-9a-f]{24}$"
 # also the id of their point in an index, after 4 that tell what they are of.
 _CHUNK, _EXTRACTION = b"chnk".hex(), b"extr".hex()
 # A chunk's extractions share all but the last byte of its id: which belongs to which is known without looking.
-MOST_EXTRACTIONS = 256
+MAX_EXTRACTIONS = 256
 
 _ID = re.compile(ID_PATTERN)
-MAX_TOPIC, MOST_TOPICS = 40, 32
+MAX_TOPIC, MAX_TOPICS = 40, 32
 _NO_TOPIC = re.compile(r"[^\w+#./ -]+")
 
 
@@ -105,8 +105,8 @@ def chunk_id(source: str, content: str, occurrence: int = 0) -> str:
 
 def extraction_id(of_chunk: str, number: int) -> str:
     """`number` counts those of the chunk, from 0."""
-    if not 0 <= number < MOST_EXTRACTIONS:
-        raise ValueError(f"a chunk has at most {MOST_EXTRACTIONS} extractions")
+    if not 0 <= number < MAX_EXTRACTIONS:
+        raise ValueError(f"a chunk has at most {MAX_EXTRACTIONS} extractions")
     return f"{_EXTRACTION}{of_chunk[8:22]}{number:02x}"
 
 
@@ -161,6 +161,6 @@ def clean_topic(given: str) -> str:
     return topic if len(topic) <= MAX_TOPIC else ""
 
 
-def clean_topics(given: Iterable[str], most: int = MOST_TOPICS) -> tuple[str, ...]:
+def clean_topics(given: Iterable[str], maximum: int = MAX_TOPICS) -> tuple[str, ...]:
     """Each once, in the order they came."""
-    return tuple(dict.fromkeys(topic for one in given if (topic := clean_topic(one))))[:most]
+    return tuple(dict.fromkeys(topic for one in given if (topic := clean_topic(one))))[:maximum]

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from toolscript.core.retrieval.query import SearchType, readable_query, require
 from toolscript.knowledge.model.library import Chunk, Position, Source, clean_topics, is_id
 
-USUAL_RESULTS = 10
-MOST_RESULTS = 100
-MOST_VALUES = 32
-MOST_VALUE = 200
-MOST_NEIGHBOURS = 20
-MOST_SOURCES = 100
+DEFAULT_RESULTS = 10
+MAX_RESULTS = 100
+MAX_VALUES = 32
+MAX_VALUE = 200
+MAX_NEIGHBOURS = 20
+MAX_SOURCES = 100
 
 CHUNK, EXTRACTION = "chunk", "extraction"
 
@@ -24,7 +24,7 @@ class KnowledgeQuery:
     """
 
     text: str
-    limit: int = USUAL_RESULTS
+    limit: int = DEFAULT_RESULTS
     types: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     source_ids: tuple[str, ...] = ()
@@ -33,12 +33,12 @@ class KnowledgeQuery:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", readable_query(self.text, "say in a few words what you want to know"))
-        require(1 <= self.limit <= MOST_RESULTS, "limit", f"must be 1 to {MOST_RESULTS}")
+        require(1 <= self.limit <= MAX_RESULTS, "limit", f"must be 1 to {MAX_RESULTS}")
         object.__setattr__(self, "types", _types(self.types))
         object.__setattr__(self, "topics", _topics(self.topics))
         _require_few("source_id", self.source_ids)
-        for one in self.source_ids:
-            require_id("source_id", one)
+        for source_id in self.source_ids:
+            require_id("source_id", source_id)
 
     @property
     def is_literal(self) -> bool:
@@ -68,7 +68,7 @@ class PassageQuery:
     def __post_init__(self) -> None:
         require_id("chunk_id", self.chunk_id)
         for name, value in (("before", self.before), ("after", self.after)):
-            require(0 <= value <= MOST_NEIGHBOURS, name, f"must be 0 to {MOST_NEIGHBOURS}")
+            require(0 <= value <= MAX_NEIGHBOURS, name, f"must be 0 to {MAX_NEIGHBOURS}")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SourcesQuery:
     topics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require(1 <= self.limit <= MOST_SOURCES, "limit", f"must be 1 to {MOST_SOURCES}")
+        require(1 <= self.limit <= MAX_SOURCES, "limit", f"must be 1 to {MAX_SOURCES}")
         if self.after:
             require_id("after", self.after)
         object.__setattr__(self, "types", _types(self.types))
@@ -154,5 +154,5 @@ def _topics(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _require_few(name: str, values: tuple[str, ...]) -> None:
-    require(len(values) <= MOST_VALUES, name, f"must be at most {MOST_VALUES}")
-    require(all(0 < len(one) <= MOST_VALUE for one in values), name, f"must be 1 to {MOST_VALUE} long each")
+    require(len(values) <= MAX_VALUES, name, f"must be at most {MAX_VALUES}")
+    require(all(0 < len(one) <= MAX_VALUE for one in values), name, f"must be 1 to {MAX_VALUE} long each")

@@ -34,7 +34,7 @@ CONNECTIONS = 32
 SERVER_SHARE = 0.8
 RETRY_AFTER_SECONDS = 1.0
 LAST_ATTEMPT_SECONDS = 0.1
-LONGEST_MESSAGE = 300
+MAX_MESSAGE = 300
 
 URL_HINT = "write it like mongodb://user:password@host:27017, with special characters as %XX"
 _DOWN = "is MongoDB running, and is TOOLSCRIPT_MONGO_URL (for `ingest` TOOLSCRIPT_MONGO_WRITER_URL) right?"
@@ -103,7 +103,7 @@ class MongoLibrary:
         # The server, too, stops looking for what nobody waits for any more; before the driver does, which would
         # take it for a lost connection and ask again.
         waits = client.options.pool_options.socket_timeout or ANSWER_SECONDS
-        self.most_ms = int(waits * SERVER_SHARE * 1000)
+        self.max_ms = int(waits * SERVER_SHARE * 1000)
         self._database = client[database]
         self.sources: Collection = self._database["sources"]
         self.chunks: Collection = self._database["chunks"]
@@ -209,4 +209,4 @@ def _told(error: Exception) -> str:
     text = str(error) or type(error).__name__
     for rest in (", full error:", ", Timeout:", " (configured timeouts:"):
         text = text.partition(rest)[0]
-    return text.splitlines()[0][:LONGEST_MESSAGE]
+    return text.splitlines()[0][:MAX_MESSAGE]

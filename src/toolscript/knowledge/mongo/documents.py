@@ -26,7 +26,7 @@ from toolscript.knowledge.mongo.connection import Document
 # MongoDB gives them a meaning in names of fields, or has no place for them there.
 _MEANT = re.compile(r"[%.$\0]")
 _WRITTEN = re.compile(r"%([0-9A-F]{2})")
-_LARGEST = (1 << 63) - 1
+_MAX_INTEGER = (1 << 63) - 1
 
 
 def object_id(id_: str, called: str = "id") -> ObjectId:
@@ -141,12 +141,12 @@ def _storable(value: object) -> Any:
     match value:
         case Mapping():
             return {
-                _MEANT.sub(lambda found: f"%{ord(found.group()):02X}", str(name)): _storable(one)
+                _MEANT.sub(lambda match: f"%{ord(match.group()):02X}", str(name)): _storable(one)
                 for name, one in value.items()
             }
         case list() | tuple():
             return [_storable(one) for one in value]
-        case int() if abs(value) > _LARGEST:
+        case int() if abs(value) > _MAX_INTEGER:
             return str(value)
     return value
 
@@ -160,7 +160,7 @@ def _plain(value: object) -> Any:
     match value:
         case Mapping():
             return {
-                _WRITTEN.sub(lambda found: chr(int(found.group(1), 16)), name): _plain(one)
+                _WRITTEN.sub(lambda match: chr(int(match.group(1), 16)), name): _plain(one)
                 for name, one in value.items()
             }
         case list():

@@ -36,7 +36,7 @@ CHUNK_INDEXES = ([("source_id", ASCENDING), ("number", ASCENDING), _ID],)
 EXTRACTION_INDEXES = ([("chunk_id", ASCENDING), _ID],)
 
 # The ids of a batch have to fit into one message.
-MOST_IDS = 10_000
+MAX_IDS = 10_000
 
 SOURCE_FIELDS = (
     "type",
@@ -68,7 +68,7 @@ async def require_known_version(library: MongoLibrary) -> None:
     """One look is enough: whoever writes a library writes its sources. What it holds beside is seen when read."""
     with library.asked():
         newest = await library.sources.find_one(
-            {}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)], max_time_ms=library.most_ms
+            {}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)], max_time_ms=library.max_ms
         )
     require_readable(newest or {})
 
@@ -115,11 +115,11 @@ class MongoLibraryReader:
         await require_known_version(self._library)
         for collection in (self._library.chunks, self._library.extractions):
             with self._library.asked():
-                await collection.find_one({}, {"_id": 1}, max_time_ms=self._library.most_ms)
+                await collection.find_one({}, {"_id": 1}, max_time_ms=self._library.max_ms)
 
     async def _by_id(self, collection: Collection, ids: Sequence[str], fields: Sequence[str]) -> list[Document]:
         found: list[Document] = []
-        for batch in in_batches(object_ids(ids), MOST_IDS):
+        for batch in in_batches(object_ids(ids), MAX_IDS):
             with self._library.asked():
                 # One more than there can be: a full batch makes the driver ask whether that was all.
                 cursor = self._found(collection, {"_id": {"$in": batch}}, fields, len(batch) + 1)
@@ -129,7 +129,7 @@ class MongoLibraryReader:
     def _found(
         self, collection: Collection, wanted: Document, fields: Sequence[str], batch_size: int = 0
     ) -> AsyncCursor[Document]:
-        return collection.find(wanted, fields, batch_size=batch_size, max_time_ms=self._library.most_ms)
+        return collection.find(wanted, fields, batch_size=batch_size, max_time_ms=self._library.max_ms)
 
 
 class MongoLibraryWriter:
@@ -143,12 +143,12 @@ class MongoLibraryWriter:
         await make_indexes(self._library)
 
     async def known(self, paths: Sequence[str]) -> Mapping[str, KnownSource]:
-        found: list[KnownSource] = []
+        sources: list[KnownSource] = []
         for batch in in_batches(paths, BATCH):
-            found += [
-                read_known(one) for one in await self._found(self._library.sources, {"path": {"$in": batch}})
+            sources += [
+                read_known(source) for source in await self._found(self._library.sources, {"path": {"$in": batch}})
             ]
-        return {one.source.path: one for one in found}
+        return {source.source.path: source for source in sources}
 
     async def known_under(self, folder: str, after: str, limit: int) -> Sequence[KnownSource]:
         # All that begins with "folder/" lies before "folder0": zero is what follows the slash.
@@ -173,7 +173,10 @@ class MongoLibraryWriter:
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         await self._write(
             self._library.chunks,
-            (UpdateOne({"_id": object_id(one.id)}, {"$set": chunk_document(one)}, upsert=True) for one in chunks),
+            (
+                UpdateOne({"_id": object_id(chunk.id)}, {"$set": chunk_document(chunk)}, upsert=True)
+                for chunk in chunks
+            ),
         )
 
     async def mark_indexed(self, marks: Mapping[str, str]) -> None:
@@ -182,24 +185,30 @@ class MongoLibraryWriter:
     async def put_extractions(self, recipe: str, found: Mapping[str, Sequence[Extraction]]) -> None:
         """New before old, so that a chunk is never without; the mark last, so that a kill means to do it again."""
         for part in in_batches(found.items(), BATCH):
-            kept = [one for _, extractions in part for one in extractions]
+            kept = [extraction for _, extractions in part for extraction in extractions]
             await self._write(
                 self._library.extractions,
-                (ReplaceOne({"_id": object_id(one.id)}, extraction_document(one), upsert=True) for one in kept),
+                (
+                    ReplaceOne({"_id": object_id(extraction.id)}, extraction_document(extraction), upsert=True)
+                    for extraction in kept
+                ),
             )
             of_these = {
                 "chunk_id": {"$in": [chunk_id for chunk_id, _ in part]},
-                "_id": {"$nin": object_ids([one.id for one in kept])},
+                "_id": {"$nin": object_ids([extraction.id for extraction in kept])},
             }
             await self._write(self._library.extractions, [DeleteMany(of_these)])
             await self._mark("extracted", {chunk_id: recipe for chunk_id, _ in part})
 
     async def extractions_of(self, chunk_ids: Sequence[str]) -> Sequence[Extraction]:
-        found: list[Extraction] = []
+        extractions: list[Extraction] = []
         for batch in in_batches(chunk_ids, BATCH):
             of_these = await self._found(self._library.extractions, {"chunk_id": {"$in": batch}})
-            found += map(read_extraction, of_these)
-        return sorted({one.id: one for one in found}.values(), key=lambda one: one.id)
+            extractions += map(read_extraction, of_these)
+        return sorted(
+            {extraction.id: extraction for extraction in extractions}.values(),
+            key=lambda extraction: extraction.id,
+        )
 
     async def remove_chunks(self, ids: Sequence[str]) -> None:
         for batch in in_batches(ids, BATCH):

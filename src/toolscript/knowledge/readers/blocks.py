@@ -11,7 +11,7 @@ from toolscript.knowledge.model.ingest import Block, BlockKind
 
 MEGABYTE = 1024 * 1024
 # Longer than any path a system knows.
-MOST_NAME = 8_192
+MAX_NAME = 8_192
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ReadingLimits:
 
 
 def limits_from_json(given: dict[str, object]) -> ReadingLimits:
-    named = {one.name for one in fields(ReadingLimits)}
+    named = {field.name for field in fields(ReadingLimits)}
     return ReadingLimits(**{name: value for name, value in given.items() if name in named})  # type: ignore[arg-type]
 
 
@@ -103,7 +103,7 @@ class BlockList:
         self.blocks.append(Block(kind, text, level, page, line, start, end or start + len(text)))
 
     def first_heading(self) -> str:
-        return next((one.text for one in self.blocks if one.kind is BlockKind.HEADING), "")
+        return next((block.text for block in self.blocks if block.kind is BlockKind.HEADING), "")
 
 
 class FileKind(StrEnum):

@@ -19,8 +19,8 @@ from toolscript.core.errors import FileSkipped, NotFound, SetupError
 from toolscript.core.own_files import NotRegular, open_regular
 from toolscript.knowledge.model.ingest import Reading
 from toolscript.knowledge.readers.blocks import (
+    MAX_NAME,
     MEGABYTE,
-    MOST_NAME,
     FileKind,
     ReadingLimits,
     Skip,
@@ -31,8 +31,8 @@ from toolscript.knowledge.readers.blocks import (
 )
 from toolscript.knowledge.readers.wire import HEAD, READY, framed, is_worth_another_try, reading_from_json
 
-MOST_FILES = 1_000_000
-MOST_DEPTH = 64
+MAX_FILES = 1_000_000
+MAX_DEPTH = 64
 
 # A pipe or a device is never waited for, and no terminal becomes ours.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -50,7 +50,7 @@ _PIECE = 1024 * 1024
 _SECONDS_TO_START, _SECONDS_TO_END = 60.0, 5.0
 
 # What a process may have kept of its files is gone after so many.
-MOST_FILES_OF_A_PROCESS = 500
+MAX_FILES_OF_A_PROCESS = 500
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ def list_files(path: str) -> Iterator[ListedFile]:
     if not named.is_dir():
         yield ListedFile(named.as_posix())
         return
-    for count, found in enumerate(_in_folder(str(named))):
-        if count >= MOST_FILES:
-            yield ListedFile(named.as_posix(), f"there are more than {MOST_FILES:,} files in it")
+    for count, file in enumerate(_in_folder(str(named))):
+        if count >= MAX_FILES:
+            yield ListedFile(named.as_posix(), f"there are more than {MAX_FILES:,} files in it")
             return
-        yield found
+        yield file
 
 
 def _in_folder(folder: str) -> Iterator[ListedFile]:
@@ -86,7 +86,7 @@ def _in_folder(folder: str) -> Iterator[ListedFile]:
         if not is_folder:
             yield _listed(path)
             continue
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             yield _listed(path, "its folders are nested too deeply")
             continue
         try:
@@ -153,14 +153,14 @@ def _skip_kind(mode: int) -> NoReturn:
 
 
 def content_hash(path: str, limits: ReadingLimits) -> str:
-    most = limits.pdf_bytes if kind_of(path) is FileKind.PDF else limits.other_bytes
+    maximum = limits.pdf_bytes if kind_of(path) is FileKind.PDF else limits.other_bytes
     digest, size = hashlib.sha256(), 0
     with os.fdopen(open_file(path), "rb") as file:
-        while size <= most and (some := file.read(MEGABYTE)):
+        while size <= maximum and (some := file.read(MEGABYTE)):
             digest.update(some)
             size += len(some)
-    if size > most:
-        skip(f"it is larger than {in_megabytes(most)}", "split it into several files")
+    if size > maximum:
+        skip(f"it is larger than {in_megabytes(maximum)}", "split it into several files")
     return digest.hexdigest()
 
 
@@ -203,13 +203,13 @@ class Process:
             raise
         return process
 
-    async def ask(self, request: bytes, file: int, most: int) -> bytes:
+    async def ask(self, request: bytes, file: int, maximum: int) -> bytes:
         """The answer, of at most so many bytes."""
         self.files += 1
         try:
             # So little fits into any socket that nobody is writing to.
             socket.send_fds(self._channel, [framed(request)], [file])
-            return await self._answered(most)
+            return await self._answered(maximum)
         except OSError as error:
             raise ProcessLost("it has ended") from error
 
@@ -222,9 +222,9 @@ class Process:
             async with asyncio.timeout(_SECONDS_TO_END):
                 await self._child.wait()
 
-    async def _answered(self, most: int) -> bytes:
+    async def _answered(self, maximum: int) -> bytes:
         (length,) = HEAD.unpack(await self._received(HEAD.size))
-        if length > most:
+        if length > maximum:
             raise ProcessLost("its answer is too long")
         return await self._received(length)
 
@@ -300,7 +300,7 @@ class IsolatedFiles:
 
     async def _answer(self, name: str, file: int) -> bytes:
         """A process that others have used may fail for what is left of them: then a fresh one decides."""
-        request = json.dumps({"name": name[-MOST_NAME // 8 :], "limits": self._limits.to_json()}).encode()
+        request = json.dumps({"name": name[-MAX_NAME // 8 :], "limits": self._limits.to_json()}).encode()
         is_used = self._process is not None and self._process.files > 0
         try:
             answer = await self._asked(request, file)
@@ -317,7 +317,7 @@ class IsolatedFiles:
             raise FileSkipped("reading it has brought down the process that did") from None
 
     async def _asked(self, request: bytes, file: int) -> bytes:
-        if self._process is None or self._process.files >= MOST_FILES_OF_A_PROCESS:
+        if self._process is None or self._process.files >= MAX_FILES_OF_A_PROCESS:
             await self.close()
             self._process = await Process.start()
         try:

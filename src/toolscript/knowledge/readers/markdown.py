@@ -11,7 +11,7 @@ from toolscript.knowledge.readers.blocks import BlockList, Lines, ReadingLimits,
 from toolscript.knowledge.readers.html import read_html_part
 
 # Deeper than anybody writes, and no deeper than Python's own stack allows.
-MOST_NESTING = 100
+MAX_NESTING = 100
 _INDENT = "  "
 
 
@@ -36,7 +36,7 @@ class _Walk:
     def all(self, tokens: Sequence[Token]) -> None:
         rest = iter(tokens)
         for token in rest:
-            if token.level >= MOST_NESTING - 2:
+            if token.level >= MAX_NESTING - 2:
                 skip("its quotes or lists are nested too deeply")
             self._one(token, rest)
 
@@ -100,7 +100,7 @@ class _Walk:
 
 def read_markdown(text: str, offset: int, blocks: BlockList, limits: ReadingLimits) -> None:
     """From an offset on, which is the start of a line; where blocks stand is said for the whole text."""
-    parser = MarkdownIt("commonmark", {"maxNesting": MOST_NESTING}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
     _Walk(text, offset, blocks, limits).all(parser.parse(text[offset:]))
 
 

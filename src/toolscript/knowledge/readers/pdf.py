@@ -98,7 +98,7 @@ class Paragraphs:
         if self._usual_gap and before.y - line.y > self._usual_gap * wider:
             return True
         ended = SENTENCE_END.search(before.text[-4:] + " ") is not None
-        return ended and not line.is_monospaced and line.x - min(one.x for one in own[-3:]) > _INDENTED
+        return ended and not line.is_monospaced and line.x - min(pdf_line.x for pdf_line in own[-3:]) > _INDENTED
 
     def _joined(self, lines: Sequence[PdfLine]) -> str:
         if lines[0].is_monospaced:

@@ -23,14 +23,14 @@ _LIGATURES = str.maketrans({
 _LEADERS = re.compile(r"(?:\s*\.){4,}\s*")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
-MOST_ENTRIES = 20_000
-MOST_LEVEL = 6
-LONGEST_HEADING = 200
+MAX_ENTRIES = 20_000
+MAX_LEVEL = 6
+MAX_HEADING = 200
 _LARGER, _MUCH_LARGER = 1.12, 1.3
-_MOST_SHARE = 0.25
+_MAX_SHARE = 0.25
 _PLAIN = re.compile(r"[\W_]+")
 # Before the title itself: "Chapter 12:", "Appendix A".
-_LONGEST_BEFORE = 20
+_MAX_BEFORE = 20
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,11 @@ def without_running_lines(pages: Sequence[Sequence[PdfLine]]) -> list[list[PdfLi
     tops = [_alike(lines[0]) if lines else "" for lines in pages]
     bottoms = [_alike(lines[-1]) if lines else "" for lines in pages]
     kept = []
-    for at, lines in enumerate(pages):
+    for index, lines in enumerate(pages):
         first, last = 0, len(lines)
-        if lines and _is_running(tops, at):
+        if lines and _is_running(tops, index):
             first = 1
-        if last > first and _is_running(bottoms, at):
+        if last > first and _is_running(bottoms, index):
             last -= 1
         kept.append(list(_numberless(lines[first:last])))
     return kept
@@ -149,10 +149,14 @@ def _alike(line: PdfLine) -> str:
     return f"{line.size} {said}" if said else ""
 
 
-def _is_running(lines: Sequence[str], at: int) -> bool:
+def _is_running(lines: Sequence[str], position: int) -> bool:
     """Left and right pages can have lines of their own."""
-    near = {lines[other] for other in (at - 2, at - 1, at + 1, at + 2) if 0 <= other < len(lines)}
-    return bool(lines[at]) and len(lines[at]) <= 120 and lines[at] in near
+    near = {
+        lines[other]
+        for other in (position - 2, position - 1, position + 1, position + 2)
+        if 0 <= other < len(lines)
+    }
+    return bool(lines[position]) and len(lines[position]) <= 120 and lines[position] in near
 
 
 @dataclass(frozen=True)
@@ -186,14 +190,17 @@ def find_headings(reader: PdfReader, pages: Sequence[Sequence[PdfLine]]) -> Head
             named.setdefault(entry.page, []).append(_placed(entry, pages[entry.page]))
     if not named:
         return _by_size(pages)
-    return {page: _apart(sorted(found, key=lambda one: (one.first, one.level))) for page, found in named.items()}
+    return {
+        page: _apart(sorted(headings, key=lambda heading: (heading.first, heading.level)))
+        for page, headings in named.items()
+    }
 
 
 def _entries(reader: PdfReader) -> Iterator[Entry]:
     """An outline can be broken in any way: what can be read of it is used."""
     waiting: list[tuple[Any, int]] = [(iter(_outline(reader)), 1)]
     count = 0
-    while waiting and count < MOST_ENTRIES:
+    while waiting and count < MAX_ENTRIES:
         entries, level = waiting[-1]
         one = next(entries, None)
         if one is None:
@@ -220,7 +227,7 @@ def _entry(reader: PdfReader, one: Any, level: int) -> Entry | None:
         top = float(one.top) if one.top is not None else None
     except Exception:  # noqa: BLE001 - the text can be read without it
         return None
-    return Entry(title, min(level, MOST_LEVEL), page, top) if title and page is not None else None
+    return Entry(title, min(level, MAX_LEVEL), page, top) if title and page is not None else None
 
 
 def _placed(entry: Entry, lines: Sequence[PdfLine]) -> Heading:
@@ -229,7 +236,7 @@ def _placed(entry: Entry, lines: Sequence[PdfLine]) -> Heading:
     if found:
         title = one_line(" ".join(line.text.strip() for line in lines[found[0] : found[1]]))
         return Heading(title, entry.level, *found)
-    before = next((at for at, line in enumerate(lines) if entry.top and line.y <= entry.top), 0)
+    before = next((index for index, line in enumerate(lines) if entry.top and line.y <= entry.top), 0)
     return Heading(entry.title, entry.level, before, before)
 
 
@@ -246,10 +253,10 @@ def _exactly(wanted: str, lines: Sequence[PdfLine]) -> tuple[int, int] | None:
 
 
 def _with_number(wanted: str, lines: Sequence[PdfLine]) -> tuple[int, int] | None:
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         said = _plain(line.text)
-        if said.endswith(wanted) and len(said) <= len(wanted) + _LONGEST_BEFORE:
-            return at, at + 1
+        if said.endswith(wanted) and len(said) <= len(wanted) + _MAX_BEFORE:
+            return index, index + 1
     return None
 
 
@@ -257,12 +264,12 @@ def _plain(text: str) -> str:
     return _PLAIN.sub("", text).casefold()
 
 
-def _apart(found: Sequence[Heading]) -> list[Heading]:
+def _apart(headings: Sequence[Heading]) -> list[Heading]:
     """Each line is of one heading at most."""
     kept: list[Heading] = []
-    for one in found:
-        if not kept or one.first >= kept[-1].after:
-            kept.append(one)
+    for heading in headings:
+        if not kept or heading.first >= kept[-1].after:
+            kept.append(heading)
     return kept
 
 
@@ -273,8 +280,8 @@ def largest_of_first_page(pages: Sequence[Sequence[PdfLine]]) -> str:
     largest = max((line.size for line in first), default=0.0)
     if not letters or largest <= _body(letters) * _MUCH_LARGER:
         return ""
-    title = one_line(" ".join(line.text.strip() for line in first if line.size == largest), LONGEST_HEADING + 1)
-    return title if len(title) <= LONGEST_HEADING and any(map(str.isalpha, title)) else ""
+    title = one_line(" ".join(line.text.strip() for line in first if line.size == largest), MAX_HEADING + 1)
+    return title if len(title) <= MAX_HEADING and any(map(str.isalpha, title)) else ""
 
 
 def _letters_by_size(pages: Sequence[Sequence[PdfLine]]) -> Counter[float]:
@@ -295,9 +302,9 @@ def _by_size(pages: Sequence[Sequence[PdfLine]]) -> Headings:
         return {}
     body = _body(letters)
     large = [size for size in letters if size > body * _LARGER]
-    if sum(letters[size] for size in large) > _MOST_SHARE * sum(letters.values()):
+    if sum(letters[size] for size in large) > _MAX_SHARE * sum(letters.values()):
         return {}
-    levels = {size: min(level, MOST_LEVEL) for level, size in enumerate(sorted(large, reverse=True), 1)}
+    levels = {size: min(level, MAX_LEVEL) for level, size in enumerate(sorted(large, reverse=True), 1)}
     found = {number: list(_large_lines(lines, levels)) for number, lines in enumerate(pages)}
     return {number: headings for number, headings in found.items() if headings}
 
@@ -312,7 +319,7 @@ def _large_lines(lines: Sequence[PdfLine], levels: Mapping[float, int]) -> Itera
             continue
         while after < len(lines) and lines[after].size == size:
             after += 1
-        title = one_line(" ".join(line.text.strip() for line in lines[at:after]), LONGEST_HEADING + 1)
-        if len(title) <= LONGEST_HEADING and any(map(str.isalpha, title)):
+        title = one_line(" ".join(line.text.strip() for line in lines[at:after]), MAX_HEADING + 1)
+        if len(title) <= MAX_HEADING and any(map(str.isalpha, title)):
             yield Heading(title, levels[size], at, after)
         at = after

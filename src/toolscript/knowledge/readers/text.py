@@ -12,7 +12,7 @@ from charset_normalizer import from_bytes
 
 from toolscript.knowledge.model.ingest import BlockKind
 from toolscript.knowledge.readers.blocks import BlockList, Lines, skip
-from toolscript.knowledge.readers.wire import MOST_NAME, MOST_NAMES, MOST_TITLE
+from toolscript.knowledge.readers.wire import MAX_NAME, MAX_NAMES, MAX_TITLE
 
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _UNDERLINED = re.compile(r"^(?P<title>\S[^\n]{0,150})\n(?P<line>=+|-+|~+|\*+|\^+|#+)[ \t]*(?:\n|\Z)")
@@ -37,7 +37,7 @@ _MARKS = (
 _SAMPLE = 64 * 1024
 # What no text has, but every program and picture: bytes that control a terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_MOST_CONTROLS = 0.01
+_MAX_CONTROLS = 0.01
 _DECLARED = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"\r\n?")
 # Where nobody can tell, the first is the likeliest. Only what much text was written in: a rare one fits by chance.
@@ -45,7 +45,7 @@ _USUAL = "cp1252"
 _OTHERS = ("cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
 _EASTERN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 # What a guess is trusted with: fewer letters beyond ASCII fit any code page.
-_FEWEST_TO_GUESS = 12
+_MIN_TO_GUESS = 12
 _SURE_OF_A_GUESS = 0.1
 
 _SPACE = re.compile(r"\s+")
@@ -53,7 +53,7 @@ _BETWEEN_TOPICS = re.compile(r"[,;]")
 # Between people a comma can be within a name ("Doe, Jane"), so it separates only names of several words.
 _BETWEEN_PEOPLE = re.compile(r"\s*(?:;|&|\band\b)\s*")
 
-MOST_LETTERS = 64 * 1024
+MAX_LETTERS = 64 * 1024
 _YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"^([A-Za-z]+):[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
@@ -66,8 +66,8 @@ def is_markdown(text: str) -> bool:
 def read_text(text: str, offset: int, blocks: BlockList) -> None:
     lines = Lines(text)
     underlines: dict[str, int] = {}
-    for found in _PARAGRAPH.finditer(text, offset):
-        start, paragraph = found.start(), found.group()
+    for match in _PARAGRAPH.finditer(text, offset):
+        start, paragraph = match.start(), match.group()
         heading = _UNDERLINED.match(paragraph)
         if heading and len(heading["line"]) >= min(3, len(heading["title"])):
             level = underlines.setdefault(heading["line"][0], len(underlines) + 1)
@@ -92,7 +92,7 @@ def _parts(paragraph: str) -> Iterator[tuple[int, BlockKind, str]]:
     if _SET_IN.match(paragraph) and not _ITEM.match(paragraph):
         yield 0, BlockKind.CODE, paragraph
         return
-    starts = [found.start() for found in _ITEM_START.finditer(paragraph)]
+    starts = [match.start() for match in _ITEM_START.finditer(paragraph)]
     borders = sorted({0, *starts, len(paragraph)})
     for at, end in pairwise(borders):
         part = paragraph[at:end].rstrip("\n")
@@ -114,7 +114,7 @@ class Decoded:
 def decode(data: bytes, is_html: bool = False) -> Decoded:
     decoded = _marked(data) or _unicode(data) or (_declared(data) if is_html else None) or _guessed(data)
     text = _LINE_ENDS.sub("\n", decoded.text)
-    if len(_CONTROLS.findall(text[:_SAMPLE])) > _MOST_CONTROLS * len(text[:_SAMPLE]):
+    if len(_CONTROLS.findall(text[:_SAMPLE])) > _MAX_CONTROLS * len(text[:_SAMPLE]):
         skip(NO_TEXT)
     return Decoded(_CONTROLS.sub(" ", text), decoded.encoding)
 
@@ -155,11 +155,11 @@ def _as(data: bytes, encoding: str) -> Decoded:
 
 
 def _declared(data: bytes) -> Decoded | None:
-    found = _DECLARED.search(data[:4096])
-    if not found:
+    match = _DECLARED.search(data[:4096])
+    if not match:
         return None
     try:
-        encoding = codecs.lookup(found.group(1).decode("ascii")).name
+        encoding = codecs.lookup(match.group(1).decode("ascii")).name
         # A page that says so is read as every browser does: with what the West's code page has beyond Latin 1.
         encoding = _USUAL if encoding in {"iso8859-1", "ascii"} else encoding
         decoded = data.decode(encoding)
@@ -178,7 +178,7 @@ def _guessed(data: bytes) -> Decoded:
 
 
 def _likeliest(sample: bytes) -> str:
-    if len(sample) - len(sample.translate(None, bytes(range(128, 256)))) < _FEWEST_TO_GUESS:
+    if len(sample) - len(sample.translate(None, bytes(range(128, 256)))) < _MIN_TO_GUESS:
         return _USUAL
     found = [
         one
@@ -206,12 +206,12 @@ def described(fields: Mapping[str, object]) -> Described:
         title=one_line(_scalar(by_name.get("title"))),
         authors=_names(by_name, ("authors", "author"), people),
         topics=_names(by_name, ("topics", "tags", "keywords"), topics),
-        type=one_line(_scalar(by_name.get("type")))[:MOST_NAME].lower(),
+        type=one_line(_scalar(by_name.get("type")))[:MAX_NAME].lower(),
     )
 
 
-def one_line(text: str, most: int = MOST_TITLE) -> str:
-    return _SPACE.sub(" ", text).strip()[:most].rstrip()
+def one_line(text: str, maximum: int = MAX_TITLE) -> str:
+    return _SPACE.sub(" ", text).strip()[:maximum].rstrip()
 
 
 def people(text: str) -> list[str]:
@@ -238,13 +238,13 @@ def _names(
         if isinstance(value, str):
             found += split(value)
         elif isinstance(value, list | tuple):
-            found += [_named(one) for one in value[:MOST_NAMES]]
+            found += [_named(one) for one in value[:MAX_NAMES]]
     return tuple(_distinct(found))
 
 
-def _named(one: object) -> str:
+def _named(value: object) -> str:
     """In a list, a person can be described by fields."""
-    return _scalar(one.get("name")) if isinstance(one, dict) else _scalar(one)
+    return _scalar(value.get("name")) if isinstance(value, dict) else _scalar(value)
 
 
 def _scalar(value: object) -> str:
@@ -252,8 +252,8 @@ def _scalar(value: object) -> str:
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
-    cleaned = (one_line(name, MOST_NAME) for name in names)
-    return list(dict.fromkeys(name for name in cleaned if name))[:MOST_NAMES]
+    cleaned = (one_line(name, MAX_NAME) for name in names)
+    return list(dict.fromkeys(name for name in cleaned if name))[:MAX_NAMES]
 
 
 @dataclass(frozen=True)
@@ -267,10 +267,10 @@ class FrontMatter:
 def front_matter(text: str) -> FrontMatter:
     """A block that says nothing sensible belongs to the text: a line can be drawn at the top of any."""
     for pattern, read in ((_YAML, _from_yaml), (_TOML, _from_toml)):
-        found = pattern.match(text, 0, MOST_LETTERS)
-        fields = read(found.group(1)) if found else None
-        if found and isinstance(fields, dict):
-            return FrontMatter(described(fields), found.end())
+        match = pattern.match(text, 0, MAX_LETTERS)
+        fields = read(match.group(1)) if match else None
+        if match and isinstance(fields, dict):
+            return FrontMatter(described(fields), match.end())
     return FrontMatter(Described(), 0)
 
 

@@ -10,11 +10,11 @@ from toolscript.knowledge.model.ingest import Block, BlockKind, Reading
 from toolscript.knowledge.readers.blocks import ReadingLimits
 
 # Of what a file says of itself.
-MOST_TITLE, MOST_NAMES, MOST_NAME = 500, 50, 200
+MAX_TITLE, MAX_NAMES, MAX_NAME = 500, 50, 200
 # Whatever the process that read it says of a file goes to a person's terminal.
-_MOST_REASON = 300
-_MOST_METADATA = 10
-_LARGEST = 2**53
+_MAX_REASON = 300
+_MAX_METADATA = 10
+_MAX_INTEGER = 2**53
 # Half a letter, which no database stores.
 _LONE = re.compile("[\ud800-\udfff]")
 GARBLED = "the process that read it gave no sensible answer"
@@ -58,28 +58,28 @@ def reading_from_json(answer: bytes, limits: ReadingLimits) -> Reading:
         told = json.loads(answer.decode("utf-8"))
         if isinstance(told, dict) and isinstance(told.get("skipped"), str):
             raise FileSkipped(
-                _text(told["skipped"], _MOST_REASON),
-                hint=_text(told.get("hint", ""), _MOST_REASON),
+                _text(told["skipped"], _MAX_REASON),
+                hint=_text(told.get("hint", ""), _MAX_REASON),
             )
         return _reading(told["reading"], limits)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise FileSkipped(GARBLED) from error
 
 
-def _reading(told: dict[str, Any], limits: ReadingLimits) -> Reading:
-    blocks = tuple(_block(*one) for one in told["blocks"])
-    if not blocks or len(blocks) > limits.blocks or sum(len(one.text) for one in blocks) > limits.letters:
+def _reading(data: dict[str, Any], limits: ReadingLimits) -> Reading:
+    blocks = tuple(_block(*block) for block in data["blocks"])
+    if not blocks or len(blocks) > limits.blocks or sum(len(block.text) for block in blocks) > limits.letters:
         raise ValueError("blocks")
-    if not re.fullmatch("[0-9a-f]{64}", told["content_hash"]):
+    if not re.fullmatch("[0-9a-f]{64}", data["content_hash"]):
         raise ValueError("hash")
     return Reading(
-        content_hash=told["content_hash"],
-        title=_text(told["title"], MOST_TITLE),
+        content_hash=data["content_hash"],
+        title=_text(data["title"], MAX_TITLE),
         blocks=blocks,
-        authors=_names(told["authors"]),
-        topics=_names(told["topics"]),
-        type=_text(told["type"], MOST_NAME),
-        metadata=_metadata(told["metadata"]),
+        authors=_names(data["authors"]),
+        topics=_names(data["topics"]),
+        type=_text(data["type"], MAX_NAME),
+        metadata=_metadata(data["metadata"]),
     )
 
 
@@ -95,29 +95,29 @@ def _block(kind: Any, text: Any, level: Any, page: Any, line: Any, start: Any, e
     )
 
 
-def _text(value: Any, most: int | None = None) -> str:
+def _text(value: Any, maximum: int | None = None) -> str:
     if not isinstance(value, str):
         raise TypeError("no text")
-    return _LONE.sub("\ufffd", value[:most])
+    return _LONE.sub("\ufffd", value[:maximum])
 
 
 def _number(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < _LARGEST:
+    if type(value) is not int or not 0 <= value < _MAX_INTEGER:
         raise TypeError("no number")
     return value
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > MOST_NAMES:
+    if not isinstance(value, list) or len(value) > MAX_NAMES:
         raise TypeError("no names")
-    return tuple(_text(one, MOST_NAME) for one in value)
+    return tuple(_text(one, MAX_NAME) for one in value)
 
 
 def _metadata(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) or len(value) > _MOST_METADATA:
+    if not isinstance(value, dict) or len(value) > _MAX_METADATA:
         raise TypeError("no metadata")
     return {
-        _text(name, MOST_NAME): _text(one, MOST_NAME) if isinstance(one, str) else _number(one)
+        _text(name, MAX_NAME): _text(one, MAX_NAME) if isinstance(one, str) else _number(one)
         for name, one in value.items()
     }
 

@@ -17,8 +17,8 @@ import warnings
 from typing import BinaryIO
 
 from toolscript.knowledge.readers.blocks import (
+    MAX_NAME,
     MEGABYTE,
-    MOST_NAME,
     FileKind,
     ReadingLimits,
     Skip,
@@ -30,7 +30,7 @@ from toolscript.knowledge.readers.blocks import (
 from toolscript.knowledge.readers.reading import read_bytes
 from toolscript.knowledge.readers.wire import HEAD, READY, framed, reading_to_json, skipped_to_json
 
-MOST_REQUEST = MOST_NAME * 4
+MAX_REQUEST = MAX_NAME * 4
 # After a file that took so much, what is left of it would be missing for the next one.
 RETIRES_ABOVE = 400 * MEGABYTE
 CANNOT_BE_READ = "it is damaged, or not what its name says"
@@ -47,7 +47,7 @@ def main() -> None:
 
 def _serve(asked: socket.socket) -> bool:
     """One file; False when there is nobody any more, or this process has grown too large for another."""
-    request, files, _, _ = socket.recv_fds(asked, HEAD.size + MOST_REQUEST, 1)
+    request, files, _, _ = socket.recv_fds(asked, HEAD.size + MAX_REQUEST, 1)
     if not request:
         return False
     (length,) = HEAD.unpack_from(request)
@@ -68,14 +68,14 @@ def _confine(limits: ReadingLimits) -> None:
     allowed = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu_seconds
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (allowed, hard))
-    for kind, most in (
+    for kind, maximum in (
         (resource.RLIMIT_AS, limits.memory),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_NOFILE, 64),
     ):
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(kind, (maximum, maximum))
 
 
 def answer_for(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
@@ -99,10 +99,10 @@ def answer_for(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
 
 def _bytes_of(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
     """A file can grow while it is read."""
-    most = limits.pdf_bytes if kind_of(name) is FileKind.PDF else limits.other_bytes
-    data = file.read(most + 1)
-    if len(data) > most:
-        skip(f"it is larger than {in_megabytes(most)}", "split it into several files")
+    maximum = limits.pdf_bytes if kind_of(name) is FileKind.PDF else limits.other_bytes
+    data = file.read(maximum + 1)
+    if len(data) > maximum:
+        skip(f"it is larger than {in_megabytes(maximum)}", "split it into several files")
     if not data:
         skip("it is empty")
     return data

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from toolscript.core.cancellation import go_on_unless_cancelled
+from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import InvalidRequest, Rejected, Unavailable
 from toolscript.core.items import Item, RefusedItem, StoreReport
 from toolscript.core.mcp_client.model import Offer, ServerState, ServerStatus, ToolServers
@@ -16,7 +16,7 @@ from toolscript.tools.ports import Catalog, CatalogContents
 BATCH = 1_000
 # For a process that answers searches meanwhile: what a batch needs of its one thread, they wait for.
 GENTLE_BATCH = 100
-MOST_REFUSALS_SHOWN = 20
+MAX_REFUSALS_SHOWN = 20
 PREFIX = "mcp:"
 AGAIN_SECONDS = 5.0
 
@@ -64,7 +64,7 @@ async def import_items(
         )
     pruned = prune and not refused
     removed = await catalog.keep_only(source, keys) if pruned else 0
-    return ImportReport(stored, removed, len(refused), tuple(refused[:MOST_REFUSALS_SHOWN]), pruned)
+    return ImportReport(stored, removed, len(refused), tuple(refused[:MAX_REFUSALS_SHOWN]), pruned)
 
 
 async def remove_source(
@@ -80,7 +80,7 @@ async def remove_source(
             on_progress(Progress("remove", removed, None if known is None else max(removed, known.items)))
         if left < batch_size:
             return removed
-        go_on_unless_cancelled()
+        raise_if_cancelled()
 
 
 def source_of(server: str) -> str:

@@ -16,7 +16,7 @@ from toolscript.tools.model.catalog import JobProgress, JobState, SyncJob
 from toolscript.tools.ports import SyncJobs
 
 AT_ONCE = 2
-MOST_WAITING = 20
+MAX_WAITING = 20
 BEAT_SECONDS = 2.0
 GOODBYE_SECONDS = 2.0
 RETRY_SECONDS = 10
@@ -42,11 +42,11 @@ class JobRunner:
         jobs: SyncJobs,
         *,
         at_once: int = AT_ONCE,
-        most_waiting: int = MOST_WAITING,
+        max_waiting: int = MAX_WAITING,
         beat_seconds: float = BEAT_SECONDS,
     ) -> None:
         self._jobs = jobs
-        self._most = at_once + most_waiting
+        self._maximum = at_once + max_waiting
         self._beat_seconds = beat_seconds
         self._turns = asyncio.Semaphore(at_once)
         self._last_of: dict[str, asyncio.Task[None]] = {}
@@ -67,7 +67,7 @@ class JobRunner:
             await self._interrupt_the_rest()
 
     def require_room(self) -> None:
-        if self._taken >= self._most:
+        if self._taken >= self._maximum:
             raise Unavailable(
                 f"{self._taken} syncs are running or waiting, and no more are taken",
                 hint="try again once one of them has ended: GET /api/v1/sync",

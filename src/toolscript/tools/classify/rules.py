@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import ToolscriptError
-from toolscript.core.items import MOST_ASSIGNMENTS, AssignedBy, Assignment, Item, valid_assignments
+from toolscript.core.items import MAX_ASSIGNMENTS, AssignedBy, Assignment, Item, valid_assignments
 from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.terms import terms_of_word, words_of
@@ -28,16 +28,16 @@ Stems = tuple[int, ...]
 Scores = NDArray[np.float64]
 
 # Keywords count as much as this much likeness at most, and half of it at this weight.
-MOST_BONUS, HALF_BONUS_AT = 0.4, 1.0
+MAX_BONUS, HALF_BONUS_AT = 0.4, 1.0
 # The score at which a skill is as likely right as wrong, and how fast that changes.
 EVEN_SCORE, SCORE_SCALE = 0.20, 0.10
-MOST_CONFIDENCE = 0.95
+MAX_CONFIDENCE = 0.95
 # A second skill is one that could have been the first.
 CLOSE = 0.06
-MOST_KEYWORDS_NAMED = 4
+MAX_KEYWORDS_NAMED = 4
 LEFT_OUT = "text that does not describe it was left out"
 
-FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+FIRST_PAUSE, MAX_PAUSE = 30.0, 600.0
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Keyword:
 
     text: str
     skills: NDArray[np.intp]
-    rarity: float
+    idf: float
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,21 @@ class KeywordIndex:
         found: dict[str, Said] = {}
         for text, weight in _fields(item):
             for keyword in self._in(stems_of(text)):
-                found.setdefault(keyword.text, Said(keyword, weight * keyword.rarity))
+                found.setdefault(keyword.text, Said(keyword, weight * keyword.idf))
         return list(found.values())
 
     def _add(self, stems: Stems, of_rows: Mapping[int, str], skills: int) -> None:
-        rarity = math.log1p(skills / len(of_rows)) / math.log1p(skills)
-        keyword = Keyword(next(iter(of_rows.values())), np.array(list(of_rows), dtype=np.intp), rarity)
+        idf = math.log1p(skills / len(of_rows)) / math.log1p(skills)
+        keyword = Keyword(next(iter(of_rows.values())), np.array(list(of_rows), dtype=np.intp), idf)
         joined = stems_of(keyword.text.replace(" ", ""))
         # Who writes "time zone" means "timezone" too.
         for form in {stems, joined} if len(joined) == 1 else {stems}:
             self._by_first.setdefault(form[0], []).append((form, keyword))
 
     def _in(self, stems: Stems) -> Iterator[Keyword]:
-        for at, first in enumerate(stems):
+        for index, first in enumerate(stems):
             for form, keyword in self._by_first.get(first, ()):
-                if stems[at : at + len(form)] == form:
+                if stems[index : index + len(form)] == form:
                     yield keyword
 
 
@@ -149,7 +149,7 @@ class RulesClassifier:
 
     async def rate(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Ratings:
         categories = await self._prepared(tuple(skills))
-        read = [described(one.item, categories.names) for one in items]
+        read = [described(unclassified.item, categories.names) for unclassified in items]
         vectors = await self._vectors_of(items, read)
         likeness = _exact(vectors) @ categories.vectors.T
         rated = [_rated(item, steers, row, categories) for (item, steers), row in zip(read, likeness, strict=True)]
@@ -157,12 +157,12 @@ class RulesClassifier:
 
     async def _vectors_of(self, items: Sequence[Unclassified], read: Sequence[tuple[Item, bool]]) -> Matrix:
         """What was left out of an item must not be in its vector either."""
-        vectors = np.array([one.vector for one in items], dtype=np.float32)
+        vectors = np.array([unclassified.vector for unclassified in items], dtype=np.float32)
         vectors = vectors.reshape(len(items), self._embedder.model.dimensions)
-        for at, (item, steers) in enumerate(read):
+        for index, (item, steers) in enumerate(read):
             if steers:
                 # Alone: with some models a text's vector depends a little on the texts beside it.
-                vectors[at] = (await embed_items(self._embedder, [item]))[0]
+                vectors[index] = (await embed_items(self._embedder, [item]))[0]
         return vectors
 
     async def _prepared(self, skills: tuple[Skill, ...]) -> _Categories:
@@ -196,26 +196,26 @@ def _rated(item: Item, was_steering: bool, likeness: Scores, categories: _Catego
     weight = np.zeros(len(categories.skills))
     for one in said:
         weight[one.keyword.skills] += one.weight
-    return Rated(item, was_steering, likeness, likeness + MOST_BONUS * weight / (weight + HALF_BONUS_AT), said)
+    return Rated(item, was_steering, likeness, likeness + MAX_BONUS * weight / (weight + HALF_BONUS_AT), said)
 
 
 def _assigned(rated: Rated, skills: Sequence[Skill]) -> tuple[Assignment, ...]:
-    best = np.argsort(-rated.scores, kind="stable")[:MOST_ASSIGNMENTS]
+    best = np.argsort(-rated.scores, kind="stable")[:MAX_ASSIGNMENTS]
     close = [row for row in best if rated.scores[row] >= rated.scores[best[0]] - CLOSE]
-    given = [
+    assignments = [
         Assignment(skills[row].id, confidence_of(rated.scores[row]), AssignedBy.RULES, _reason(rated, row, skills))
         for row in close
     ]
-    return valid_assignments(given, frozenset(skill.id for skill in skills))
+    return valid_assignments(assignments, frozenset(skill.id for skill in skills))
 
 
 def confidence_of(score: float) -> float:
     """How likely a skill with this score is right."""
-    return float(min(MOST_CONFIDENCE, 1 / (1 + np.exp((EVEN_SCORE - score) / SCORE_SCALE))))
+    return float(min(MAX_CONFIDENCE, 1 / (1 + np.exp((EVEN_SCORE - score) / SCORE_SCALE))))
 
 
 def _reason(rated: Rated, row: int, skills: Sequence[Skill]) -> str:
-    words = [one.keyword.text for one in rated.said if row in one.keyword.skills][:MOST_KEYWORDS_NAMED]
+    words = [one.keyword.text for one in rated.said if row in one.keyword.skills][:MAX_KEYWORDS_NAMED]
     parts = [f"like '{skills[row].name}' ({rated.likeness[row]:.2f})"]
     parts += [f"says {', '.join(words)}"] if words else []
     parts += [LEFT_OUT] if rated.was_steering else []
@@ -240,8 +240,8 @@ class FallbackClassifier:
         answers = list(await self._ask_first(items, skills))
         unanswered = [at for at, answer in enumerate(answers) if not (answer.assignments or answer.suggestion)]
         if unanswered:
-            given = await self._second.classify([items[at] for at in unanswered], skills)
-            for at, answer in zip(unanswered, given, strict=True):
+            classifications = await self._second.classify([items[at] for at in unanswered], skills)
+            for at, answer in zip(unanswered, classifications, strict=True):
                 answers[at] = answer
         return answers
 
@@ -265,7 +265,7 @@ class FallbackClassifier:
         """Calls that were under way together fail together: that is one failure."""
         if self._pause and self._now() < self._resumes_at:
             return
-        self._pause = min(self._pause * 2, LONGEST_PAUSE) if self._pause else FIRST_PAUSE
+        self._pause = min(self._pause * 2, MAX_PAUSE) if self._pause else FIRST_PAUSE
         self._resumes_at = self._now() + self._pause
         logger.warning(
             "rules classify for the next %d seconds: %s", self._pause, error.message, extra={"part": "classifier"}

@@ -43,7 +43,7 @@ _BRACE = re.compile(r"[{}\[\]]")
 
 # A list of words describes nothing.
 LONG_LIST, WORDS_A_PART = 9, 2.5
-FEWEST_WORDS = 3
+MIN_WORDS = 3
 
 _BLOB = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{36,}={0,2}|\b[0-9a-fA-F]{32,}\b")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -81,8 +81,8 @@ class SkillNames:
         """`but` are words that are the item's own: a tool may be called like a skill."""
         words, letters = tuple(words_of(text)), text.casefold()
         return any(
-            words[at : at + len(name)] == name and literally in letters and not but.issuperset(name)
-            for at, word in enumerate(words)
+            words[index : index + len(name)] == name and literally in letters and not but.issuperset(name)
+            for index, word in enumerate(words)
             for name, literally in self._certain.get(word, ())
         )
 
@@ -103,13 +103,13 @@ def pieces_of(text: str) -> list[Span]:
 
 def runs_of(spans: Sequence[Span], left_out: Sequence[bool]) -> Iterator[Span]:
     """Neighbours that are kept, as one span each."""
-    begun: int | None = None
+    start_background: int | None = None
     for (start, _), is_out in zip(spans, left_out, strict=True):
-        if is_out and begun is not None:
-            yield begun, start
-        begun = None if is_out else start if begun is None else begun
-    if begun is not None:
-        yield begun, spans[-1][1]
+        if is_out and start_background is not None:
+            yield start_background, start
+        start_background = None if is_out else start if start_background is None else start_background
+    if start_background is not None:
+        yield start_background, spans[-1][1]
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
@@ -179,7 +179,7 @@ def is_odd(piece: str) -> bool:
     plain, signs = _folded(piece), _signs()
     if signs.sorting.search(plain) or signs.odd.search(plain) or QUOTED_KEY.search(plain):
         return True
-    is_short = len(plain.split()) < FEWEST_WORDS and plain.isascii()
+    is_short = len(plain.split()) < MIN_WORDS and plain.isascii()
     return is_short or bool(signs.kinds.search(plain) and signs.orders.search(plain))
 
 
@@ -188,7 +188,7 @@ def is_list(piece: str) -> bool:
     words = _folded(piece).split()
     parts = [part for part in _PARTS.split(piece) if part.strip()]
     is_enumeration = len(parts) >= LONG_LIST and len(words) <= WORDS_A_PART * len(parts)
-    return is_enumeration or (len(words) >= FEWEST_WORDS and 2 * len(set(words)) < len(words))
+    return is_enumeration or (len(words) >= MIN_WORDS and 2 * len(set(words)) < len(words))
 
 
 def _has_blob(piece: str) -> bool:
@@ -292,7 +292,7 @@ def _empty_words(pieces: Sequence[str]) -> list[bool]:
 def _of_the_item(runs: Sequence[str], own: _Own) -> list[str]:
     """What stands beside steering and shares no word with the item's name and parameters may be part of it."""
     about = [run for run in runs if own.is_in(run)]
-    long_enough = [run for run in runs if len(words_of(run)) >= FEWEST_WORDS]
+    long_enough = [run for run in runs if len(words_of(run)) >= MIN_WORDS]
     return about or long_enough[:1]
 
 
@@ -303,7 +303,7 @@ def _cleaned_name(name: str) -> tuple[str, bool]:
 def _is_steering_name(name: str) -> bool:
     """A name of a word or two orders nothing."""
     spoken = split_identifier(name[:MAX_READ])
-    return len(spoken.split()) >= FEWEST_WORDS and (steers(spoken) or is_list(spoken))
+    return len(spoken.split()) >= MIN_WORDS and (steers(spoken) or is_list(spoken))
 
 
 def _cleaned_schema(schema: JsonObject | None) -> tuple[JsonObject | None, bool]:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from toolscript.core.errors import InvalidRequest, NotFound
-from toolscript.core.items import LARGEST_ID, ItemKind
+from toolscript.core.items import MAX_ID, ItemKind
 from toolscript.core.text import readable
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Limit, NumberInPath
@@ -92,15 +92,15 @@ def _tools(router: APIRouter, sync: SyncRequests) -> None:
         summary="What the catalog holds, in order of id",
     )
     async def list_tools(
-        cursor: Annotated[int, Query(ge=0, le=LARGEST_ID, description="`next_cursor` of the page before.")] = 0,
+        cursor: Annotated[int, Query(ge=0, le=MAX_ID, description="`next_cursor` of the page before.")] = 0,
         limit: Limit = USUAL,
         source: Text = None,
         server: Text = None,
         item_type: Annotated[ItemKind | None, Query(description="Only those of this kind.")] = None,
     ) -> ToolPage:
         wanted = ItemFilter(source and readable(source), server and readable(server), item_type)
-        found = await sync.contents.page(cursor, limit + 1, wanted)
-        return ToolPage.of(found, limit)
+        items = await sync.contents.page(cursor, limit + 1, wanted)
+        return ToolPage.of(items, limit)
 
 
 def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
@@ -123,7 +123,7 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         await sync.contents.remove(tool_id)
 
 
-Before = Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="`next` of the page before.")]
+Before = Annotated[int | None, Query(ge=1, le=MAX_ID, description="`next` of the page before.")]
 
 
 def change_routes(changes: ItemChanges) -> APIRouter:
@@ -144,8 +144,8 @@ def _read(router: APIRouter, changes: ItemChanges) -> None:
         before: Before = None,
         limit: Limit = USUAL,
     ) -> ChangePage:
-        found = await changes.page(before, limit + 1, state)
-        return ChangePage.of(found, limit)
+        item_changes = await changes.page(before, limit + 1, state)
+        return ChangePage.of(item_changes, limit)
 
     @router.get(
         "/{change_id}",

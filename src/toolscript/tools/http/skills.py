@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from toolscript.core.items import LARGEST_ID
+from toolscript.core.items import MAX_ID
 from toolscript.core.taxonomy import SuggestionState
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, AfterNumber, Limit, NumberInPath
@@ -53,7 +53,7 @@ def audit_routes(skills: SkillManagement) -> APIRouter:
 
     @router.get("/audit", responses=documented(401, 403, 422, 503), summary="What people decided")
     async def audit(
-        before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="`next` of the page before.")] = None,
+        before: Annotated[int | None, Query(ge=1, le=MAX_ID, description="`next` of the page before.")] = None,
         limit: Limit = USUAL,
     ) -> AuditPage:
         found = await skills.taxonomy.audit(before, limit + 1)
@@ -153,8 +153,8 @@ def _read_suggestions(router: APIRouter, skills: SkillManagement) -> None:
         limit: Limit = USUAL,
     ) -> SuggestionPage:
         state = None if status == "all" else SuggestionState(status)
-        found = await skills.suggestions.page(after, limit + 1, state)
-        return SuggestionPage.of(found, limit)
+        suggestions = await skills.suggestions.page(after, limit + 1, state)
+        return SuggestionPage.of(suggestions, limit)
 
     @router.get(
         "/{suggestion_id}",
@@ -208,8 +208,8 @@ def item_skill_routes(skills: SkillManagement) -> APIRouter:
         summary="Say which skills an item is in: no classifier changes it",
     )
     async def assign(tool_id: NumberInPath, request: AssignRequest) -> ItemSkills:
-        given = await skills.assignments.set_by_hand(tool_id, request.skill_ids, request.reviewer)
-        return ItemSkills.of(tool_id, given)
+        assignments = await skills.assignments.set_by_hand(tool_id, request.skill_ids, request.reviewer)
+        return ItemSkills.of(tool_id, assignments)
 
     @router.delete(
         "",

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.item_json import catalog_item_from_json
-from toolscript.core.items import LARGEST_ID, Item, RefusedItem
+from toolscript.core.items import MAX_ID, Item, RefusedItem
 from toolscript.core.text import readable
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Limit, NumberInPath
@@ -20,8 +20,8 @@ from toolscript.tools.ports import CatalogContents
 from toolscript.tools.schemas.catalog import JobAccepted, JobPage, JobShown
 
 SYNC_PATH = "/api/v1/sync"
-MOST_ITEMS = 10_000
-MOST_SYNC_BYTES = 16 * 1024 * 1024
+MAX_ITEMS = 10_000
+MAX_SYNC_BYTES = 16 * 1024 * 1024
 MAX_SOURCE = 200
 
 _WHERE_IT_IS = {"description": "The job.", "required": True, "schema": {"type": "string"}}
@@ -47,7 +47,7 @@ class ItemsRequest(BaseModel):
 
     source: str = Field(min_length=1, max_length=MAX_SOURCE, description="Name under which the items are kept.")
     items: list[Any] = Field(
-        max_length=MOST_ITEMS,
+        max_length=MAX_ITEMS,
         description="{id, server, name, description, input_schema, ...}, as in the lines of a file.",
     )
     prune: StrictBool = Field(False, description="Remove items of this source that are not among these.")
@@ -94,11 +94,11 @@ def sync_routes(sync: SyncRequests) -> APIRouter:
 
     @router.get("", responses=documented(401, 403, 422, 503), summary="Syncs, the latest first")
     async def list_jobs(
-        before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="`next` of the page before.")] = None,
+        before: Annotated[int | None, Query(ge=1, le=MAX_ID, description="`next` of the page before.")] = None,
         limit: Limit = USUAL,
     ) -> JobPage:
-        found = await sync.page(before, limit + 1)
-        return JobPage.of(found, limit)
+        jobs = await sync.page(before, limit + 1)
+        return JobPage.of(jobs, limit)
 
     return router
 
@@ -130,7 +130,9 @@ def _read(body: bytes) -> ItemsRequest | ServersRequest:
         return (ItemsRequest if of_items else ServersRequest).model_validate(data)
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False, include_context=False)
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problems]) from None
+        raise RequestValidationError(
+            [{**problem, "loc": ("body", *problem["loc"])} for problem in problems]
+        ) from None
 
 
 def _entry(number: int, data: object) -> Item | RefusedItem:

@@ -10,7 +10,7 @@ from toolscript.tools.indexing.versions import Opened
 from toolscript.tools.ports import Catalog, DirtySet, SkillVectors
 
 PAGE = 5_000
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 Scan = Callable[[int, int], Awaitable[Sequence[PointVersion]]]
 
@@ -18,7 +18,7 @@ Suspect = tuple[PointVersion | None, PointVersion | None]
 
 
 @dataclass(frozen=True)
-class Examination:
+class DoctorReport:
     """`pending` items are known to be behind and on their way: they count as none of the others."""
 
     items: int = 0
@@ -46,7 +46,7 @@ class Doctor:
         self._skills = opened.skills
         self._generation = opened.generation.id
 
-    async def examine(self, *, repair: bool = False, on_progress: OnProgress = silent) -> Examination:
+    async def examine(self, *, repair: bool = False, on_progress: OnProgress = silent) -> DoctorReport:
         total = await self._catalog.count()
         found: Counter[str] = Counter()
         async for page in _pages(_side_by_side(self._catalog.scan, self._index.scan)):
@@ -55,18 +55,18 @@ class Doctor:
             await self._judge([pair for pair in page if pair[0] != pair[1]], found, repair=repair)
             on_progress(Progress("examine", found["items"], total))
         pending = await self._dirty.pending(self._generation)
-        failing = await self._dirty.failing(self._generation, MOST_SHOWN)
+        failing = await self._dirty.failing(self._generation, MAX_SHOWN)
         await self._examine_skills(found, repair=repair)
-        return Examination(**found, pending=pending.total, failing=tuple(failing), repaired=repair)
+        return DoctorReport(**found, pending=pending.total, failing=tuple(failing), repaired=repair)
 
     async def _examine_skills(self, found: Counter[str], *, repair: bool) -> None:
         """The record is read before the points, and again after them: a point may be written meanwhile."""
-        least = await self._skill_vectors.written(self._generation)
+        minimum = await self._skill_vectors.written(self._generation)
         points = {seen.id: seen async for seen in _all(self._skills.scan)}
-        most = await self._skill_vectors.written(self._generation)
-        behind = [id_ for id_, (version, _) in least.items() if version and _older(points.get(id_), version)]
-        ahead = [seen for seen in points.values() if seen.id not in most or seen.version > most[seen.id][1]]
-        found["skills"], found["wrong_skills"] = len(most), len(behind) + len(ahead)
+        maximum = await self._skill_vectors.written(self._generation)
+        behind = [id_ for id_, (version, _) in minimum.items() if version and _older(points.get(id_), version)]
+        ahead = [seen for seen in points.values() if seen.id not in maximum or seen.version > maximum[seen.id][1]]
+        found["skills"], found["wrong_skills"] = len(maximum), len(behind) + len(ahead)
         if repair and (behind or ahead):
             # After a restored backup a point can be newer than its skill, and would refuse the repair.
             await self._skills.remove(ahead)
@@ -140,17 +140,17 @@ async def _pages(pairs: AsyncIterator[Suspect]) -> AsyncIterator[list[Suspect]]:
 async def _side_by_side(left: Scan, right: Scan) -> AsyncIterator[Suspect]:
     """Both sides in order of id, each id once, with None where a side lacks it."""
     lefts, rights = _all(left), _all(right)
-    one, other = await anext(lefts, None), await anext(rights, None)
-    while one or other:
-        if other is None or (one and one.id < other.id):
-            yield one, None
-            one = await anext(lefts, None)
-        elif one is None or other.id < one.id:
+    version, other = await anext(lefts, None), await anext(rights, None)
+    while version or other:
+        if other is None or (version and version.id < other.id):
+            yield version, None
+            version = await anext(lefts, None)
+        elif version is None or other.id < version.id:
             yield None, other
             other = await anext(rights, None)
         else:
-            yield one, other
-            one, other = await anext(lefts, None), await anext(rights, None)
+            yield version, other
+            version, other = await anext(lefts, None), await anext(rights, None)
 
 
 async def _all(scan: Scan) -> AsyncIterator[PointVersion]:

@@ -45,9 +45,14 @@ class ItemSkills:
         skills = await self._active_skills.now() if waiting else ()
         if not skills:
             return list(items)
-        said = await self._classifier.classify([Unclassified(one.item, vector) for one, vector in waiting], skills)
+        classifications = await self._classifier.classify(
+            [Unclassified(item.item, vector) for item, vector in waiting], skills
+        )
         taken = await self._assignments.record(
-            [Classified(one.id, one.version, answer) for (one, _), answer in zip(waiting, said, strict=True)]
+            [
+                Classified(item.id, item.version, answer)
+                for (item, _), answer in zip(waiting, classifications, strict=True)
+            ]
         )
         return [_now(stored, taken[stored.id]) if stored.id in taken else stored for stored in items]
 
@@ -194,8 +199,8 @@ def _with_our_changes(claim: Claim, before: Sequence[StoredItem], after: Sequenc
 
 def _counted(items: Sequence[StoredItem], hashes: Mapping[int, str], vectors: Matrix) -> list[Counted]:
     return [
-        Counted(one.id, hashes[one.id], vector, {its.skill_id: its.weight for its in one.assignments})
-        for one, vector in zip(items, vectors, strict=True)
+        Counted(item.id, hashes[item.id], vector, {its.skill_id: its.weight for its in item.assignments})
+        for item, vector in zip(items, vectors, strict=True)
     ]
 
 

@@ -14,7 +14,7 @@ from toolscript.tools.ports import SkillsBehind
 
 MAX_DESCRIPTION = 4_000
 BATCH = 200
-MOST_TEXTS = 10_000
+MAX_TEXTS = 10_000
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class SkillPoints:
         try:
             await self._write(states)
         except Rejected:
-            return sum([await self._written_alone(one) for one in states])
+            return sum([await self._written_alone(state) for state in states])
         return len(states)
 
     async def _written_alone(self, state: SkillState) -> bool:
@@ -84,21 +84,21 @@ class SkillPoints:
     async def _write(self, states: Sequence[SkillState]) -> None:
         if states:
             vectors = await self._vectors_of(states)
-            await self._index.put([skill_point_of(one, vectors[one.skill.id]) for one in states])
-            await self._behind.followed(self._generation, {one.skill.id: one.version for one in states})
+            await self._index.put([skill_point_of(state, vectors[state.skill.id]) for state in states])
+            await self._behind.followed(self._generation, {state.skill.id: state.version for state in states})
 
     async def _vectors_of(self, states: Sequence[SkillState]) -> dict[str, Vector]:
         """The mean of a skill's items; that of its own text while it has none."""
-        means = {one.skill.id: one.total.mean() for one in states}
-        await self._embed([one.skill.text for one in states if means[one.skill.id] is None])
+        means = {state.skill.id: state.total.mean() for state in states}
+        await self._embed([state.skill.text for state in states if means[state.skill.id] is None])
         known = self._of_texts
         return {
-            one.skill.id: known[one.skill.text] if (mean := means[one.skill.id]) is None else mean
-            for one in states
+            state.skill.id: known[state.skill.text] if (mean := means[state.skill.id]) is None else mean
+            for state in states
         }
 
     async def _embed(self, texts: Sequence[str]) -> None:
-        if len(self._of_texts) > MOST_TEXTS:
+        if len(self._of_texts) > MAX_TEXTS:
             self._of_texts.clear()
         missing = list(dict.fromkeys(text for text in texts if text not in self._of_texts))
         if missing:

@@ -65,7 +65,7 @@ async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Readable:
     return Readable(await indexes.items.open(card), await indexes.skills.open(card))
 
 
-async def open_for_examination(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
+async def open_for_doctor(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
     """The live index and the generation that follows it, which is the one of the same fingerprint."""
     followed, skills = await open_skills(indexes, dirty, card)
     return Opened(followed, await indexes.items.open(card), skills)
@@ -160,7 +160,10 @@ async def _opened(indexes: IndexPair, generation: Generation, card: IndexCard) -
 
 
 async def _generation_of(dirty: DirtySet, card: IndexCard) -> Generation | None:
-    return next((one for one in await dirty.generations() if one.fingerprint == card.fingerprint), None)
+    return next(
+        (generation for generation in await dirty.generations() if generation.fingerprint == card.fingerprint),
+        None,
+    )
 
 
 def _mismatch(live: str, card: IndexCard) -> ModelMismatch:

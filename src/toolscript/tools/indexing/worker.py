@@ -16,7 +16,7 @@ from toolscript.tools.model.catalog import GenerationState
 from toolscript.tools.ports import DirtySet, Suggestions
 
 RECOUNT_SECONDS = 5.0
-LONGEST_PAUSE = 15.0
+MAX_PAUSE = 15.0
 LOOK_AROUND_SECONDS = 30.0
 # Every batch moves skills; their points are written this often at the most, and whenever there is no other work.
 SKILLS_EVERY_SECONDS = 1.0
@@ -75,7 +75,7 @@ class Worker:
                 pause = poll_seconds
             except Unavailable as error:
                 logger.warning("waiting", extra={"reason": error.message})
-                pause = min(pause * 2, LONGEST_PAUSE)
+                pause = min(pause * 2, MAX_PAUSE)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
 
     async def _look_around(self) -> None:
@@ -83,7 +83,7 @@ class Worker:
         if time.monotonic() - self._looked_at < LOOK_AROUND_SECONDS:
             return
         self._looked_at = time.monotonic()
-        states = {found.id: found.state for found in await self._dirty.generations()}
+        states = {generation.id: generation.state for generation in await self._dirty.generations()}
         if self._generation not in states:
             raise SetupError(
                 "the index this worker follows was dropped", hint="start it with the live index's model"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from toolscript.core.items import LARGEST_ID, ItemKind, JsonObject
+from toolscript.core.items import MAX_ID, ItemKind, JsonObject
 from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.web.fields import list_of_model, output_schema, subset
@@ -20,12 +20,12 @@ DESCRIBE_TOOL = "describe_tool"
 LIST_SKILLS = "list_skills"
 
 DEFAULT_LIMIT = 5
-MOST_RESULTS = 20
-MOST_DESCRIBED = 10
+MAX_RESULTS = 20
+MAX_DESCRIBED = 10
 DEFAULT_SKILLS = 50
-MOST_SKILLS_LISTED = 100
+MAX_SKILLS_LISTED = 100
 
-_ID: JsonObject = {"type": "integer", "minimum": 1, "maximum": LARGEST_ID}
+_ID: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 # `id` is what describe_tool takes, and `tool` the name that a client calls: server__tool.
 _NAMED: dict[str, Any] = {"id": (int, ...), "tool": (str, ...)}
 ToolSummary = subset(
@@ -69,7 +69,7 @@ _SEARCH: JsonObject = {
     "inputSchema": closed(
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY, "description": "The task."},
-            "limit": whole_number(1, MOST_RESULTS, DEFAULT_LIMIT),
+            "limit": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
             "threshold": {
                 "type": "number",
                 "minimum": 0,
@@ -103,7 +103,7 @@ _DESCRIBE: JsonObject = {
         f"{SEARCH_TOOLS}, with the `id` of a result, or several as `ids`."
     ),
     "inputSchema": closed(
-        {"id": _ID, "ids": {"type": "array", "items": _ID, "minItems": 1, "maxItems": MOST_DESCRIBED}}
+        {"id": _ID, "ids": {"type": "array", "items": _ID, "minItems": 1, "maxItems": MAX_DESCRIBED}}
     ),
     "outputSchema": output_schema(DescribedTools),
     "annotations": READ_ONLY,
@@ -117,7 +117,7 @@ _SKILLS: JsonObject = {
     ),
     "inputSchema": closed(
         {
-            "limit": whole_number(1, MOST_SKILLS_LISTED, DEFAULT_SKILLS),
+            "limit": whole_number(1, MAX_SKILLS_LISTED, DEFAULT_SKILLS),
             "after": {"type": "string", "description": "`next` of the page before."},
         }
     ),

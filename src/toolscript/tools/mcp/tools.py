@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolscript.core.auth.model import Scope, Visitor
-from toolscript.core.items import LARGEST_ID, ItemKind, JsonObject, StoredItem, tool_id
-from toolscript.core.mcp.answers import MOST_WORDS, compact_json, failed_with, one_line, result
+from toolscript.core.auth.model import Identity, Scope
+from toolscript.core.items import MAX_ID, ItemKind, JsonObject, StoredItem, tool_id
+from toolscript.core.mcp.answers import MAX_WORDS, compact_json, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, text_or_texts, whole, wrong
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
@@ -17,9 +17,9 @@ from toolscript.tools.mcp.definitions import (
     DEFINITIONS,
     DESCRIBE_TOOL,
     LIST_SKILLS,
-    MOST_DESCRIBED,
-    MOST_RESULTS,
-    MOST_SKILLS_LISTED,
+    MAX_DESCRIBED,
+    MAX_RESULTS,
+    MAX_SKILLS_LISTED,
     SEARCH_TOOLS,
     SkillSummary,
     ToolSummary,
@@ -70,7 +70,7 @@ def _verdict(answer: ToolAnswer) -> list[str]:
         return ["Nothing reaches the threshold."]
     if answer.good_match is not False:
         return []
-    words = ", ".join(answer.unmatched[:MOST_WORDS])
+    words = ", ".join(answer.unmatched[:MAX_WORDS])
     return [f"No good match, the first is a guess.{f' Matched nothing: {words}.' if words else ''}"]
 
 
@@ -123,28 +123,28 @@ def _skill(entry: SkillEntry) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class CatalogParts:
+class CatalogDependencies:
     search: SearchesTools
     items: ReadsItems
     skills: ListsSkills
 
 
-def catalog_tools(catalog: CatalogParts, search_type: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
+def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
     """`search_type` is the installation's: the tool takes none."""
 
-    async def search(_: Visitor, given: JsonObject) -> CallResult:
+    async def search(_: Identity, given: JsonObject) -> CallResult:
         query = _query(given, search_type)
         return found(await catalog.search.search(query), with_schemas=query.include_schemas)
 
-    async def describe(_: Visitor, given: JsonObject) -> CallResult:
+    async def describe(_: Identity, given: JsonObject) -> CallResult:
         wanted = _ids(given)
         known = {one.id: one for one in await catalog.items.items(wanted) if one.is_active}
         items = [known[one] for one in wanted if one in known]
         return described(items, [one for one in wanted if one not in known])
 
-    async def skills(_: Visitor, given: JsonObject) -> CallResult:
+    async def skills(_: Identity, given: JsonObject) -> CallResult:
         require_known(LIST_SKILLS, given, ("limit", "after"))
-        limit = whole(given, "limit", DEFAULT_SKILLS, 1, MOST_SKILLS_LISTED)
+        limit = whole(given, "limit", DEFAULT_SKILLS, 1, MAX_SKILLS_LISTED)
         page = await catalog.skills.page(text(given, "after", ""), limit + 1, active_only=True)
         return listed(page[:limit], page[limit - 1].skill.id if len(page) > limit else None)
 
@@ -152,24 +152,24 @@ def catalog_tools(catalog: CatalogParts, search_type: SearchType = SearchType.HY
     return [ServiceTool(DEFINITIONS[name], Scope.TOOLS_READ, call) for name, call in calls.items()]
 
 
-def _query(given: JsonObject, search_type: SearchType) -> ToolQuery:
-    require_known(SEARCH_TOOLS, given, ("query", "limit", "threshold", "type", "skill_ids", "detail"))
+def _query(data: JsonObject, search_type: SearchType) -> ToolQuery:
+    require_known(SEARCH_TOOLS, data, ("query", "limit", "threshold", "type", "skill_ids", "detail"))
     return ToolQuery(
-        text(given, "query"),
-        ItemKind(one_of(given, "type", [*ItemKind])) if "type" in given else None,
-        whole(given, "limit", DEFAULT_LIMIT, 1, MOST_RESULTS),
-        share(given, "threshold", USUAL.tool),
+        text(data, "query"),
+        ItemKind(one_of(data, "type", [*ItemKind])) if "type" in data else None,
+        whole(data, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS),
+        share(data, "threshold", USUAL.tool),
         search_type,
-        include_schemas=one_of(given, "detail", ("compact", "schema")) == "schema",
-        skill_ids=text_or_texts(given, "skill_ids"),
+        include_schemas=one_of(data, "detail", ("compact", "schema")) == "schema",
+        skill_ids=text_or_texts(data, "skill_ids"),
     )
 
 
-def _ids(given: JsonObject) -> list[int]:
-    require_known(DESCRIBE_TOOL, given, ("id", "ids"))
-    if ("id" in given) == ("ids" in given):
+def _ids(data: JsonObject) -> list[int]:
+    require_known(DESCRIBE_TOOL, data, ("id", "ids"))
+    if ("id" in data) == ("ids" in data):
         raise wrong("id", "must be given, or `ids`, and not both")
-    values = [given["id"]] if "id" in given else given["ids"]
-    if not isinstance(values, list) or not 1 <= len(values) <= MOST_DESCRIBED:
-        raise wrong("ids", f"must be a list of 1 to {MOST_DESCRIBED} ids")
-    return list(dict.fromkeys(whole({"id": one}, "id", 0, 1, LARGEST_ID) for one in values))
+    values = [data["id"]] if "id" in data else data["ids"]
+    if not isinstance(values, list) or not 1 <= len(values) <= MAX_DESCRIBED:
+        raise wrong("ids", f"must be a list of 1 to {MAX_DESCRIBED} ids")
+    return list(dict.fromkeys(whole({"id": one}, "id", 0, 1, MAX_ID) for one in values))

@@ -72,7 +72,7 @@ class AbsenceReason(StrEnum):
 
 
 @dataclass(frozen=True)
-class Absence:
+class WhyNotAnswer:
     """What became of one item that the caller asked about, and in `message` what would bring it back.
 
     `others` are items that may have been meant.
@@ -126,7 +126,7 @@ class ToolAnswer:
     skills: tuple[MatchedSkill, ...] = ()
     skill_ids_used: tuple[str, ...] | None = None
     unskilled_count: int | None = None
-    absence: Absence | None = None
+    absence: WhyNotAnswer | None = None
 
 
 @dataclass(frozen=True)

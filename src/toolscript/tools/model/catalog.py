@@ -22,14 +22,14 @@ DEFINING_FIELDS = (
     "output_schema",
     "annotations",
 )
-MOST_KEPT_PER_ITEM = 20
+MAX_KEPT_PER_ITEM = 20
 
 # Tries after which an item counts as failing rather than unlucky.
 FAILING_AFTER = 3
 
 # A job whose process has said nothing for so long has no process any more.
 SILENT_SECONDS = 30.0
-MOST_JOBS_KEPT = 1_000
+MAX_JOBS_KEPT = 1_000
 
 
 @dataclass(frozen=True)
@@ -228,5 +228,5 @@ class JobProgress:
 
 
 def unknown_job(job_id: int) -> NotFound:
-    hint = f"jobs are kept until {MOST_JOBS_KEPT:,} later ones have come; post the sync again"
+    hint = f"jobs are kept until {MAX_JOBS_KEPT:,} later ones have come; post the sync again"
     return NotFound(f"there is no sync job {job_id}", hint=hint, details={"job_id": job_id})

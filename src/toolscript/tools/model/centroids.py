@@ -18,26 +18,26 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class SkillSum:
+class Centroid:
     total: Whole
     weight: int = 0
     members: int = 0
 
     @staticmethod
-    def nothing() -> "SkillSum":
+    def nothing() -> "Centroid":
         """It adds up with a sum of any size."""
-        return SkillSum(np.zeros(1, dtype=np.int64))
+        return Centroid(np.zeros(1, dtype=np.int64))
 
     @staticmethod
-    def of(vector: Vector, weight: int) -> "SkillSum":
+    def of(vector: Vector, weight: int) -> "Centroid":
         """What one item adds."""
-        return SkillSum(np.rint(vector.astype(np.float64) * UNIT).astype(np.int64) * weight, weight, 1)
+        return Centroid(np.rint(vector.astype(np.float64) * UNIT).astype(np.int64) * weight, weight, 1)
 
-    def __add__(self, other: "SkillSum") -> "SkillSum":
-        return SkillSum(self.total + other.total, self.weight + other.weight, self.members + other.members)
+    def __add__(self, other: "Centroid") -> "Centroid":
+        return Centroid(self.total + other.total, self.weight + other.weight, self.members + other.members)
 
-    def __sub__(self, other: "SkillSum") -> "SkillSum":
-        return SkillSum(self.total - other.total, self.weight - other.weight, self.members - other.members)
+    def __sub__(self, other: "Centroid") -> "Centroid":
+        return Centroid(self.total - other.total, self.weight - other.weight, self.members - other.members)
 
     @property
     def is_nothing(self) -> bool:
@@ -61,18 +61,18 @@ class Counted:
     weights: Mapping[str, int]
 
 
-def added_up(counted: Iterable[Counted], to: Mapping[str, SkillSum] | None = None) -> dict[str, SkillSum]:
+def added_up(counted: Iterable[Counted], to: Mapping[str, Centroid] | None = None) -> dict[str, Centroid]:
     """The sum of each skill that any of these items is in, on top of what there is."""
     sums = dict(to or {})
     for one in counted:
         for skill, weight in one.weights.items():
-            sums[skill] = sums.get(skill, SkillSum.nothing()) + SkillSum.of(one.vector, weight)
+            sums[skill] = sums.get(skill, Centroid.nothing()) + Centroid.of(one.vector, weight)
     return sums
 
 
-def differences(before: Mapping[str, SkillSum], after: Mapping[str, SkillSum]) -> dict[str, SkillSum]:
+def differences(before: Mapping[str, Centroid], after: Mapping[str, Centroid]) -> dict[str, Centroid]:
     """What has to be added to the sums before to make them those after, where they differ."""
-    nothing = SkillSum.nothing()
+    nothing = Centroid.nothing()
     moves = {one: after.get(one, nothing) - before.get(one, nothing) for one in before.keys() | after.keys()}
     return {skill: move for skill, move in moves.items() if not move.is_nothing}
 
@@ -82,7 +82,7 @@ class SkillState:
     """A skill and the sum of its items at one version, as its point has to be."""
 
     skill: Skill
-    total: SkillSum
+    total: Centroid
     version: int
 
 
@@ -97,16 +97,16 @@ class Rebuilt:
     largest_miscount: int
 
 
-def rebuilt(kept: Mapping[str, SkillSum], exact: Mapping[str, SkillSum], items: int) -> Rebuilt:
+def rebuilt(kept: Mapping[str, Centroid], exact: Mapping[str, Centroid], items: int) -> Rebuilt:
     """What was kept beside what it should have been."""
-    moves, nothing = differences(kept, exact), SkillSum.nothing()
+    moves, nothing = differences(kept, exact), Centroid.nothing()
     drifts = [_drift(kept.get(one, nothing), exact.get(one, nothing)) for one in moves]
     miscounts = [abs(move.members) for move in moves.values()]
     skills = len(kept.keys() | exact.keys())
     return Rebuilt(skills, items, tuple(sorted(moves)), max(drifts, default=0.0), max(miscounts, default=0))
 
 
-def _drift(kept: SkillSum, exact: SkillSum) -> float:
+def _drift(kept: Centroid, exact: Centroid) -> float:
     """How far apart the two means are, component by component; 1 when only one of them is."""
     one, other = kept.mean(), exact.mean()
     if one is None or other is None:

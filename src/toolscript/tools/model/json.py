@@ -5,7 +5,6 @@ from typing import Any
 
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.tools.model.answer import (
-    Absence,
     AbsenceReason,
     Explanation,
     MatchedBy,
@@ -13,6 +12,7 @@ from toolscript.tools.model.answer import (
     Timings,
     ToolAnswer,
     ToolHit,
+    WhyNotAnswer,
 )
 from toolscript.tools.model.query import Strategy
 
@@ -85,8 +85,8 @@ def _near_miss(data: Json) -> ToolHit:
     )
 
 
-def _absence(data: Json) -> Absence:
-    return Absence(
+def _absence(data: Json) -> WhyNotAnswer:
+    return WhyNotAnswer(
         about=_text(data["about"]),
         reason=AbsenceReason(data["reason"]),
         message=_text(data["message"]),
@@ -111,14 +111,14 @@ def _explanation(data: Json | None) -> Explanation | None:
     )
 
 
-def _timings(said: Json) -> Timings:
+def _timings(data: Json) -> Timings:
     return Timings(
-        query_embedding=float(said["query_embedding_time_ms"]),
-        skill_search=float(said["skill_search_time_ms"]),
-        tool_search=float(said["tool_search_time_ms"]),
-        ranking=float(said["ranking_time_ms"]),
-        schema_load=float(said["schema_load_time_ms"]),
-        total=float(said["total_time_ms"]),
+        query_embedding=float(data["query_embedding_time_ms"]),
+        skill_search=float(data["skill_search_time_ms"]),
+        tool_search=float(data["tool_search_time_ms"]),
+        ranking=float(data["ranking_time_ms"]),
+        schema_load=float(data["schema_load_time_ms"]),
+        total=float(data["total_time_ms"]),
     )
 
 

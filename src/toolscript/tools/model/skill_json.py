@@ -11,7 +11,7 @@ from toolscript.core.text import readable
 
 MAX_NAME = 255
 MAX_DESCRIPTION = 2_000
-MOST_WORDS = 50
+MAX_WORDS = 50
 MAX_WORD = 100
 MAX_EVIDENCE = 300
 
@@ -113,15 +113,15 @@ def _id(data: JsonObject, field: str) -> str:
     return value
 
 
-def _text(data: JsonObject, field: str, most: int, *, required: bool = False) -> str:
+def _text(data: JsonObject, field: str, maximum: int, *, required: bool = False) -> str:
     value = data.get(field, "")
     if not isinstance(value, str):
         raise _wrong(field, "must be text")
     text = readable(value).strip()
     if required and not text:
         raise _wrong(field, "is blank" if value else "is missing")
-    if len(text) > most:
-        raise _wrong(field, f"is longer than {most:,} characters")
+    if len(text) > maximum:
+        raise _wrong(field, f"is longer than {maximum:,} characters")
     return text
 
 
@@ -131,8 +131,8 @@ def _words(data: JsonObject, field: str) -> tuple[str, ...]:
     if not isinstance(values, list | tuple):
         raise _wrong(field, "must be a list of words")
     words = dict.fromkeys(_text({field: value}, field, MAX_WORD, required=True) for value in values)
-    if len(words) > MOST_WORDS:
-        raise _wrong(field, f"are more than {MOST_WORDS}")
+    if len(words) > MAX_WORDS:
+        raise _wrong(field, f"are more than {MAX_WORDS}")
     return tuple(words)
 
 

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, replace
 
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import (
-    LEAST_CONFIDENCE,
+    MAX_ASSIGNMENTS,
+    MAX_BY_HAND,
     MAX_REASON,
-    MOST_ASSIGNMENTS,
-    MOST_BY_HAND,
+    MIN_CONFIDENCE,
     SKILL_ID,
     AssignedBy,
     Assignment,
@@ -119,26 +119,26 @@ def asked_skill(suggested: SuggestedSkill | None) -> tuple[str, SuggestedSkill] 
 
 def by_rule(own: Sequence[Assignment], asked: SuggestedSkill, skill_id: str | None) -> tuple[Assignment, ...]:
     """What a classifier said, with the skill that a decided suggestion gives to those who ask for it."""
-    if skill_id is None or len(own) >= MOST_ASSIGNMENTS or skill_id in {one.skill_id for one in own}:
+    if skill_id is None or len(own) >= MAX_ASSIGNMENTS or skill_id in {assignment.skill_id for assignment in own}:
         return tuple(own)
     kind = own[0].source if own else AssignedBy.LLM
     reason = f"asked for {asked.name!r}, reviewed"
-    given = (*own, Assignment(skill_id, LEAST_CONFIDENCE, kind, reason))
-    return valid_assignments(given, frozenset(one.skill_id for one in given))
+    assignments = (*own, Assignment(skill_id, MIN_CONFIDENCE, kind, reason))
+    return valid_assignments(assignments, frozenset(assignment.skill_id for assignment in assignments))
 
 
 def by_classifier(given: Sequence[Assignment], active: Collection[str]) -> tuple[Assignment, ...]:
     """What of a classifier's word holds among the skills that are active now."""
-    said = [replace(one, reason=readable(one.reason)) for one in given]
-    return valid_assignments(said, frozenset(active))
+    assignments = [replace(assignment, reason=readable(assignment.reason)) for assignment in given]
+    return valid_assignments(assignments, frozenset(active))
 
 
 def by_hand(skill_ids: Sequence[str], active: Collection[str], by: str) -> tuple[Assignment, ...]:
     """A person's word about an item, the first skill primary."""
     wanted = list(dict.fromkeys(skill_ids))
-    if len(wanted) > MOST_BY_HAND:
+    if len(wanted) > MAX_BY_HAND:
         raise InvalidRequest(
-            f"an item can be in at most {MOST_BY_HAND} skills, not {len(wanted)}", details={"field": "skill_ids"}
+            f"an item can be in at most {MAX_BY_HAND} skills, not {len(wanted)}", details={"field": "skill_ids"}
         )
     missing = [skill_id for skill_id in wanted if skill_id not in active]
     if missing:
@@ -153,7 +153,10 @@ def by_hand(skill_ids: Sequence[str], active: Collection[str], by: str) -> tuple
 
 def moved(before: Sequence[Assignment], after: Sequence[Assignment]) -> dict[str, object]:
     """What the audit keeps of a person's word about an item."""
-    return {"before": [one.skill_id for one in before], "after": [one.skill_id for one in after]}
+    return {
+        "before": [assignment.skill_id for assignment in before],
+        "after": [assignment.skill_id for assignment in after],
+    }
 
 
 def audit_action(decision: SuggestionState) -> str:
@@ -173,7 +176,7 @@ def are_same(before: Sequence[Assignment], after: Sequence[Assignment]) -> bool:
 
 def _essence(assignments: Sequence[Assignment]) -> tuple[str | None, Mapping[str, tuple[float, AssignedBy]]]:
     primary = assignments[0].skill_id if assignments else None
-    return primary, {one.skill_id: (one.confidence, one.source) for one in assignments}
+    return primary, {assignment.skill_id: (assignment.confidence, assignment.source) for assignment in assignments}
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ RETURNING id, version
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SuggestionRow:
     """A suggestion as it stands while its row is locked."""
 
     id: int
@@ -106,7 +106,7 @@ class _Asked:
 async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded:
     """Within a transaction that shares the generations. Of two words about one item the first counts."""
     given = {one.item_id: one for one in reversed(classified)}
-    asks = {id_: asked for id_, one in given.items() if (asked := asked_skill(one.classification.suggestion))}
+    asks = {id_: row for id_, one in given.items() if (row := asked_skill(one.classification.suggestion))}
     new, known = await _hold_suggestions(conn, dict(asks.values()))
     granted = await _granted(conn, given)
     for id_, (key, suggested) in asks.items():
@@ -116,7 +116,7 @@ async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded
     active = await hold_active_skills(conn, said | wanted)
     taken = await _hold_items(conn, given)
     wished = {id_: known[asks[id_][0]] for id_ in taken if id_ in asks}
-    pending = {id_: asked.id for id_, asked in wished.items() if asked.is_pending}
+    pending = {id_: row.id for id_, row in wished.items() if row.is_pending}
     await forget_asks(conn, taken, but=pending)
     unused = new - set(pending.values())
     if unused:
@@ -126,9 +126,9 @@ async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded
 
 
 def _resolved(
-    one: Classified, active: Collection[str], grants: Sequence[tuple[SuggestedSkill, str | None]]
+    classified: Classified, active: Collection[str], grants: Sequence[tuple[SuggestedSkill, str | None]]
 ) -> tuple[Assignment, ...]:
-    assignments = by_classifier(one.classification.assignments, active)
+    assignments = by_classifier(classified.classification.assignments, active)
     for suggested, skill_id in grants:
         if skill_id in active:
             assignments = by_rule(assignments, suggested, skill_id)
@@ -144,7 +144,7 @@ async def _granted(conn: Connection, given: Collection[int]) -> dict[int, list[t
 
 async def _hold_suggestions(
     conn: Connection, wanted: Mapping[str, SuggestedSkill]
-) -> tuple[set[int], dict[str, _Asked]]:
+) -> tuple[set[int], dict[str, _SuggestionRow]]:
     """The ids of those that are new, and all of them by key; nobody decides about them meanwhile."""
     if not wanted:
         return set(), {}
@@ -154,7 +154,7 @@ async def _hold_suggestions(
         "descriptions": [one.description for one in wanted.values()],
     }
     new = await (await conn.execute(_SUGGEST, values)).fetchall()
-    async with conn.cursor(row_factory=class_row(_Asked)) as cursor:
+    async with conn.cursor(row_factory=class_row(_SuggestionRow)) as cursor:
         await cursor.execute(_HOLD_SUGGESTIONS, (list(wanted),))
         known = await cursor.fetchall()
     return {int(str(row[0])) for row in new}, {one.key: one for one in known}

@@ -10,7 +10,7 @@ from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import Skill, skill_point_id
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.catalog import Claim
-from toolscript.tools.model.centroids import Counted, Rebuilt, SkillState, SkillSum, added_up, differences, rebuilt
+from toolscript.tools.model.centroids import Centroid, Counted, Rebuilt, SkillState, added_up, differences, rebuilt
 
 PAGE = 5_000
 
@@ -171,9 +171,9 @@ class PostgresSkillVectors:
 
 async def _at_one_moment(
     conn: Connection, generation: int, only: list[str], on_progress: OnProgress
-) -> tuple[dict[str, SkillSum], dict[str, SkillSum], int]:
-    kept: dict[str, SkillSum] = {}
-    exact: dict[str, SkillSum] = {}
+) -> tuple[dict[str, Centroid], dict[str, Centroid], int]:
+    kept: dict[str, Centroid] = {}
+    exact: dict[str, Centroid] = {}
     items = 0
     async with conn.cursor("both_sides", binary=True) as cursor:
         await cursor.execute(_BOTH_SIDES, {"generation": generation, "skills": only})
@@ -200,7 +200,7 @@ async def _still_ours(conn: Connection, generation: int, claim: Claim) -> set[in
 async def _counted(conn: Connection, generation: int, ids: Iterable[int]) -> dict[int, Counted]:
     values = {"generation": generation, "ids": list(ids)}
     rows = await (await conn.execute(_COUNTED, values, binary=True)).fetchall()
-    return {one.item_id: one for one in map(_counted_item, rows)}
+    return {counted.item_id: counted for counted in map(_counted_item, rows)}
 
 
 async def _write(conn: Connection, generation: int, counted: Sequence[Counted]) -> None:
@@ -216,26 +216,26 @@ async def _write(conn: Connection, generation: int, counted: Sequence[Counted]) 
         await conn.execute(_COUNT, values)
 
 
-async def _move(conn: Connection, generation: int, by: Mapping[str, SkillSum]) -> None:
+async def _move(conn: Connection, generation: int, by: Mapping[str, Centroid]) -> None:
     if not by:
         return
     values: dict[str, object] = {"generation": generation, "skills": sorted(by)}
     rows = await (await conn.execute(_SUMS, values, binary=True)).fetchall()
     kept = {str(row[0]): _sum(row[1:]) for row in rows}
-    moved = [kept.get(skill, SkillSum.nothing()) + by[skill] for skill in sorted(by)]
-    values["totals"] = [one.total.astype("<i8").tobytes() for one in moved]
-    values["weights"] = [one.weight for one in moved]
-    values["members"] = [one.members for one in moved]
+    moved = [kept.get(skill, Centroid.nothing()) + by[skill] for skill in sorted(by)]
+    values["totals"] = [centroid.total.astype("<i8").tobytes() for centroid in moved]
+    values["weights"] = [centroid.weight for centroid in moved]
+    values["members"] = [centroid.members for centroid in moved]
     await conn.execute(_MOVE, values)
 
 
-def _same(one: Counted | None, other: Counted | None) -> bool:
-    if one is None or other is None:
-        return one is other
+def _same(counted: Counted | None, other: Counted | None) -> bool:
+    if counted is None or other is None:
+        return counted is other
     return (
-        one.text_hash == other.text_hash
-        and dict(one.weights) == dict(other.weights)
-        and np.array_equal(one.vector, other.vector)
+        counted.text_hash == other.text_hash
+        and dict(counted.weights) == dict(other.weights)
+        and np.array_equal(counted.vector, other.vector)
     )
 
 
@@ -244,11 +244,11 @@ def _counted_item(row: Sequence[Any]) -> Counted:
     return Counted(id_, text_hash, _vector(vector), dict(zip(skills, weights, strict=True)))
 
 
-def _sum(row: Sequence[Any]) -> SkillSum:
+def _sum(row: Sequence[Any]) -> Centroid:
     total, weight, members = row
     if total is None:
-        return SkillSum(SkillSum.nothing().total, weight, members)
-    return SkillSum(np.frombuffer(total, dtype="<i8"), weight, members)
+        return Centroid(Centroid.nothing().total, weight, members)
+    return Centroid(np.frombuffer(total, dtype="<i8"), weight, members)
 
 
 def _state(row: Sequence[Any]) -> SkillState:

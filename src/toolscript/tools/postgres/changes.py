@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from toolscript.core.items import LARGEST_ID
+from toolscript.core.items import MAX_ID
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.tools.model.catalog import (
     ChangeDetails,
@@ -55,7 +55,7 @@ class PostgresItemChanges:
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            values = {"before": LARGEST_ID if before is None else before, "limit": limit, "state": state}
+            values = {"before": MAX_ID if before is None else before, "limit": limit, "state": state}
             await cursor.execute(_PAGE if state is None else _PAGE_OF_STATE, values)
             return [_change(row) for row in await cursor.fetchall()]
 

@@ -18,7 +18,7 @@ from toolscript.tools.postgres.sql import MARK, OWN_GENERATIONS
 
 RENEWALS_A_LEASE = 4
 # A worker that hangs for good must not hold its batch for good.
-LONGEST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 
 # Locked in order of id, as everybody does. The time is that of the renewal, not that of waiting for the locks.
 _RENEW_BATCH = """
@@ -144,7 +144,7 @@ _ALL_FILLED = 9223372036854775807
 logger = logging.getLogger(__name__)
 
 
-class LeaseKeeper:
+class LeaseRenewer:
     def __init__(self, url: str, generation: int, token: str, lease_seconds: float) -> None:
         self._url = url
         self._values = {"generation": generation, "token": token, "lease": lease_seconds}
@@ -162,7 +162,7 @@ class LeaseKeeper:
         self._thread.join(self._lease_seconds)
 
     def _run(self) -> None:
-        ends_at = time.monotonic() + LONGEST_SECONDS
+        ends_at = time.monotonic() + MAX_SECONDS
         try:
             while not self._ended.wait(self._lease_seconds / RENEWALS_A_LEASE) and time.monotonic() < ends_at:
                 self._renew()
@@ -202,14 +202,16 @@ class PostgresDirtySet:
         async with transaction(self._pool) as conn:
             await conn.execute(OWN_GENERATIONS)
             await conn.execute(_ADOPT, {"fingerprint": fingerprint})
-        return next(found for found in await self.generations() if found.state is GenerationState.LIVE)
+        return next(
+            generation for generation in await self.generations() if generation.state is GenerationState.LIVE
+        )
 
     async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
         async with transaction(self._pool) as conn:
             await conn.execute(OWN_GENERATIONS)
             await conn.execute(_BEGIN, {"fingerprint": fingerprint, "afresh": afresh})
             await conn.execute(_ALL_SKILLS)
-        return next(found for found in await self.generations() if found.fingerprint == fingerprint)
+        return next(generation for generation in await self.generations() if generation.fingerprint == fingerprint)
 
     async def fill(self, generation: int, limit: int) -> int:
         async with transaction(self._pool) as conn:
@@ -277,7 +279,7 @@ class PostgresDirtySet:
 
     @asynccontextmanager
     async def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
-        keeper = LeaseKeeper(str(self._pool.conninfo), generation, claim.token, lease_seconds)
+        keeper = LeaseRenewer(str(self._pool.conninfo), generation, claim.token, lease_seconds)
         keeper.start()
         try:
             yield

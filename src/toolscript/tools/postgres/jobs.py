@@ -6,10 +6,10 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from toolscript.core.items import LARGEST_ID, JsonObject
+from toolscript.core.items import MAX_ID, JsonObject
 from toolscript.core.postgres.pool import Pool, connection, transaction
 from toolscript.tools.model.catalog import (
-    MOST_JOBS_KEPT,
+    MAX_JOBS_KEPT,
     SILENT_SECONDS,
     JobProgress,
     JobState,
@@ -62,7 +62,7 @@ class PostgresSyncJobs:
         async with transaction(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_ADD, (source,))
             added = await cursor.fetchone()
-            await cursor.execute(_FORGET_OLDER, (MOST_JOBS_KEPT,))
+            await cursor.execute(_FORGET_OLDER, (MAX_JOBS_KEPT,))
             await cursor.execute(_FIND, (added and added["id"],))
             return _job((await cursor.fetchall())[0])
 
@@ -71,9 +71,9 @@ class PostgresSyncJobs:
 
     async def beat(self, progress: Sequence[JobProgress]) -> None:
         values = {
-            "ids": [one.id for one in progress],
-            "done": [one.done for one in progress],
-            "total": [one.total for one in progress],
+            "ids": [job_progress.id for job_progress in progress],
+            "done": [job_progress.done for job_progress in progress],
+            "total": [job_progress.total for job_progress in progress],
         }
         await self._write(_BEAT, values)
 
@@ -96,7 +96,7 @@ class PostgresSyncJobs:
 
     async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_PAGE, (LARGEST_ID if before is None else before, limit))
+            await cursor.execute(_PAGE, (MAX_ID if before is None else before, limit))
             return [_job(row) for row in await cursor.fetchall()]
 
     async def _write(self, statement: str, values: Any) -> None:

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from toolscript.core.items import SKILL_ID, AssignedBy, Assignment, Item
 from toolscript.core.postgres.pool import Connection
 from toolscript.core.taxonomy import AuditEntry
-from toolscript.tools.model.catalog import MOST_KEPT_PER_ITEM, ChangeState, Difference, definition_of, difference
+from toolscript.tools.model.catalog import MAX_KEPT_PER_ITEM, ChangeState, Difference, definition_of, difference
 
 # A store sees either all of the generations or is seen by the newest one's fill: never neither.
 SHARE_GENERATIONS = "SELECT pg_advisory_xact_lock_shared(7406002)"
@@ -170,7 +170,7 @@ async def forget_source(conn: Connection, source: str) -> None:
 
 async def hold_active_skills(conn: Connection, skill_ids: Collection[str]) -> frozenset[str]:
     """Which of these are active, and stay so until the transaction ends."""
-    possible = sorted({one for one in skill_ids if SKILL_ID.fullmatch(one)})
+    possible = sorted({skill_id for skill_id in skill_ids if SKILL_ID.fullmatch(skill_id)})
     rows = await (await conn.execute(_ACTIVE, (possible,))).fetchall()
     return frozenset(str(row[0]) for row in rows)
 
@@ -184,14 +184,14 @@ async def write_assignments(conn: Connection, new: Mapping[int, tuple[Assignment
     """In place of what the items have; answers their new versions."""
     if not new:
         return {}
-    flat = [(item_id, place, one) for item_id, all_ in new.items() for place, one in enumerate(all_)]
+    flat = [(item_id, place, assignment) for item_id, all_ in new.items() for place, assignment in enumerate(all_)]
     values = {
         "items": [item_id for item_id, _, _ in flat],
-        "skills": [one.skill_id for _, _, one in flat],
+        "skills": [assignment.skill_id for _, _, assignment in flat],
         "primary": [place == 0 for _, place, _ in flat],
-        "confidences": [one.confidence for _, _, one in flat],
-        "sources": [str(one.source) for _, _, one in flat],
-        "reasons": [one.reason for _, _, one in flat],
+        "confidences": [assignment.confidence for _, _, assignment in flat],
+        "sources": [str(assignment.source) for _, _, assignment in flat],
+        "reasons": [assignment.reason for _, _, assignment in flat],
     }
     await conn.execute(_CLEAR, (list(new),))
     await conn.execute(_ASSIGN, values)
@@ -262,28 +262,33 @@ async def record(conn: Connection, source: str, changes: Sequence[Changed], stat
     values = {
         "source": source,
         "state": state,
-        "ids": [one.item_id for one in changes],
-        "keys": [one.new.key for one in changes],
-        "was": [one.fingerprint for one in changes],
-        "is_now": [one.new.fingerprint for one in changes],
-        "fields": [",".join(one.difference.fields) for one in changes],
-        "old": [_json(one.difference.old) for one in changes],
-        "new": [_json(one.difference.new) for one in changes],
-        "definitions": [_json(definition_of(one.new)) if held else None for one in changes],
+        "ids": [changed.item_id for changed in changes],
+        "keys": [changed.new.key for changed in changes],
+        "was": [changed.fingerprint for changed in changes],
+        "is_now": [changed.new.fingerprint for changed in changes],
+        "fields": [",".join(changed.difference.fields) for changed in changes],
+        "old": [_json(changed.difference.old) for changed in changes],
+        "new": [_json(changed.difference.new) for changed in changes],
+        "definitions": [_json(definition_of(changed.new)) if held else None for changed in changes],
     }
     await conn.execute(_RECORD, values)
-    await conn.execute(_FORGET_OLDER, (values["ids"], MOST_KEPT_PER_ITEM))
+    await conn.execute(_FORGET_OLDER, (values["ids"], MAX_KEPT_PER_ITEM))
 
 
 async def hold(conn: Connection, source: str, changes: Sequence[Changed]) -> int:
     """Has people asked about what they were not asked about before; answers how many wait for them now."""
     if not changes:
         return 0
-    values = {"ids": [one.item_id for one in changes], "fingerprints": [one.new.fingerprint for one in changes]}
+    values = {
+        "ids": [changed.item_id for changed in changes],
+        "fingerprints": [changed.new.fingerprint for changed in changes],
+    }
     rows = await (await conn.execute(_DECIDED, values)).fetchall()
     decided = {row[0]: row[1] for row in rows}
-    await record(conn, source, [one for one in changes if one.item_id not in decided], ChangeState.HELD)
-    return sum(decided.get(one.item_id) != ChangeState.REJECTED for one in changes)
+    await record(
+        conn, source, [changed for changed in changes if changed.item_id not in decided], ChangeState.HELD
+    )
+    return sum(decided.get(changed.item_id) != ChangeState.REJECTED for changed in changes)
 
 
 def _json(value: Mapping[str, object]) -> str:

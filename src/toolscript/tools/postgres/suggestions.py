@@ -6,7 +6,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.core.taxonomy import MOST_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.core.taxonomy import MAX_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
 from toolscript.tools.model.skills import (
     audit_action,
     decided_already,
@@ -24,7 +24,7 @@ CALLED_AT_ONCE = 1_000
 _COLUMNS = f"""
 SELECT id, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at, skill_id,
        (SELECT count(*) FROM (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id
-                              LIMIT {MOST_COUNTED}) AS asking) AS asked_by
+                              LIMIT {MAX_COUNTED}) AS asking) AS asked_by
 """  # noqa: S608 - built from constants only
 
 _ALL = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id > %(after)s"
@@ -81,9 +81,9 @@ class PostgresSuggestions:
         actor, skill = valid_actor(by), valid_skill(skill)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
-            asked = await _hold_pending(conn, suggestion_id)
+            suggestion = await _hold_pending(conn, suggestion_id)
             await add_skill(conn, skill, actor)
-            await _decide(conn, asked, SuggestionState.APPROVED, actor, skill.id)
+            await _decide(conn, suggestion, SuggestionState.APPROVED, actor, skill.id)
             await _call(conn, suggestion_id)
             await mark_skill(conn, skill.id)
             return await _find(conn, suggestion_id)
@@ -91,19 +91,19 @@ class PostgresSuggestions:
     async def reject(self, suggestion_id: int, by: str) -> Suggestion:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
-            asked = await _hold_pending(conn, suggestion_id)
-            await _decide(conn, asked, SuggestionState.REJECTED, actor)
+            suggestion = await _hold_pending(conn, suggestion_id)
+            await _decide(conn, suggestion, SuggestionState.REJECTED, actor)
             return await _find(conn, suggestion_id)
 
     async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            asked = await _hold_pending(conn, suggestion_id)
+            suggestion = await _hold_pending(conn, suggestion_id)
             if into not in await hold_active_skills(conn, [into]):
                 await find_skill(conn, into)
                 raise inactive_skill(into)
-            await _decide(conn, asked, SuggestionState.MERGED, actor, into)
+            await _decide(conn, suggestion, SuggestionState.MERGED, actor, into)
             await _call(conn, suggestion_id)
             return await _find(conn, suggestion_id)
 
@@ -116,18 +116,18 @@ class PostgresSuggestions:
 
 async def _hold_pending(conn: Connection, suggestion_id: int) -> Suggestion:
     await conn.execute(_HOLD, (suggestion_id,))
-    found = await _find(conn, suggestion_id)
-    if found.state is not SuggestionState.PENDING:
-        raise decided_already(found)
-    return found
+    suggestion = await _find(conn, suggestion_id)
+    if suggestion.state is not SuggestionState.PENDING:
+        raise decided_already(suggestion)
+    return suggestion
 
 
 async def _decide(
-    conn: Connection, asked: Suggestion, state: SuggestionState, actor: str, skill_id: str | None = None
+    conn: Connection, suggestion: Suggestion, state: SuggestionState, actor: str, skill_id: str | None = None
 ) -> None:
-    await conn.execute(_DECIDE, {"id": asked.id, "state": state, "skill": skill_id, "actor": actor})
-    details = {"name": asked.suggested.name, "asked_by": asked.asked_by, "skill_id": skill_id}
-    await write_audit(conn, actor, audit_action(state), asked.id, details)
+    await conn.execute(_DECIDE, {"id": suggestion.id, "state": state, "skill": skill_id, "actor": actor})
+    details = {"name": suggestion.suggested.name, "asked_by": suggestion.asked_by, "skill_id": skill_id}
+    await write_audit(conn, actor, audit_action(state), suggestion.id, details)
 
 
 async def _call(conn: Connection, suggestion_id: int, after: int = 0) -> int:

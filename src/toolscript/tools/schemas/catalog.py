@@ -158,6 +158,6 @@ def _listed(listed: CatalogItem) -> dict[str, Any]:
         "id": listed.id,
         "source": listed.source,
         "item_type": listed.item.kind,
-        "skill_ids": [given.skill_id for given in listed.assignments],
+        "skill_ids": [assignment.skill_id for assignment in listed.assignments],
         "updated_at": listed.updated_at.isoformat(),
     }

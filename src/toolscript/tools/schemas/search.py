@@ -8,13 +8,13 @@ from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.web.fields import QUERY_TEXT, Count, model_of
 from toolscript.tools.model.answer import (
-    Absence,
     AbsenceReason,
     Explanation,
     MatchedBy,
     MatchedSkill,
     ToolAnswer,
     ToolHit,
+    WhyNotAnswer,
 )
 from toolscript.tools.model.query import MAX_NAME, MAX_SKILLS, PRESETS, Preset, Strategy, ToolQuery
 
@@ -73,17 +73,17 @@ class SearchRequest(BaseModel):
     )
 
     def as_query(self, default: SearchType) -> ToolQuery:
-        usual = PRESETS[self.preset]
+        fallback = PRESETS[self.preset]
         return ToolQuery(
             text=self.query,
             kind=self.item_type,
             limit=self.limit,
-            threshold=usual.tool if self.tool_threshold is None else self.tool_threshold,
+            threshold=fallback.tool if self.tool_threshold is None else self.tool_threshold,
             search_type=resolve_search_type(self.search_type, default),
             strategy=self.strategy,
             include_schemas=self.include_schemas,
             skill_limit=self.skill_limit,
-            skill_threshold=usual.skill if self.skill_threshold is None else self.skill_threshold,
+            skill_threshold=fallback.skill if self.skill_threshold is None else self.skill_threshold,
             explain=self.explain,
             about=self.why_not,
         )
@@ -176,7 +176,7 @@ class AbsenceModel(BaseModel):
     explanation: ExplanationModel | None
 
     @classmethod
-    def of(cls, absence: Absence) -> Self:
+    def of(cls, absence: WhyNotAnswer) -> Self:
         return model_of(
             cls,
             absence,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from toolscript.core.items import MOST_BY_HAND, SKILL_ID, AssignedBy, Assignment, ItemKind, StoredItem
+from toolscript.core.items import MAX_BY_HAND, SKILL_ID, AssignedBy, Assignment, ItemKind, StoredItem
 from toolscript.core.taxonomy import AuditEntry, Member, SkillEntry, Suggestion, SuggestionState
 from toolscript.core.web.fields import Time, model_of
 from toolscript.tools.model.skill_json import (
@@ -13,7 +13,7 @@ from toolscript.tools.model.skill_json import (
     MAX_EVIDENCE,
     MAX_NAME,
     MAX_WORD,
-    MOST_WORDS,
+    MAX_WORDS,
     skill_to_json,
 )
 from toolscript.tools.model.skills import MAX_ACTOR, Evidence
@@ -23,7 +23,7 @@ ID_PATTERN = f"^{SKILL_ID.pattern}$"
 
 StatusAsked = Literal["pending", "approved", "rejected", "merged", "all"]
 Person = Annotated[str, Field(min_length=1, max_length=MAX_ACTOR, description="Who decides; it is recorded.")]
-Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]], Field(max_length=MOST_WORDS)]
+Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]], Field(max_length=MAX_WORDS)]
 SkillId = Annotated[str, Field(pattern=ID_PATTERN)]
 Routing = Annotated[
     Literal["done", "pending"],
@@ -146,13 +146,15 @@ class ItemSkills(BaseModel):
 
     @classmethod
     def of(cls, item_id: int, assignments: Sequence[Assignment]) -> Self:
-        given = [Assigned.of(one, is_primary=place == 0) for place, one in enumerate(assignments)]
-        return cls.model_construct(tool_id=item_id, skills=given)
+        assigned_skills = [
+            Assigned.of(assignment, is_primary=place == 0) for place, assignment in enumerate(assignments)
+        ]
+        return cls.model_construct(tool_id=item_id, skills=assigned_skills)
 
 
 class AssignRequest(Body):
     skill_ids: list[SkillId] = Field(
-        max_length=MOST_BY_HAND, description="The primary one first; an empty list keeps the item out of all."
+        max_length=MAX_BY_HAND, description="The primary one first; an empty list keeps the item out of all."
     )
     reviewer: Person
 
@@ -193,9 +195,9 @@ class SuggestionShown(BaseModel):
 
     @classmethod
     def of(cls, suggestion: Suggestion, **more: Any) -> Self:
-        asked = suggestion.suggested
+        skill = suggestion.suggested
         return model_of(
-            cls, suggestion, name=asked.name, description=asked.description, status=suggestion.state, **more
+            cls, suggestion, name=skill.name, description=skill.description, status=suggestion.state, **more
         )
 
 
@@ -235,7 +237,7 @@ class SuggestionEvidence(SuggestionShown):
             evidence.suggestion,
             items=[_asking_item(stored) for stored in evidence.items],
             next=evidence.more_after,
-            nearest=None if near is None else [NearSkill.of(one) for one in near],
+            nearest=None if near is None else [NearSkill.of(skill) for skill in near],
         )
 
 

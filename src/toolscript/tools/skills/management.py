@@ -22,7 +22,7 @@ PAGE = 200
 
 BATCH = 64
 # More skills than a person can oversee; those after it in order of id are not compared.
-MOST_COMPARED = 10_000
+MAX_COMPARED = 10_000
 
 OpenEmbedder = Callable[[], Awaitable[Embedder]]
 
@@ -49,9 +49,9 @@ async def all_skills(taxonomy: Taxonomy, *, active_only: bool = False) -> AsyncI
 class ActiveSkills:
     """In order of id, and no more than `most` of them."""
 
-    def __init__(self, taxonomy: Taxonomy, most: int | None = None) -> None:
+    def __init__(self, taxonomy: Taxonomy, maximum: int | None = None) -> None:
         self._taxonomy = taxonomy
-        self._most = most
+        self._maximum = maximum
         self._revision = -1
         self._skills: tuple[Skill, ...] = ()
 
@@ -65,7 +65,7 @@ class ActiveSkills:
     async def _read(self) -> tuple[Skill, ...]:
         skills: list[Skill] = []
         async for entry in all_skills(self._taxonomy, active_only=True):
-            if len(skills) == self._most:
+            if len(skills) == self._maximum:
                 break
             skills.append(entry.skill)
         return tuple(skills)
@@ -75,7 +75,7 @@ class NearestSkills:
     """Makes the vector of each skill's text once, with a model that is opened when it is first asked."""
 
     def __init__(self, taxonomy: Taxonomy, open_embedder: OpenEmbedder) -> None:
-        self._active_skills = ActiveSkills(taxonomy, MOST_COMPARED)
+        self._active_skills = ActiveSkills(taxonomy, MAX_COMPARED)
         self._open_embedder = open_embedder
         self._catching_up = asyncio.Lock()
         self._skills: Sequence[Skill] = ()

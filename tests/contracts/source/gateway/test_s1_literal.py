@@ -78,8 +78,8 @@ def test_an_alpha_in_the_environment_is_the_weight_of_meaning(searched: Machine)
         asked = ("search", query, "--explain", "--threshold", "0", "--limit", "100")
         results = told.json(*asked)["results"]
         assert [one["confidence"] for one in results] == [weighed(one, 0.8) for one in results]
-        usual = searched.json(*asked, "--search-type", "semantic")["results"]
-        assert {one["toolId"]: one["confidence"] for one in usual} != {
+        default = searched.json(*asked, "--search-type", "semantic")["results"]
+        assert {one["toolId"]: one["confidence"] for one in default} != {
             one["toolId"]: one["confidence"] for one in results
         }
 
@@ -117,13 +117,13 @@ def test_a_shell_is_lifted_for_what_it_can_do(gateway: Gateway) -> None:
 def test_the_setting_is_for_searches_that_say_nothing_and_a_flag_beats_it(
     person: Machine, gateway: Gateway
 ) -> None:
-    usual, literal = gateway.search(READING), gateway.search(READING, search_type="semantic")
-    assert usual["results"] != literal["results"]
+    default, literal = gateway.search(READING), gateway.search(READING, search_type="semantic")
+    assert default["results"] != literal["results"]
     told = person.also(TOOLSCRIPT_SEARCH_TYPE="semantic")
     assert told.json("search", READING)["results"] == literal["results"]
     assert person.json("search", READING, "--search-type", "semantic")["results"] == literal["results"]
-    assert told.json("search", READING, "--search-type", "hybrid")["results"] == usual["results"]
-    assert gateway.search(READING, search_type="hybrid")["results"] == usual["results"]
+    assert told.json("search", READING, "--search-type", "hybrid")["results"] == default["results"]
+    assert gateway.search(READING, search_type="hybrid")["results"] == default["results"]
 
 
 @pytest.mark.states("S1-127")

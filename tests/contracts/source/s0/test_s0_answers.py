@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.source.s0.scenes import LITERAL
+from tests.contracts.source.s0.builders import LITERAL
+from tests.unit.tools.search_http.builders import SEARCH, Searching, ids
 from tests.unit.tools.search_http.catalog import stored_items
-from tests.unit.tools.search_http.scenes import SEARCH, Searching, ids
 
 SCHEMAS = ("input_schema", "output_schema", "annotations")
 TIMES = [

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import Installation, fresh_database, fresh_installation
-from tests.contracts.source.s0.scenes import LITERAL
+from tests.contracts.source.s0.builders import LITERAL
 from tests.support.faults import Fault, Relay, relay
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
-from tests.unit.server.faults.scenes import DIMENSIONS, FOUND, asking, fill
-from tests.unit.tools.search_http.scenes import STRATEGIES, Searching, names
-from tests.unit.tools.sources_http.scenes import serving
+from tests.unit.server.faults.builders import DIMENSIONS, FOUND, asking, fill
+from tests.unit.tools.search_http.builders import STRATEGIES, Searching, names
+from tests.unit.tools.sources_http.builders import serving
 from toolscript.core.settings.service import Settings
 
 WISHES = "send the `list.csv` of issues by mail, then create a pull request and read a file"

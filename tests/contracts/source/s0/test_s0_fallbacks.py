@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
-from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
+from tests.contracts.source.s0.builders import LITERAL, Truth, are_the_same
 from tests.contracts.source.s0.test_s0_skill_stage import QUERIES
+from tests.unit.tools.search_http.builders import Searching, ids, names, without_times
 from tests.unit.tools.search_http.catalog import BEES, VOLCANOES
-from tests.unit.tools.search_http.scenes import Searching, ids, names, without_times
 from toolscript.core.settings.service import Settings
 
 WARNING = "No skills matched, falling back to unfiltered search"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
+from tests.contracts.source.s0.builders import LITERAL, Truth, are_the_same
 from tests.contracts.source.s0.test_s0_skill_stage import QUERIES
+from tests.unit.tools.search_http.builders import STRATEGIES, Searching, ids, names, scores
 from tests.unit.tools.search_http.catalog import REMOVED
-from tests.unit.tools.search_http.scenes import STRATEGIES, Searching, ids, names, scores
 
 PRESETS = {"precision": (0.7, 0.6), "balanced": (0.4, 0.3), "recall": (0.2, 0.1)}
 
@@ -162,11 +162,11 @@ async def test_a_direct_search_asks_no_skill_and_searches_all_items(
 async def test_the_item_stage_alone_is_a_bare_list_of_the_nearest(
     searching: Searching, truth: Truth, query: str
 ) -> None:
-    usual = await searching.tools(query, **LITERAL)
-    are_the_same(usual, await truth.items_for(query, None, 10, 0.3))
+    default = await searching.tools(query, **LITERAL)
+    are_the_same(default, await truth.items_for(query, None, 10, 0.3))
     skills = ["communication", "file_operations"]
     asked: dict[str, Any] = {"item_type": "tool", "limit": 4, "threshold": 0.05, **LITERAL}
     named = await searching.tools(query, skill_ids=",".join(skills), **asked)
     are_the_same(named, await truth.items_for(query, skills, 4, 0.05, "tool"))
     fields = {"id", "db_id", "type", "name", "description", "score", "skill_ids", "primary_skill_id"}
-    assert all(tool.keys() == fields | {"server", "confidence"} for tool in usual + named)
+    assert all(tool.keys() == fields | {"server", "confidence"} for tool in default + named)

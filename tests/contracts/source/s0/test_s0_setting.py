@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Installation
-from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
+from tests.contracts.source.s0.builders import LITERAL, Truth, are_the_same
 from tests.contracts.source.s0.test_s0_skill_stage import QUERIES
-from tests.unit.tools.search_http.scenes import Searching, without_times
-from tests.unit.tools.sources_http.scenes import serving
+from tests.unit.tools.search_http.builders import Searching, without_times
+from tests.unit.tools.sources_http.builders import serving
 
 
 @pytest.fixture(scope="module")

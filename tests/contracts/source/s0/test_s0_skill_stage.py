@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.source.s0.scenes import LITERAL, Truth, are_the_same
+from tests.contracts.source.s0.builders import LITERAL, Truth, are_the_same
+from tests.unit.tools.search_http.builders import SEARCH, Searching, ids, scores
 from tests.unit.tools.search_http.catalog import ORIGAMI
-from tests.unit.tools.search_http.scenes import SEARCH, Searching, ids, scores
 from toolscript.core.settings.service import Settings
 
 QUERIES = [
@@ -35,9 +35,9 @@ async def test_the_nearest_skills_by_cosine_match_and_no_others(
 @pytest.mark.states("S0-006", "S0-009", "S0-035", "S0-224", "S0-225")
 async def test_both_collections_have_the_names_of_the_source(searching: Searching, truth: Truth) -> None:
     """Tests give theirs names of their own, and find in them what searches find."""
-    usual = Settings.model_fields
-    assert usual["qdrant_skills_alias"].default == "mcp_skills"
-    assert usual["qdrant_alias"].default == "mcp_unified_search"
+    default = Settings.model_fields
+    assert default["qdrant_skills_alias"].default == "mcp_skills"
+    assert default["qdrant_alias"].default == "mcp_unified_search"
     answer = await searching.search("read a file", strategy="hybrid", limit=100, tool_threshold=0.0, **EVERY)
     assert set(ids(answer["tools"])) <= {str(one.fields["db_id"]) for one in truth.items}
     assert set(ids(answer["matched_skills"])) <= {one.fields["id"] for one in truth.skills}
@@ -91,8 +91,8 @@ async def test_where_every_skill_matches_the_best_are_taken(
 async def test_the_skill_stage_alone_is_a_bare_list_of_the_nearest(
     searching: Searching, truth: Truth, query: str
 ) -> None:
-    usual = await searching.skills(query, **LITERAL)
-    are_the_same(usual, await truth.skills_for(query, 5, 0.4))
+    default = await searching.skills(query, **LITERAL)
+    are_the_same(default, await truth.skills_for(query, 5, 0.4))
     every = await searching.skills(query, limit=7, threshold=0.1, **LITERAL)
     are_the_same(every, await truth.skills_for(query, 7, 0.1))
     assert all(skill.keys() >= {"id", "name", "description", "score", "tool_count"} for skill in every)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.source.s0.scenes import LITERAL
-from tests.unit.tools.search_http.scenes import Searching
+from tests.contracts.source.s0.builders import LITERAL
+from tests.unit.tools.search_http.builders import Searching
 
 pytestmark = pytest.mark.alone
 
@@ -68,14 +68,14 @@ async def p95(searching: Searching, turn: int, **more: Any) -> dict[str, float]:
 @pytest.mark.parametrize("more", [{}, LITERAL])
 async def test_every_stage_keeps_its_time(searching: Searching, more: dict[str, str]) -> None:
     """A busy machine can spoil a run, never improve one: the best of some is what the code can do."""
-    most = {stage: min(target, BUDGET.get(stage, target)) for stage, target in TARGETS.items()}
+    maximum = {stage: min(target, BUDGET.get(stage, target)) for stage, target in TARGETS.items()}
     best = dict.fromkeys(TARGETS, float("inf"))
     for turn in range(TRIES):
         now = await p95(searching, turn, **more)
         best = {stage: min(time, now[stage]) for stage, time in best.items()}
-        if all(best[stage] < most[stage] for stage in most):
+        if all(best[stage] < maximum[stage] for stage in maximum):
             return
-    raise AssertionError(f"95th percentiles {best}, at most {most}")
+    raise AssertionError(f"95th percentiles {best}, at most {maximum}")
 
 
 @pytest.mark.states("S0-182", "S0-214")

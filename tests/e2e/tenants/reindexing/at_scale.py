@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.conftest import Installation
 from tests.e2e.tenants.reindexing.world import WORDS_EACH, World
 from tests.e2e.tenants.service import own_installation
-from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.auth.model import Principal, Tenant
 from toolscript.documents.model.document import Document, document_key
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants
@@ -28,8 +28,8 @@ from toolscript.documents.qdrant.collection import (
     open_documents,
 )
 from toolscript.documents.reindex import DocumentCopy, DocumentReindex
-from toolscript.documents.service import DocumentDesk, Indexing, prepared
-from toolscript.documents.throttle import Pace
+from toolscript.documents.service import DocumentService, Indexing, prepared
+from toolscript.documents.throttle import Throttle
 from toolscript.server.document_index import document_layout
 from toolscript.server.stores import Stores, open_stores
 from toolscript.testing import HashEmbedder
@@ -66,11 +66,11 @@ def watched() -> Iterator[list[float]]:
 async def fill(stores: Stores, index: QdrantDocuments, chunks: int) -> None:
     """Words of a small world, so that no text is kept here."""
     world, indexing = World([], 0), Indexing(OLD)
-    desk = DocumentDesk(OLD, index, PostgresTenants(stores.pool))
+    service = DocumentService(OLD, index, PostgresTenants(stores.pool))
     for number in range(TENANTS):
         tenant = Tenant(f"t{number:03}")
         # The first is put as a client would: so the tenant is known.
-        await desk.put(Caller(tenant), [Document("first", world.text(), {})])
+        await service.put(Principal(tenant), [Document("first", world.text(), {})])
         for start in range(1, chunks // TENANTS, AT_ONCE):
             ids = range(start, min(start + AT_ONCE, chunks // TENANTS))
             documents = [Document(f"d{one}", world.text(), {}) for one in ids]
@@ -94,7 +94,7 @@ async def measure(installation: Installation, chunks: int) -> str:
             await make_documents_live(stores.qdrant, alias, made)
 
         versions, tenants = PostgresDocumentVersions(stores.pool), PostgresTenants(stores.pool)
-        copy = DocumentCopy(old, new, NEW, Pace(rest=0.0))
+        copy = DocumentCopy(old, new, NEW, Throttle(rest=0.0))
         job = DocumentReindex(versions, tenants, copy, make_live)
         at_first, began = resident_mib(), time.monotonic()
         cpu = time.process_time()

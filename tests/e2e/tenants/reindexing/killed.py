@@ -29,7 +29,7 @@ from tests.support.clusters import NODES, Cluster, fresh_cluster
 from tests.support.faults import relay
 from toolscript.core.auth.model import Tenant
 from toolscript.core.chunking import passage_text
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.core.settings.service import Settings
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.qdrant.collection import QdrantDocuments, live_documents
@@ -38,7 +38,7 @@ from toolscript.server.stores import open_stores
 from toolscript.testing import HashEmbedder
 
 KILLED = -signal.SIGKILL
-MOST_RUNS = 5
+MAX_RUNS = 5
 MODELS = ("words", "words-too")
 HASTE = ("--share", "1")
 
@@ -110,7 +110,7 @@ class Kills:
     async def _until_done(self, first: int) -> None:
         code, runs = first, 1
         while code != 0:
-            assert runs < MOST_RUNS, f"it ended with {code} after {runs} runs"
+            assert runs < MAX_RUNS, f"it ended with {code} after {runs} runs"
             code = await (await self._begun(command(*self._wanted()))).wait()
             runs += 1
 
@@ -138,7 +138,7 @@ async def wrong_vectors(index: QdrantDocuments, world: World) -> list[str]:
     for name in world.tenants:
         shelf = index.of(Tenant(name))
         headers = await shelf.page("", 100_000, NO_FILTERS)
-        ids = [PassageId(one.key, number) for one in headers for number in range(one.passages)]
+        ids = [ChunkId(one.key, number) for one in headers for number in range(one.passages)]
         passages, vectors = await shelf.passages(ids), await shelf.vectors(ids)
         points += len(passages)
         order = sorted(passages)

@@ -4,13 +4,13 @@ import random
 from dataclasses import dataclass, field
 
 from tests.repo.shell_pages import ROOT
-from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.auth.model import Principal, Tenant
 from toolscript.core.settings.service import Settings
 from toolscript.documents.model.document import Document
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import DocumentIndex
 from toolscript.documents.postgres import PostgresTenants
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.documents.tenants import TenantExport
 from toolscript.server.document_index import open_index
 from toolscript.server.stores import open_embedder, open_stores
@@ -54,11 +54,11 @@ class World:
     async def load(self, settings: Settings) -> None:
         async with open_stores(settings) as stores, open_embedder(settings) as embedder:
             index = await open_index(settings, stores.qdrant, embedder.model)
-            desk = DocumentDesk(embedder, index, PostgresTenants(stores.pool))
+            service = DocumentService(embedder, index, PostgresTenants(stores.pool))
             for number, (tenant, texts) in enumerate(self.texts.items()):
                 documents = [Document(id_, text, {"n": number}) for id_, text in texts.items()]
                 for start in range(0, len(documents), PUT_AT_ONCE):
-                    await desk.put(Caller(Tenant(tenant)), documents[start : start + PUT_AT_ONCE])
+                    await service.put(Principal(Tenant(tenant)), documents[start : start + PUT_AT_ONCE])
 
     async def wrong_in(self, index: DocumentIndex) -> list[str]:
         """Documents that are missing, too many, or have another text than they should."""
@@ -76,9 +76,9 @@ async def differing(one: DocumentIndex, other: DocumentIndex, tenants: list[str]
     """Point by point: documents that do not have the same version and passages in both."""
     found = list[str]()
     for name in tenants:
-        shelves = one.of(Tenant(name)), other.of(Tenant(name))
+        write_context = one.of(Tenant(name)), other.of(Tenant(name))
         states = []
-        for shelf in shelves:
+        for shelf in write_context:
             state, after = dict[str, object](), ""
             while page := await shelf.page(after, PUT_AT_ONCE, NO_FILTERS):
                 batches = TenantExport(shelf)

@@ -8,7 +8,7 @@ import pytest
 from toolscript.core.web.admission import (
     FIRST_GUESS_SECONDS,
     LATE_SECONDS,
-    LEAST_CONCURRENT,
+    MIN_CONCURRENT,
     Gate,
     Limits,
     QueueTimeout,
@@ -95,28 +95,28 @@ async def test_a_turn_that_does_not_come_is_not_waited_for_for_ever() -> None:
 
 
 async def test_one_that_was_taken_on_in_any_case_waits_no_longer_than_it_may() -> None:
-    gate = Gate(Limits(LEAST_CONCURRENT + 1, max_queue_seconds=0.05))
-    *_, last = taken(gate, LEAST_CONCURRENT + 1)
+    gate = Gate(Limits(MIN_CONCURRENT + 1, max_queue_seconds=0.05))
+    *_, last = taken(gate, MIN_CONCURRENT + 1)
     assert last.waits
     await asyncio.wait_for(last.turn(), 10)
-    assert (gate.running, gate.waiting) == (LEAST_CONCURRENT + 1, 0)
+    assert (gate.running, gate.waiting) == (MIN_CONCURRENT + 1, 0)
 
 
 async def test_more_run_while_some_wait_and_the_event_loop_is_not_late() -> None:
-    gate = Gate(Limits(LEAST_CONCURRENT * 3))
-    tickets = taken(gate, LEAST_CONCURRENT * 3)
-    assert gate.running == LEAST_CONCURRENT
+    gate = Gate(Limits(MIN_CONCURRENT * 3))
+    tickets = taken(gate, MIN_CONCURRENT * 3)
+    assert gate.running == MIN_CONCURRENT
     for _ in range(10):
         gate.adapt(LATE)
-    assert gate.running == LEAST_CONCURRENT
+    assert gate.running == MIN_CONCURRENT
     for _ in range(10):
         gate.adapt(PUNCTUAL)
-    assert gate.running == LEAST_CONCURRENT * 3
+    assert gate.running == MIN_CONCURRENT * 3
     for ticket in tickets:
         ticket.release()
     for _ in range(10):
         gate.adapt(PUNCTUAL)
-    assert gate.limit == LEAST_CONCURRENT
+    assert gate.limit == MIN_CONCURRENT
 
 
 async def test_it_remembers_for_a_while_that_more_came_than_fit() -> None:

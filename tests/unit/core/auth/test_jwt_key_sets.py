@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.token_issuer import Issuer, Json, ec_key, ed_key, rsa_key
-from toolscript.core.auth.keys import MOST_KEYS, KeyFile, KeyRing, read_key_set
+from toolscript.core.auth.keys import MAX_KEYS, KeyFile, KeyRing, read_key_set
 from toolscript.core.errors import Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-004")
@@ -87,9 +87,9 @@ async def test_whoever_shows_private_keys_is_told_without_the_keys(
 
 
 def test_a_key_set_has_at_most_a_hundred_keys() -> None:
-    assert len(usable(*[ED] * MOST_KEYS)) == MOST_KEYS
+    assert len(usable(*[ED] * MAX_KEYS)) == MAX_KEYS
     with pytest.raises(Unavailable, match="more than 100"):
-        usable(*[ED] * (MOST_KEYS + 1))
+        usable(*[ED] * (MAX_KEYS + 1))
 
 
 json_values = st.recursive(

@@ -13,7 +13,7 @@ from tests.support.token_issuer import Issuer, ed_key
 from tests.unit.core.auth.key_set_endpoint import KeySetEndpoint
 from toolscript.core.auth.keys import MAX_KEY_SET_BYTES, KeyAddress, KeyFile, KeyRing, key_source
 from toolscript.core.auth.model import UNLIMITED, Tenant
-from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.auth.tokens import JwtVerifier, TokenRules
 from toolscript.core.errors import SetupError, Unauthorized, Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-004")
@@ -39,7 +39,7 @@ class Scene:
         self.clock = Clock()
         self.publish()
         self.ring = KeyRing(KeyAddress(endpoint.url), self.clock)
-        self.callers = JwtCallers(self.ring, RULES, {}, UNLIMITED)
+        self.verifier = JwtVerifier(self.ring, RULES, {}, UNLIMITED)
         self._serial = 0
 
     def publish(self) -> None:
@@ -54,7 +54,7 @@ class Scene:
         """With a token that was never seen before."""
         self._serial += 1
         return (
-            await self.callers.verify((issuer or self.issuer).token(kid=kid, jti=str(self._serial)))
+            await self.verifier.verify((issuer or self.issuer).token(kid=kid, jti=str(self._serial)))
         ).tenant.name
 
 
@@ -263,18 +263,18 @@ def test_keys_come_from_nowhere_else(url: str) -> None:
 async def test_a_file_that_is_broken_or_gone_leaves_the_known_keys_in_use(tmp_path: Path) -> None:
     clock, issuer = Clock(), Issuer(ed_key("ed-1"))
     path = issuer.write(tmp_path / "jwks.json")
-    callers = JwtCallers(KeyRing(KeyFile(path), clock), RULES, {}, UNLIMITED)
-    assert (await callers.verify(issuer.token())).tenant == Tenant("acme")
+    verifier = JwtVerifier(KeyRing(KeyFile(path), clock), RULES, {}, UNLIMITED)
+    assert (await verifier.verify(issuer.token())).tenant == Tenant("acme")
     for spoil in (lambda: path.write_text(json.dumps(issuer.key_set())[:-9]), path.unlink):
         spoil()
         clock.at += 100
-        assert (await callers.verify(issuer.token(sub=str(clock.at)))).tenant == Tenant("acme")
+        assert (await verifier.verify(issuer.token(sub=str(clock.at)))).tenant == Tenant("acme")
 
 
 async def test_a_file_that_was_never_there_is_unavailable(tmp_path: Path) -> None:
-    callers = JwtCallers(KeyRing(KeyFile(tmp_path / "none.json")), RULES, {}, UNLIMITED)
+    verifier = JwtVerifier(KeyRing(KeyFile(tmp_path / "none.json")), RULES, {}, UNLIMITED)
     with pytest.raises(Unavailable, match="No such file"):
-        await callers.verify(Issuer(ed_key("ed-1")).token())
+        await verifier.verify(Issuer(ed_key("ed-1")).token())
 
 
 async def test_a_file_may_not_be_too_large(tmp_path: Path) -> None:

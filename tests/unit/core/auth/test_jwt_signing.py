@@ -9,9 +9,9 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from tests.support.token_issuer import Issuer
 from toolscript.core.auth.keys import KeyFile, KeyRing
-from toolscript.core.auth.model import UNLIMITED, Caller, Plan, Tenant
+from toolscript.core.auth.model import UNLIMITED, Plan, Principal, Tenant
 from toolscript.core.auth.signing import make_keys, sign_token
-from toolscript.core.auth.tokens import JwtCallers, TokenRules
+from toolscript.core.auth.tokens import JwtVerifier, TokenRules
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound, Unauthorized
 
 pytestmark = pytest.mark.requirement("DOC-004")
@@ -20,30 +20,30 @@ RULES = TokenRules(Issuer.name)
 ACME = Tenant("acme")
 
 
-def callers(public: Path, rules: TokenRules = RULES) -> JwtCallers:
-    return JwtCallers(KeyRing(KeyFile(public)), rules, {"free": Plan("free")}, UNLIMITED)
+def verifier(public: Path, rules: TokenRules = RULES) -> JwtVerifier:
+    return JwtVerifier(KeyRing(KeyFile(public)), rules, {"free": Plan("free")}, UNLIMITED)
 
 
 async def test_a_token_of_ones_own_is_believed(tmp_path: Path) -> None:
     files = make_keys(tmp_path / "new" / "keys")
     token = sign_token(files.private, RULES, ACME, plan="free", subject="ann")
-    assert await callers(files.public).verify(token) == Caller(ACME, Plan("free"), "ann")
+    assert await verifier(files.public).verify(token) == Principal(ACME, Plan("free"), "ann")
 
 
 async def test_it_follows_the_rules_it_is_given(tmp_path: Path) -> None:
     files = make_keys(tmp_path)
     rules = TokenRules("https://me.example", "search", "org", "tier")
     token = sign_token(files.private, rules, ACME, plan="free")
-    assert await callers(files.public, rules).verify(token) == Caller(ACME, Plan("free"))
+    assert await verifier(files.public, rules).verify(token) == Principal(ACME, Plan("free"))
     with pytest.raises(Unauthorized, match="issued by somebody else"):
-        await callers(files.public).verify(token)
+        await verifier(files.public).verify(token)
 
 
 async def test_it_expires_when_it_was_told_to(tmp_path: Path) -> None:
     files = make_keys(tmp_path)
     token = sign_token(files.private, RULES, ACME, hours=0.5, now=lambda: 1_000_000.0)
     with pytest.raises(Unauthorized, match="expired"):
-        await callers(files.public).verify(token)
+        await verifier(files.public).verify(token)
 
 
 def test_the_private_key_is_for_its_owner_alone_and_the_public_file_has_nothing_of_it(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_keys_made_by_others_can_sign_too(
     (tmp_path / "key.json").write_text(json.dumps({**key.as_dict(private=True), "alg": algorithm}))
     (tmp_path / "jwks.json").write_text(json.dumps({"keys": [{**key.as_dict(), "alg": algorithm}]}))
     token = sign_token(tmp_path / "key.json", RULES, ACME)
-    assert (await callers(tmp_path / "jwks.json").verify(token)).tenant == ACME
+    assert (await verifier(tmp_path / "jwks.json").verify(token)).tenant == ACME
 
 
 def test_what_cannot_sign_is_refused_without_showing_it(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.support.bad_tokens import KINDS, Issuer, an_issuer
 from tests.support.token_issuer import Json, compact, ec_key, ed_key, rsa_key
 from toolscript.core.auth.keys import KeyFile, KeyRing
-from toolscript.core.auth.model import Caller, Plan, Tenant
-from toolscript.core.auth.tokens import JwtCallers, RememberedTokens, TokenRules
+from toolscript.core.auth.model import Plan, Principal, Tenant
+from toolscript.core.auth.tokens import JwtVerifier, TokenCache, TokenRules
 from toolscript.core.errors import Unauthorized, Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-004")
@@ -99,9 +99,9 @@ class Clock:
         return self.at
 
 
-def callers(path: Path, clock: Clock | None = None, rules: TokenRules = RULES) -> JwtCallers:
+def verifier(path: Path, clock: Clock | None = None, rules: TokenRules = RULES) -> JwtVerifier:
     ring = KeyRing(KeyFile(path), **({"now": clock} if clock else {}))
-    return JwtCallers(ring, rules, {"free": FREE, "paid": PAID}, FREE, **({"now": clock} if clock else {}))
+    return JwtVerifier(ring, rules, {"free": FREE, "paid": PAID}, FREE, **({"now": clock} if clock else {}))
 
 
 @pytest.fixture
@@ -110,27 +110,29 @@ def issuer() -> Issuer:
 
 
 @pytest.fixture
-def known(issuer: Issuer, tmp_path: Path) -> JwtCallers:
-    return callers(issuer.write(tmp_path / "jwks.json"))
+def known(issuer: Issuer, tmp_path: Path) -> JwtVerifier:
+    return verifier(issuer.write(tmp_path / "jwks.json"))
 
 
 @pytest.mark.parametrize("kid", ["rsa-1", "ec-1", "ed-1"])
-async def test_a_token_of_each_accepted_algorithm_is_believed(known: JwtCallers, issuer: Issuer, kid: str) -> None:
-    assert await known.verify(issuer.token("acme", kid=kid)) == Caller(Tenant("acme"), FREE)
+async def test_a_token_of_each_accepted_algorithm_is_believed(
+    known: JwtVerifier, issuer: Issuer, kid: str
+) -> None:
+    assert await known.verify(issuer.token("acme", kid=kid)) == Principal(Tenant("acme"), FREE)
 
 
-async def test_the_new_name_of_eddsa_is_known_too(known: JwtCallers, issuer: Issuer) -> None:
+async def test_the_new_name_of_eddsa_is_known_too(known: JwtVerifier, issuer: Issuer) -> None:
     assert (await known.verify(issuer.token("acme", header={"alg": "Ed25519"}))).tenant == Tenant("acme")
 
 
-async def test_plan_subject_and_scopes_are_read(known: JwtCallers, issuer: Issuer) -> None:
+async def test_plan_subject_and_scopes_are_read(known: JwtVerifier, issuer: Issuer) -> None:
     token = issuer.token(plan="paid", sub="ann", scope="read write", scp=["write", "admin", 7])
-    caller = await known.verify(token)
-    assert caller == Caller(Tenant("acme"), PAID, "ann", frozenset({"read", "write", "admin"}))
+    principal = await known.verify(token)
+    assert principal == Principal(Tenant("acme"), PAID, "ann", frozenset({"read", "write", "admin"}))
 
 
 @pytest.mark.requirement("KN-005")
-async def test_no_claim_of_scopes_differs_from_one_that_allows_nothing(known: JwtCallers, issuer: Issuer) -> None:
+async def test_no_claim_of_scopes_differs_from_one_that_allows_nothing(known: JwtVerifier, issuer: Issuer) -> None:
     said: list[Any] = [{}, {"scope": ""}, {"scope": 7}, {"scopes": ["a", None], "scp": "b"}]
     read = [(await known.verify(issuer.token(**claims))).scopes for claims in said]
     assert read == [None, frozenset(), frozenset(), frozenset({"a", "b"})]
@@ -138,22 +140,22 @@ async def test_no_claim_of_scopes_differs_from_one_that_allows_nothing(known: Jw
 
 @pytest.mark.parametrize("plan", ["gold", "", 7, ["paid"]])
 async def test_a_plan_that_nobody_knows_is_the_default_one(
-    known: JwtCallers, issuer: Issuer, plan: object
+    known: JwtVerifier, issuer: Issuer, plan: object
 ) -> None:
     assert (await known.verify(issuer.token(plan=plan))).plan == FREE
 
 
 async def test_claims_of_other_names_can_be_asked_for(issuer: Issuer, tmp_path: Path) -> None:
     rules = TokenRules(Issuer.name, "search", "https://example.com/org", "tier")
-    known = callers(issuer.write(tmp_path / "jwks.json"), rules=rules)
+    known = verifier(issuer.write(tmp_path / "jwks.json"), rules=rules)
     claims: Json = {"aud": ["web", "search"], "tier": "paid", "https://example.com/org": "acme"}
     token = issuer.token(None, **claims)
-    assert await known.verify(token) == Caller(Tenant("acme"), PAID)
+    assert await known.verify(token) == Principal(Tenant("acme"), PAID)
 
 
 @pytest.mark.parametrize("header", [{"typ": None}, {"typ": "at+jwt"}, {"nonce": "x", "ver": 2}])
 async def test_headers_that_ask_for_nothing_are_no_reason_to_refuse(
-    known: JwtCallers, issuer: Issuer, header: dict[str, object]
+    known: JwtVerifier, issuer: Issuer, header: dict[str, object]
 ) -> None:
     key = issuer.keys["ed-1"]
     full = {"alg": "EdDSA", "kid": "ed-1", "typ": "JWT", **header}
@@ -168,7 +170,7 @@ def test_a_reason_is_given_for_every_kind_and_there_are_many() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_bad_token_is_refused_for_what_is_wrong_with_it(
-    known: JwtCallers, issuer: Issuer, kind: str, caplog: pytest.LogCaptureFixture
+    known: JwtVerifier, issuer: Issuer, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     token = KINDS[kind](issuer)
@@ -183,7 +185,7 @@ async def test_a_bad_token_is_refused_for_what_is_wrong_with_it(
 
 
 @pytest.mark.parametrize("kid", ["rsa-1", "ec-1", "ed-1"])
-async def test_no_letter_of_a_token_can_be_another(known: JwtCallers, issuer: Issuer, kid: str) -> None:
+async def test_no_letter_of_a_token_can_be_another(known: JwtVerifier, issuer: Issuer, kid: str) -> None:
     token = issuer.token(kid=kid)
     await known.verify(token)
     for at, letter in enumerate(token):
@@ -194,7 +196,7 @@ async def test_no_letter_of_a_token_can_be_another(known: JwtCallers, issuer: Is
 @given(text=st.text() | st.text("abcAB09._-=", max_size=60))
 async def test_no_other_text_is_believed(text: str) -> None:
     with pytest.raises(Unauthorized):
-        await JwtCallers(KeyRing(_Nowhere()), RULES, {}, FREE).verify(text)
+        await JwtVerifier(KeyRing(_Nowhere()), RULES, {}, FREE).verify(text)
 
 
 class _Nowhere:
@@ -209,7 +211,7 @@ class _Nowhere:
 async def test_clocks_may_be_apart_by_the_leeway_and_no_further(tmp_path: Path) -> None:
     clock = Clock()
     issuer = Issuer(ed_key("ed-1"), now=clock)
-    known = callers(issuer.write(tmp_path / "jwks.json"), clock)
+    known = verifier(issuer.write(tmp_path / "jwks.json"), clock)
     now = int(clock.at)
     within: list[Json] = [{"exp": now - 29}, {"nbf": now + 30}, {"iat": now + 30}]
     beyond: list[Json] = [{"exp": now - 30}, {"nbf": now + 31}, {"iat": now + 31}]
@@ -222,7 +224,7 @@ async def test_clocks_may_be_apart_by_the_leeway_and_no_further(tmp_path: Path) 
 
 async def test_without_a_name_the_one_key_that_fits_is_taken_and_of_several_none(tmp_path: Path) -> None:
     issuer = Issuer(ed_key("ed-1"), ec_key("ec-1"), ec_key("ec-2"))
-    known = callers(issuer.write(tmp_path / "jwks.json"))
+    known = verifier(issuer.write(tmp_path / "jwks.json"))
     nameless = [token_without_kid(issuer, kid) for kid in ("ed-1", "ec-1")]
     assert (await known.verify(nameless[0])).tenant == Tenant("acme")
     with pytest.raises(Unauthorized, match="does not say which key"):
@@ -238,14 +240,14 @@ async def test_a_key_set_with_nothing_to_verify_with_is_our_fault_and_not_the_ca
     path = tmp_path / "jwks.json"
     path.write_text('{"keys": []}')
     with pytest.raises(Unavailable, match="no key"):
-        await callers(path).verify(an_issuer().token())
+        await verifier(path).verify(an_issuer().token())
 
 
 async def test_a_remembered_token_costs_no_look_at_the_keys_and_ends_with_its_expiry(tmp_path: Path) -> None:
     clock = Clock()
     issuer = Issuer(ed_key("ed-1"), now=clock)
     path = issuer.write(tmp_path / "jwks.json")
-    known = callers(path, clock)
+    known = verifier(path, clock)
     token = issuer.token(exp=int(clock.at) + 10)
     await known.verify(token)
     path.unlink()
@@ -260,7 +262,7 @@ async def test_a_key_that_is_taken_away_matters_within_a_minute(tmp_path: Path) 
     clock = Clock()
     issuer = Issuer(ed_key("ed-1"), ed_key("ed-2"), now=clock)
     path = issuer.write(tmp_path / "jwks.json")
-    known = callers(path, clock)
+    known = verifier(path, clock)
     token = issuer.token(kid="ed-1")
     await known.verify(token)
     del issuer.keys["ed-1"]
@@ -273,8 +275,8 @@ async def test_a_key_that_is_taken_away_matters_within_a_minute(tmp_path: Path) 
 
 
 def test_only_so_many_tokens_are_remembered_and_those_in_use_longest() -> None:
-    remembered = RememberedTokens(most=2)
-    who = Caller(Tenant("acme"))
+    remembered = TokenCache(maximum=2)
+    who = Principal(Tenant("acme"))
     for digest in (b"1", b"2"):
         remembered.remember(digest, who, 0, 100)
     assert remembered.recall(b"1", 1) == who
@@ -286,7 +288,7 @@ def test_only_so_many_tokens_are_remembered_and_those_in_use_longest() -> None:
 async def test_a_new_key_in_the_file_is_found_at_once(tmp_path: Path) -> None:
     issuer = Issuer(ed_key("ed-1"))
     path = issuer.write(tmp_path / "jwks.json")
-    known = callers(path)
+    known = verifier(path)
     await known.verify(issuer.token(kid="ed-1"))
     issuer.keys["rsa-2"] = rsa_key("rsa-2")
     issuer.write(path)

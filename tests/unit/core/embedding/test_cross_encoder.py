@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.core.embedding.tiny_cross_encoder import MOST_TOKENS, NOTHING_COMMON, write_cross_encoder
+from tests.unit.core.embedding.tiny_cross_encoder import MAX_TOKENS, NOTHING_COMMON, write_cross_encoder
 from toolscript.core.embedding import fastembed_models
 from toolscript.core.embedding.cross_encoder import BATCH, CrossEncoder
 from toolscript.core.errors import ModelNotFound, ModelUnknown, Rejected, Unavailable
@@ -41,7 +41,7 @@ async def test_a_passage_scores_the_same_in_many_batches_and_alone(folder: Path)
 async def test_a_passage_is_read_as_far_as_the_model_reads(folder: Path) -> None:
     encoder = CrossEncoder(str(folder), threads=1)
     # One word of the query and three marks stand beside the passage.
-    room = MOST_TOKENS - 4
+    room = MAX_TOKENS - 4
     first_and_last = ["cat " + "dog " * (room - 1) + "fish", "dog " * (room - 1) + "cat", "dog " * room + "cat"]
     assert await encoder.scores("cat", first_and_last) == [score(1), score(1), score(0)]
     assert await encoder.scores("cat", ["cat" + " dog" * 250_000]) == [score(1)]
@@ -65,7 +65,7 @@ async def test_a_model_whose_scores_are_no_numbers_is_refused(tmp_path: Path) ->
 
 
 async def test_one_with_too_much_to_do_says_so_at_once(folder: Path) -> None:
-    encoder = CrossEncoder(str(folder), threads=1, most_waiting=2)
+    encoder = CrossEncoder(str(folder), threads=1, max_waiting=2)
     asked = [asyncio.ensure_future(encoder.scores("cat", ["cat"])) for _ in range(6)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert sum(isinstance(answer, Unavailable) for answer in answers) == 4
@@ -73,7 +73,7 @@ async def test_one_with_too_much_to_do_says_so_at_once(folder: Path) -> None:
 
 
 async def test_who_gives_up_leaves_the_place_to_others(folder: Path) -> None:
-    encoder = CrossEncoder(str(folder), threads=1, most_waiting=1)
+    encoder = CrossEncoder(str(folder), threads=1, max_waiting=1)
     asked = asyncio.ensure_future(encoder.scores("cat", ["cat"] * 10 * BATCH))
     await asyncio.sleep(0)
     asked.cancel()

@@ -99,7 +99,7 @@ async def test_an_embedder_that_was_closed_is_unavailable(weights: Path) -> None
 
 
 async def test_an_embedder_with_too_much_to_do_says_so_at_once(weights: Path) -> None:
-    embedder = LocalEmbedder(str(weights), most_waiting=2)
+    embedder = LocalEmbedder(str(weights), max_waiting=2)
     asked = [asyncio.ensure_future(embedder.embed_query(f"query {number}")) for number in range(6)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     embedder.close()

@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolscript.core.embedding.cache import RememberingEmbedder, VectorStore, text_key
+from toolscript.core.embedding.cache import DiskCachedEmbedder, VectorStore, text_key
 from toolscript.core.values import Progress
 from toolscript.testing import HashEmbedder
 
 TEXTS = ["read a file", "send a mail", "list all pods of a cluster"]
 
 
-def remembering(folder: Path, name: str = "hash") -> tuple[RememberingEmbedder, HashEmbedder]:
+def remembering(folder: Path, name: str = "hash") -> tuple[DiskCachedEmbedder, HashEmbedder]:
     model = HashEmbedder(name)
-    return RememberingEmbedder(model, VectorStore(folder, model.model)), model
+    return DiskCachedEmbedder(model, VectorStore(folder, model.model)), model
 
 
 def file_of(folder: Path, suffix: str) -> Path:
@@ -56,7 +56,7 @@ async def test_progress_counts_what_is_missing(tmp_path: Path) -> None:
     seen: list[Progress] = []
     model = HashEmbedder()
     await embedded_anew(tmp_path, TEXTS[:1])
-    await RememberingEmbedder(model, VectorStore(tmp_path, model.model), seen.append).embed_passages(TEXTS)
+    await DiskCachedEmbedder(model, VectorStore(tmp_path, model.model), seen.append).embed_passages(TEXTS)
     assert seen == [Progress("embed", 2, 2)]
 
 

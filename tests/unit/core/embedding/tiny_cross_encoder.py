@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 FLOAT, INT64 = 1, 7
-MOST_TOKENS = 64
+MAX_TOKENS = 64
 # What a pair without a common word has as its score.
 NOTHING_COMMON = -2.0
 # The separator stands behind the query and behind the passage: one match that says nothing.
@@ -30,7 +30,7 @@ def write_cross_encoder(folder: Path, *, nothing_common: float = NOTHING_COMMON)
     (folder / "model.onnx").write_bytes(_model(nothing_common - _SEPARATORS))
     _tokenizer().save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(
-        json.dumps({"model_max_length": MOST_TOKENS, "pad_token": "[PAD]"}), "utf-8"
+        json.dumps({"model_max_length": MAX_TOKENS, "pad_token": "[PAD]"}), "utf-8"
     )
     (folder / "config.json").write_text(json.dumps({"pad_token_id": 0}), "utf-8")
     return folder

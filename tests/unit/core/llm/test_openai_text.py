@@ -10,7 +10,7 @@ import pytest
 from tests.unit.core.llm.text_endpoint import Scripted, TextEndpoint, completion
 from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavailable
 from toolscript.core.llm.model import TextModel, TextUsage
-from toolscript.core.llm.openai import MOST_TOKENS, OpenAITextModel, translated
+from toolscript.core.llm.openai import MAX_TOKENS, OpenAITextModel, translated
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ async def test_model_key_schema_and_an_end_are_sent(endpoint: TextEndpoint, mode
     assert asked["model"] == "small"
     assert endpoint.keys == ["Bearer secret"]
     assert asked["response_format"]["json_schema"] == {"name": "answer", "schema": SCHEMA, "strict": True}
-    assert asked["max_completion_tokens"] == MOST_TOKENS
+    assert asked["max_completion_tokens"] == MAX_TOKENS
 
 
 async def test_data_is_fenced_apart_from_the_instructions(endpoint: TextEndpoint, model: TextModel) -> None:
@@ -153,7 +153,7 @@ async def test_a_limited_rate_is_tried_again_as_often_as_allowed(endpoint: TextE
     with pytest.raises(Unavailable, match="slow down"):
         await patient.reply("word it", "a tool", SCHEMA)
     assert len(endpoint.asked) == 2
-    assert await patient.reply("word it", "a tool", SCHEMA) == json.loads(endpoint.usual)
+    assert await patient.reply("word it", "a tool", SCHEMA) == json.loads(endpoint.default)
     await patient.close()
 
 
@@ -182,7 +182,9 @@ async def test_limits_are_sent_until_an_endpoint_does_not_know_them(
         "properties": {"requests": {"type": "array", "maxItems": 3}, "maxItems": {"type": "null"}},
     }
     for status in (200, 400, 200, 200):
-        body = {"error": {"message": "maxItems is not permitted"}} if status == 400 else completion(endpoint.usual)
+        body = (
+            {"error": {"message": "maxItems is not permitted"}} if status == 400 else completion(endpoint.default)
+        )
         endpoint.answer_once(body, status)
     for _ in range(3):
         await model.reply("word it", "a tool", limited)

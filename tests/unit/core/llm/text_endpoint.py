@@ -38,8 +38,8 @@ class TextEndpoint:
     `model`, where there is one, says `usual` for each request; `always` is the answer to everything else.
     """
 
-    def __init__(self, usual: object = None, model: Model | None = None, used: Tokens | None = None) -> None:
-        self.usual = json.dumps({"requests": ["do it"]} if usual is None else usual)
+    def __init__(self, default: object = None, model: Model | None = None, used: Tokens | None = None) -> None:
+        self.default = json.dumps({"requests": ["do it"]} if default is None else default)
         self.model = model
         self.used = used
         self.always: Scripted | None = None
@@ -85,7 +85,7 @@ class TextEndpoint:
             return self._scripted.popleft()
         if self.always:
             return self.always
-        said = self.usual if self.model is None else json.dumps(self.model(request))
+        said = self.default if self.model is None else json.dumps(self.model(request))
         return Scripted(json.dumps(completion(said, used=self.used)).encode())
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.core.mcp_client.scenes import QUICK
+from tests.unit.core.mcp_client.builders import QUICK
 from toolscript.core.mcp_client.servers import McpServers
 
 

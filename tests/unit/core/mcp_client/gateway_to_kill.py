@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 
-from tests.unit.core.mcp_client.scenes import QUICK, faulty, text, until_ready
+from tests.unit.core.mcp_client.builders import QUICK, faulty, text, until_ready
 from toolscript.core.mcp_client.servers import McpServers
 
 NAMES = ("stubborn", "leaves_a_child")

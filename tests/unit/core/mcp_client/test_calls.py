@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.unit.core.mcp_client.scenes import ROOT, faulty, plain, text, until_failed, until_ready
+from tests.unit.core.mcp_client.builders import ROOT, faulty, plain, text, until_failed, until_ready
 from toolscript.core.errors import InvalidRequest, NotFound, ServerRejected, ServerUnavailable
 from toolscript.core.mcp_client.servers import McpServers
 

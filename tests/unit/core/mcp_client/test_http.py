@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.kept_ports import kept_port
-from tests.unit.core.mcp_client.scenes import (
+from tests.unit.core.mcp_client.builders import (
     QUICK,
     names_of,
     running,
@@ -144,7 +144,7 @@ async def test_a_server_that_refuses_a_call_is_not_taken_for_lost(servers: McpSe
 
 @pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SSE])
 async def test_a_server_of_2024_is_spoken_to_in_its_own_way_at_the_first_try(transport: Transport) -> None:
-    servers = McpServers(replace(QUICK, first_retry=600.0, longest_retry=600.0))
+    servers = McpServers(replace(QUICK, first_retry=600.0, max_retry=600.0))
     with running("tests.support.mcp_servers.old_sse") as (process, port):
         servers.use([ServerSpec("old", transport, url=f"http://127.0.0.1:{port}/sse")])
         await until_ready(servers, "old")

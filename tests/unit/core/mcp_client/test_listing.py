@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.core.mcp_client.scenes import (
+from tests.unit.core.mcp_client.builders import (
     QUICK,
     faulty,
     items_of,

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.kept_ports import kept_port
 from tests.support.npm_servers_installed import entry_point, npm_servers
-from tests.unit.core.mcp_client.scenes import (
+from tests.unit.core.mcp_client.builders import (
     QUICK,
     Watched,
     items_of,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.core.mcp_client.scenes import (
+from tests.unit.core.mcp_client.builders import (
     QUICK,
     ROOT,
     SOON,

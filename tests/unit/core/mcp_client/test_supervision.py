@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.unit.core.mcp_client.scenes import (
+from tests.unit.core.mcp_client.builders import (
     QUICK,
     faulty,
     names_of,
@@ -136,7 +136,7 @@ async def test_a_server_that_ends_while_its_child_holds_its_pipes_is_noticed(ser
 
 
 def test_retries_come_ever_later_but_not_later_than_the_longest() -> None:
-    pace = Pace(first_retry=0.5, longest_retry=60.0)
+    pace = Pace(first_retry=0.5, max_retry=60.0)
     waits = [pace.retry_after(failures) for failures in range(1, 2_000)]
     assert 0.25 <= waits[0] <= 0.5
     assert 4.0 <= waits[4] <= 8.0
@@ -146,7 +146,7 @@ def test_retries_come_ever_later_but_not_later_than_the_longest() -> None:
 
 @pytest.mark.alone
 async def test_a_server_that_was_ready_for_a_while_is_tried_again_soon() -> None:
-    servers = McpServers(Pace(first_retry=0.05, longest_retry=600.0, settled_after=0.0, goodbye=0.5))
+    servers = McpServers(Pace(first_retry=0.05, max_retry=600.0, settled_after=0.0, goodbye=0.5))
     servers.use([plain()])
     began = time.monotonic()
     for _ in range(10):

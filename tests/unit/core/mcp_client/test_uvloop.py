@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.core.mcp_client.scenes import QUICK, faulty, plain, text, until_failed, until_ready, watched
+from tests.unit.core.mcp_client.builders import QUICK, faulty, plain, text, until_failed, until_ready, watched
 from toolscript.core.errors import ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, Transport
 from toolscript.core.mcp_client.servers import McpServers

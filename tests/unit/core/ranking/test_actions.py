@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.core.ranking.scenes import RequestTexts
+from tests.unit.core.ranking.builders import RequestTexts
 from toolscript.core.retrieval.request import (
     ACTIONS,
     FIRST_WORDS,
@@ -17,7 +17,7 @@ from toolscript.core.retrieval.request import (
     actions_named,
     agreement,
     kinds_of,
-    without_phrases,
+    strip_phrases,
     words_in_order,
 )
 
@@ -113,17 +113,17 @@ def test_words_come_in_order_in_lower_case_with_their_apostrophes() -> None:
 )
 def test_a_phrase_is_read_as_the_word_it_means(text: str, read_as: str) -> None:
     """Letters that only look like those of a phrase are left as they are."""
-    assert without_phrases(text) == read_as
+    assert strip_phrases(text) == read_as
 
 
 @given(RequestTexts)
 def test_any_text_can_be_read_for_phrases(text: str) -> None:
-    assert words_in_order(without_phrases(text)) == words_in_order(text)
+    assert words_in_order(strip_phrases(text)) == words_in_order(text)
 
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_a_phrase_means_one_word_that_is_no_phrase(phrase: str) -> None:
-    assert without_phrases(phrase.upper()) == PHRASES[phrase]
+    assert strip_phrases(phrase.upper()) == PHRASES[phrase]
     assert words_in_order(PHRASES[phrase]) == [PHRASES[phrase]]
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, EVIDENCE, MOST_LEAD, Calibration, Evidence, as_row
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, EVIDENCE, MAX_LEAD, Calibration, Evidence, as_row
 
 pytestmark = pytest.mark.requirement("TS-003")
 
-BOUNDS = {"one": (1.0, 1.0), "similarity": (-1.0, 1.0), "lead": (-MOST_LEAD, MOST_LEAD), "wishes": (0.0, 6.0)}
+BOUNDS = {"one": (1.0, 1.0), "similarity": (-1.0, 1.0), "lead": (-MAX_LEAD, MAX_LEAD), "wishes": (0.0, 6.0)}
 Rows = st.builds(Evidence, *(st.floats(*BOUNDS.get(part, (0.0, 1.0))) for part in EVIDENCE))
 AnyWeights = st.builds(Evidence, *[st.floats(-10, 10)] * len(EVIDENCE))
 # Only what there is of everything, the constant, may speak against a candidate.
@@ -77,8 +77,8 @@ def evidence(similarity: float, fit: float, lead: float, *, semantic: bool) -> E
 def test_as_shipped_what_fits_in_everything_is_a_good_match_and_what_fits_in_nothing_is_none(
     semantic: bool,
 ) -> None:
-    calibration = DEFAULT_RECIPE.calibration
-    (fits,) = confidences(calibration, evidence(0.9, 1.0, MOST_LEAD, semantic=semantic), semantic=semantic)
+    calibration = DEFAULT_WEIGHTS.calibration
+    (fits,) = confidences(calibration, evidence(0.9, 1.0, MAX_LEAD, semantic=semantic), semantic=semantic)
     (nothing,) = confidences(calibration, evidence(0.05, 0.0, 0.0, semantic=semantic), semantic=semantic)
     assert fits > calibration.good_match > nothing
 
@@ -86,7 +86,7 @@ def test_as_shipped_what_fits_in_everything_is_a_good_match_and_what_fits_in_not
 @pytest.mark.parametrize("semantic", [True, False])
 def test_as_shipped_a_clear_lead_is_surer_than_a_crowd(semantic: bool) -> None:
     (alone,), (crowded,) = (
-        confidences(DEFAULT_RECIPE.calibration, evidence(0.5, 0.5, lead, semantic=semantic), semantic=semantic)
+        confidences(DEFAULT_WEIGHTS.calibration, evidence(0.5, 0.5, lead, semantic=semantic), semantic=semantic)
         for lead in (2.0, 0.0)
     )
     assert alone > crowded

@@ -7,43 +7,43 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.core.ranking.scenes import LIMIT, Founds, RequestTexts, arm, having, id_of, letters
+from tests.unit.core.ranking.builders import LIMIT, Founds, RequestTexts, arm, having, id_of, letters
 from toolscript.core.retrieval.model import Candidate, Candidates
-from toolscript.core.retrieval.request import read_request
+from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.rerank import (
-    LOOKED_AT,
     PART_NAMES,
+    RERANK_DEPTH,
+    Features,
     Ranking,
-    Traits,
-    first_look,
+    fuse_scores,
     rank,
     unmatched_words,
 )
-from toolscript.core.retrieval.weights import EVIDENCE, MOST_LEAD, PARTS, Calibration, Evidence, Recipe
+from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, PARTS, Calibration, Evidence, RankingWeights
 
 pytestmark = pytest.mark.requirement("TS-003")
 
 LARGE = 100_000
-PLAIN = Recipe(meaning=0.5, wishes=0.5, coverage=1.0, said=1.0, name=1.0, action=1.0, subject=1.0)
+PLAIN = RankingWeights(meaning=0.5, wishes=0.5, coverage=1.0, said=1.0, name=1.0, action=1.0, subject=1.0)
 KNOWN = [having(name) for name in ("get_file", "create_file", "delete_weather", "letter", "")]
 Traitss = st.dictionaries(st.integers(1, 60), st.sampled_from(KNOWN))
 Weights = st.floats(0, 5)
 # Far enough from each other to stay apart whatever is taken from them all.
 Hundredths = st.integers(-100, 100).map(lambda value: value / 100)
-Recipes = st.builds(Recipe, st.floats(0, 1), st.floats(0, 1), Weights, Weights, Weights, Weights, Weights)
+Recipes = st.builds(RankingWeights, st.floats(0, 1), st.floats(0, 1), Weights, Weights, Weights, Weights, Weights)
 
 
 def ranked(
     text: str,
     *found: Candidates,
-    traits: Mapping[int, Traits] | None = None,
-    recipe: Recipe = PLAIN,
+    features: Mapping[int, Features] | None = None,
+    weights: RankingWeights = PLAIN,
     also: tuple[int, ...] = (),
 ) -> Ranking:
-    return rank(read_request(text), first_look(found, LIMIT, recipe, also), traits or {}, recipe)
+    return rank(parse_query(text), fuse_scores(found, LIMIT, weights, also), features or {}, weights)
 
 
-def tools(**names: str) -> dict[int, Traits]:
+def tools(**names: str) -> dict[int, Features]:
     """`tools(a="read_file")`: the candidate with id 1 is a tool of that name."""
     return {id_of(letter): having(name) for letter, name in names.items()}
 
@@ -54,9 +54,9 @@ def evidence_of(ranking: Ranking, row: int) -> dict[str, float]:
 
 def test_each_part_gives_what_it_weighs() -> None:
     """Two cosines stand one spread from their mean; in a catalog of 100,000 a word covered counts 2.5."""
-    recipe = Recipe(1.0, 0.0, coverage=1.0, said=2.0, name=3.0, action=4.0, subject=5.0)
+    weights = RankingWeights(1.0, 0.0, coverage=1.0, said=2.0, name=3.0, action=4.0, subject=5.0)
     found = Candidates(arm(a=0.8, b=0.4), None, LARGE)
-    ranking = ranked("delete file", found, traits=tools(b="delete_file", a="create_xyz"), recipe=recipe)
+    ranking = ranked("delete file", found, features=tools(b="delete_file", a="create_xyz"), weights=weights)
     assert letters(ranking.ids.tolist()) == "ba"
     assert ranking.parts(0) == {
         "meaning": -1.0,
@@ -97,58 +97,58 @@ def many(count: int) -> Candidates:
 
 def test_whoever_was_not_looked_at_stays_behind_in_the_old_order() -> None:
     """All that were looked at lose by their action, and so stand lower than the rest did."""
-    count = LOOKED_AT + 20
-    looked_at = [count - place for place in range(LOOKED_AT)]
-    ranking = ranked("create a file", many(count), traits={id_: having("delete_xyz") for id_ in looked_at})
-    assert sorted(ranking.ids[:LOOKED_AT].tolist()) == sorted(looked_at)
-    assert ranking.ids[LOOKED_AT:].tolist() == list(range(20, 0, -1))
+    count = RERANK_DEPTH + 20
+    looked_at = [count - place for place in range(RERANK_DEPTH)]
+    ranking = ranked("create a file", many(count), features={id_: having("delete_xyz") for id_ in looked_at})
+    assert sorted(ranking.ids[:RERANK_DEPTH].tolist()) == sorted(looked_at)
+    assert ranking.ids[RERANK_DEPTH:].tolist() == list(range(20, 0, -1))
     assert (np.diff(ranking.standing) <= 1e-9).all()
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(Hundredths, min_size=LOOKED_AT + 1, max_size=LOOKED_AT + 15),
-    st.dictionaries(st.integers(0, LOOKED_AT + 15), st.sampled_from(KNOWN)),
+    st.lists(Hundredths, min_size=RERANK_DEPTH + 1, max_size=RERANK_DEPTH + 15),
+    st.dictionaries(st.integers(0, RERANK_DEPTH + 15), st.sampled_from(KNOWN)),
     Recipes,
 )
 def test_no_second_look_lets_the_rest_come_before_the_looked_at(
-    cosines: list[float], traits: dict[int, Traits], recipe: Recipe
+    cosines: list[float], features: dict[int, Features], weights: RankingWeights
 ) -> None:
     hits = sorted((Candidate(*pair) for pair in enumerate(cosines)), key=lambda hit: -hit.score)
-    look = first_look([Candidates(hits, None, LARGE)], LIMIT, recipe)
-    ranking = rank(read_request("create the file"), look, traits, recipe)
-    assert set(ranking.ids[:LOOKED_AT].tolist()) == set(look.ids[:LOOKED_AT].tolist())
-    assert ranking.ids[LOOKED_AT:].tolist() == look.ids[LOOKED_AT:].tolist()
+    fused = fuse_scores([Candidates(hits, None, LARGE)], LIMIT, weights)
+    ranking = rank(parse_query("create the file"), fused, features, weights)
+    assert set(ranking.ids[:RERANK_DEPTH].tolist()) == set(fused.ids[:RERANK_DEPTH].tolist())
+    assert ranking.ids[RERANK_DEPTH:].tolist() == fused.ids[RERANK_DEPTH:].tolist()
 
 
 @settings(max_examples=150, deadline=None)
 @given(RequestTexts, Founds, Traitss, Recipes)
 def test_a_ranking_is_in_order_and_its_parts_make_the_standing(
-    text: str, found: list[Candidates], traits: dict[int, Traits], recipe: Recipe
+    text: str, found: list[Candidates], features: dict[int, Features], weights: RankingWeights
 ) -> None:
-    ranking = ranked(text, *found, traits=traits, recipe=recipe)
+    ranking = ranked(text, *found, features=features, weights=weights)
     pairs = zip(ranking.standing.tolist(), ranking.ids.tolist(), strict=True)
     order = [(-standing, id_) for standing, id_ in pairs]
     assert order == sorted(order)
-    looked_at = slice(0, LOOKED_AT)
+    looked_at = slice(0, RERANK_DEPTH)
     np.testing.assert_allclose(ranking.given[looked_at].sum(axis=1), ranking.standing[looked_at], atol=1e-9)
-    for row in range(min(LOOKED_AT, len(ranking.ids))):
+    for row in range(min(RERANK_DEPTH, len(ranking.ids))):
         parts = ranking.parts(row)
         assert sum(parts.values()) == pytest.approx(ranking.standing[row], abs=1e-3 * len(PART_NAMES))
         assert set(parts) <= set(PART_NAMES)
     assert ((ranking.confidence >= 0) & (ranking.confidence <= 1)).all()
     assert (np.diff(ranking.confidence) <= 0).all()
     best = float(ranking.confidence.max(initial=0.0))
-    assert ranking.good_match == (best >= recipe.calibration.good_match)
+    assert ranking.good_match == (best >= weights.calibration.good_match)
 
 
 @settings(max_examples=100, deadline=None)
 @given(RequestTexts, Founds, Traitss, Recipes, st.sampled_from(PARTS))
 def test_a_part_that_is_off_gives_nothing(
-    text: str, found: list[Candidates], traits: dict[int, Traits], recipe: Recipe, part: str
+    text: str, found: list[Candidates], features: dict[int, Features], weights: RankingWeights, part: str
 ) -> None:
     """An arm can be switched off only where the other has something to say."""
-    ranking = ranked(text, *found, traits=traits, recipe=recipe.without(part))
+    ranking = ranked(text, *found, features=features, weights=weights.without(part))
     other = {"meaning": found[0].words, "words": found[0].dense}.get(part, [Candidate(1, 1.0)])
     if other:
         assert not ranking.given[:, PART_NAMES.index(part)].any()
@@ -157,12 +157,12 @@ def test_a_part_that_is_off_gives_nothing(
 
 def test_the_evidence_of_a_candidate_is_what_the_looks_found() -> None:
     found = Candidates(arm(a=0.8, b=0.4), None, 10)
-    ranking = ranked("delete file", found, traits=tools(a="delete_file"))
+    ranking = ranked("delete file", found, features=tools(a="delete_file"))
     first, second = evidence_of(ranking, 0), evidence_of(ranking, 1)
     assert first == pytest.approx(
-        {"one": 1, "similarity": 0.8, "said": 1, "name": 1, "subject": 1, "lead": MOST_LEAD, "wishes": 0}
+        {"one": 1, "similarity": 0.8, "said": 1, "name": 1, "subject": 1, "lead": MAX_LEAD, "wishes": 0}
     )
-    assert (second["lead"], second["said"], second["similarity"]) == (-MOST_LEAD, 0.0, 0.4)
+    assert (second["lead"], second["said"], second["similarity"]) == (-MAX_LEAD, 0.0, 0.4)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_the_evidence_of_a_candidate_is_what_the_looks_found() -> None:
     [
         ({"a": 0.6, "b": 0.3, "c": 0.0}, [1.2247, -1.2247, -2.4495]),
         ({"a": 0.5, "b": 0.5, "c": 0.5}, [0.0, 0.0, 0.0]),
-        ({"a": 0.5}, [MOST_LEAD]),
+        ({"a": 0.5}, [MAX_LEAD]),
     ],
 )
 def test_a_lead_is_the_distance_to_the_best_of_the_others(cosines: dict[str, float], leads: list[float]) -> None:
@@ -193,15 +193,15 @@ def test_a_request_for_several_things_says_so_in_its_evidence() -> None:
 
 def test_words_alone_are_weighed_as_words_alone() -> None:
     calibration = Calibration(Evidence(one=3.0), Evidence(one=-3.0), good_match=0.5)
-    recipe = Recipe(calibration=calibration)
+    weights = RankingWeights(calibration=calibration)
     semantic, by_words = Candidates(arm(a=0.6), arm(a=3.0), 10), Candidates(None, arm(a=3.0), 10)
     for found, is_semantic in ((semantic, True), (by_words, False)):
-        ranking = ranked("x", found, recipe=recipe)
+        ranking = ranked("x", found, weights=weights)
         assert (ranking.semantic, ranking.good_match) == (is_semantic, is_semantic)
 
 
 def test_unmatched_are_the_words_as_they_were_said_that_nobody_has() -> None:
-    request = read_request("read the fiel of giraffes", {"fiel": "file"})
+    request = parse_query("read the fiel of giraffes", {"fiel": "file"})
     assert unmatched_words(request, [having("read_file")]) == ("giraffes",)
     assert unmatched_words(request, [having("read"), having("giraffe")]) == ("fiel",)
     assert unmatched_words(request, []) == ("read", "fiel", "giraffes")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.core.ranking.scenes import RequestTexts, stem, stems
-from toolscript.core.retrieval.request import TRUST_IN_A_CORRECTION, TRUST_IN_A_VALUE, read_request
+from tests.unit.core.ranking.builders import RequestTexts, stem, stems
+from toolscript.core.retrieval.request import TRUST_IN_A_CORRECTION, TRUST_IN_A_LITERAL, parse_query
 from toolscript.core.retrieval.terms import STEM_SHARE, SURFACE_SHARE, query_terms, terms_of_word
 
 TWO_WISHES = 'read the notes in "garden plan" and send a letter to Ann'
@@ -14,10 +14,10 @@ Meant = st.dictionaries(st.sampled_from(["file", "weather", "letter", "get"]), s
 
 
 def test_a_plain_request_is_one_wish_asked_once() -> None:
-    request = read_request("read the file")
+    request = parse_query("read the file")
     assert (request.text, request.plain) == ("read the file", "read the file")
     assert request.wishes == ()
-    assert request.parts == request.single_wishes == (request.whole,)
+    assert request.parts == request.single_subqueries == (request.whole,)
     assert request.texts == ("read the file",)
     assert request.whole.terms == query_terms("read the file")
     assert request.whole.stems == request.plain_stems == stems("read file")
@@ -25,10 +25,10 @@ def test_a_plain_request_is_one_wish_asked_once() -> None:
 
 
 def test_a_request_for_several_things_is_asked_whole_and_wish_by_wish() -> None:
-    request = read_request(TWO_WISHES)
+    request = parse_query(TWO_WISHES)
     assert [wish.text for wish in request.wishes] == ["read the notes in", "send a letter to Ann"]
     assert request.parts == (request.whole, *request.wishes)
-    assert request.single_wishes == request.wishes
+    assert request.single_subqueries == request.wishes
     assert request.whole.text == TWO_WISHES
     assert request.texts == (TWO_WISHES, "read the notes in", "send a letter to Ann")
     read, send = request.wishes
@@ -37,29 +37,29 @@ def test_a_request_for_several_things_is_asked_whole_and_wish_by_wish() -> None:
 
 
 def test_a_word_of_a_value_is_asked_for_with_less_trust() -> None:
-    request = read_request('read the notes in "garden"')
+    request = parse_query('read the notes in "garden"')
     terms = request.whole.terms
     assert terms[stem("notes")] == STEM_SHARE
-    assert terms[stem("garden")] == STEM_SHARE * TRUST_IN_A_VALUE
-    assert terms[terms_of_word("garden")[1]] == SURFACE_SHARE * TRUST_IN_A_VALUE
+    assert terms[stem("garden")] == STEM_SHARE * TRUST_IN_A_LITERAL
+    assert terms[terms_of_word("garden")[1]] == SURFACE_SHARE * TRUST_IN_A_LITERAL
     assert stem("garden") in request.whole.stems
     assert request.plain_stems == stems("read notes")
 
 
 def test_a_word_that_is_also_said_outside_of_a_value_is_no_value() -> None:
-    terms = read_request('read the notes in "my notes"').whole.terms
+    terms = parse_query('read the notes in "my notes"').whole.terms
     assert terms[stem("notes")] == STEM_SHARE
 
 
 def test_where_the_values_are_the_request_they_are_trusted() -> None:
-    request = read_request('"garden"')
+    request = parse_query('"garden"')
     assert request.whole.terms == query_terms("garden")
     assert request.plain_stems == stems("garden")
 
 
 def test_a_corrected_word_is_asked_for_as_it_was_meant_with_less_trust() -> None:
     meant = {"fiel": "file"}
-    request = read_request("read the fiel", meant)
+    request = parse_query("read the fiel", meant)
     assert request.whole.terms == pytest.approx(
         {
             **query_terms("read"),
@@ -73,16 +73,16 @@ def test_a_corrected_word_is_asked_for_as_it_was_meant_with_less_trust() -> None
 
 
 def test_a_word_said_right_counts_in_full_even_when_it_is_also_misspelt() -> None:
-    asked = read_request("file fiel", {"fiel": "file"}).whole.terms
+    asked = parse_query("file fiel", {"fiel": "file"}).whole.terms
     assert asked == query_terms("file")
 
 
 def test_words_are_those_a_person_said_without_what_they_run_together_to() -> None:
-    request = read_request("please read_file for me")
+    request = parse_query("please read_file for me")
     assert request.words == ("read", "file")
     assert terms_of_word("readfile")[1] in request.whole.terms
-    assert read_request("本を検索").words == ("本を", "を検", "検索")
-    assert read_request("what is it").words == ("what", "is", "it"), "all there is, though it says little"
+    assert parse_query("本を検索").words == ("本を", "を検", "検索")
+    assert parse_query("what is it").words == ("what", "is", "it"), "all there is, though it says little"
 
 
 def embedded(*rows: tuple[float, float]) -> np.ndarray:
@@ -90,21 +90,21 @@ def embedded(*rows: tuple[float, float]) -> np.ndarray:
 
 
 def test_the_whole_and_each_wish_are_asked_with_their_own_vectors() -> None:
-    whole, read, send = read_request(TWO_WISHES).vectors(embedded((1, 0), (0.6, 0.8), (0.8, 0.6)))
+    whole, read, send = parse_query(TWO_WISHES).vectors(embedded((1, 0), (0.6, 0.8), (0.8, 0.6)))
     np.testing.assert_allclose(whole, [1, 0], rtol=1e-6)
     np.testing.assert_allclose(read, [0.6, 0.8], rtol=1e-6)
     np.testing.assert_allclose(send, [0.8, 0.6], rtol=1e-6)
 
 
 def test_a_plain_request_is_asked_with_its_own_vector() -> None:
-    (whole,) = read_request("read the file").vectors(embedded((0.6, 0.8)))
+    (whole,) = parse_query("read the file").vectors(embedded((0.6, 0.8)))
     np.testing.assert_allclose(whole, [0.6, 0.8], rtol=1e-6)
 
 
 @settings(max_examples=150, deadline=None)
 @given(RequestTexts, Meant)
 def test_any_text_can_be_asked(text: str, meant: dict[str, str]) -> None:
-    request = read_request(text, meant)
+    request = parse_query(text, meant)
     assert request.text == text
     assert len(set(request.texts)) == len(request.texts)
     for part in request.parts:
@@ -117,10 +117,10 @@ def test_any_text_can_be_asked(text: str, meant: dict[str, str]) -> None:
 
 
 def test_words_too_common_to_be_asked_for_are_no_subject() -> None:
-    subjects = {text: read_request(text).whole.subject for text in ("create an issue", "create issue")}
+    subjects = {text: parse_query(text).whole.subject for text in ("create an issue", "create issue")}
     assert subjects["create an issue"] == subjects["create issue"]
 
 
 def test_a_wish_without_a_subject_is_about_all_its_words() -> None:
-    whole = read_request("get rid of it").whole
+    whole = parse_query("get rid of it").whole
     assert whole.subject == whole.stems

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.core.ranking.scenes import HOSTILE, HOSTILE_CHARACTERS, MOST_SECONDS, RequestTexts, seconds_for
-from toolscript.core.retrieval.request import FEWEST_WORDS, without_values
+from tests.unit.core.ranking.builders import HOSTILE, HOSTILE_CHARACTERS, MAX_SECONDS, RequestTexts, seconds_for
+from toolscript.core.retrieval.request import MIN_WORDS, strip_literals
 from toolscript.core.retrieval.terms import STOP_WORDS
 
 
@@ -29,7 +29,7 @@ from toolscript.core.retrieval.terms import STOP_WORDS
     ],
 )
 def test_values_of_every_kind_are_taken_out(text: str, plain: str) -> None:
-    assert without_values(text) == plain
+    assert strip_literals(text) == plain
 
 
 @pytest.mark.parametrize(
@@ -46,30 +46,30 @@ def test_values_of_every_kind_are_taken_out(text: str, plain: str) -> None:
     ],
 )
 def test_words_and_lone_marks_are_no_values(text: str) -> None:
-    assert without_values(text) == text
+    assert strip_literals(text) == text
 
 
 @pytest.mark.parametrize("text", ['delete "notes.txt"', '"read the file"', "12345", "<a> and <b>", "  42  "])
 def test_where_too_little_is_left_the_values_were_the_request(text: str) -> None:
-    assert without_values(text) == text
+    assert strip_literals(text) == text
 
 
 @settings(max_examples=200, deadline=None)
 @given(RequestTexts)
 def test_what_is_left_is_the_request_or_says_enough(text: str) -> None:
-    plain = without_values(text)
+    plain = strip_literals(text)
     said = [word for word in re.findall(r"[^\W\d_]{2,}", plain.casefold()) if word not in STOP_WORDS]
-    assert plain == text or len(said) >= FEWEST_WORDS
+    assert plain == text or len(said) >= MIN_WORDS
     assert len(plain) <= len(text)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text("abcdefgxyzäß", min_size=1, max_size=12), max_size=8).map(" ".join))
 def test_a_request_of_plain_words_stays_as_it_is(text: str) -> None:
-    assert without_values(text) == text
+    assert strip_literals(text) == text
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_hostile_request_takes_no_longer_than_it_is_long(piece: str) -> None:
     text = (piece * HOSTILE_CHARACTERS)[:HOSTILE_CHARACTERS]
-    assert seconds_for(without_values, text) < MOST_SECONDS
+    assert seconds_for(strip_literals, text) < MAX_SECONDS

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.documents.http.scenes import Client, Parts, app_of, client_of
+from tests.unit.documents.http.builders import Client, Parts, app_of, client_of
 from toolscript.documents.model.points import DocumentCard
 from toolscript.testing import HashEmbedder
 from toolscript.testing.documents import MemoryDocuments

@@ -28,7 +28,7 @@ class Operation:
         return f"{self.method} {self.path} {self.headers.get('accept', '')}".strip()
 
 
-def for_callers(openapi: Json, document_id: str = "doc-1") -> Iterator[Operation]:
+def require_principal(openapi: Json, document_id: str = "doc-1") -> Iterator[Operation]:
     for template, operations in openapi["paths"].items():
         for method, described in operations.items():
             if template.startswith(OF_NOBODY) or (method.upper(), template) in OPEN:

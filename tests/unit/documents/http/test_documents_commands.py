@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e import commands
 from tests.repo.test_generated import RUN, SLOW_TO_IMPORT
-from tests.unit.documents.http.scenes import Parts, app_of
+from tests.unit.documents.http.builders import Parts, app_of
 from tests.unit.documents.http.serving import on_a_thread
 from toolscript.cli.documents import snippet_text
 
@@ -187,10 +187,10 @@ def test_a_token_that_is_not_believed_ends_it_and_is_never_shown(library: Comman
 
 
 def test_what_is_not_there_is_said_before_anything_is_sent(library: CommandLine, parts: Parts) -> None:
-    sent = len(parts.desk.batches)
+    sent = len(parts.service.batches)
     _, said = library("put", "docs", "nowhere", code=2)
     assert "there is no nowhere" in said
-    assert len(parts.desk.batches) == sent
+    assert len(parts.service.batches) == sent
 
 
 def test_a_search_for_documents_imports_nothing_heavy(library: CommandLine) -> None:

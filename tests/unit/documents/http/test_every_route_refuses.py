@@ -14,12 +14,12 @@ import httpx2
 import pytest
 
 from tests.support.bad_tokens import Shown, an_issuer, bad_requests
-from tests.unit.documents.http.operations import Operation, as_sent, for_callers, require_refusal
-from tests.unit.documents.http.scenes import Parts, app_of
+from tests.unit.documents.http.builders import Parts, app_of
+from tests.unit.documents.http.operations import Operation, as_sent, require_principal, require_refusal
 from toolscript.core.auth.keys import KeyFile, KeyRing
-from toolscript.core.auth.model import UNLIMITED, Caller, Tenant
-from toolscript.core.auth.tokens import JwtCallers, TokenRules
-from toolscript.core.web.auth import callers_of
+from toolscript.core.auth.model import UNLIMITED, Principal, Tenant
+from toolscript.core.auth.tokens import JwtVerifier, TokenRules
+from toolscript.core.web.auth import authenticator_of
 from toolscript.documents.model.document import Document
 from toolscript.testing.auth import MemoryRequestBudget
 
@@ -35,15 +35,15 @@ async def app(parts: Parts, tmp_path: Path) -> AsyncIterator[Any]:
     """With a document of the tenant that bad tokens claim to be of."""
     issuer = an_issuer()
     keys = KeyRing(KeyFile(issuer.write(tmp_path / "keys.json")))
-    callers = JwtCallers(keys, TokenRules(issuer.name, issuer.audience), {}, UNLIMITED)
-    await parts.desk.put(Caller(Tenant("acme")), [Document("doc-1", SECRET, {"is": SECRET})])
-    yield app_of(replace(parts.routes(), caller=callers_of(callers, MemoryRequestBudget())))
+    verifier = JwtVerifier(keys, TokenRules(issuer.name, issuer.audience), {}, UNLIMITED)
+    await parts.service.put(Principal(Tenant("acme")), [Document("doc-1", SECRET, {"is": SECRET})])
+    yield app_of(replace(parts.routes(), principal=authenticator_of(verifier, MemoryRequestBudget())))
     await keys.close()
 
 
 @pytest.fixture
 def operations(app: Any) -> list[Operation]:
-    return list(for_callers(app.openapi()))
+    return list(require_principal(app.openapi()))
 
 
 async def asked(app: Any, operation: Operation, shown: Shown) -> httpx2.Response:
@@ -75,7 +75,7 @@ async def test_every_kind_of_stranger_is_refused_by_every_route_and_learns_nothi
     for (kind, shown), operation in itertools.product(STRANGERS.items(), operations):
         for sent in (shown, replace(shown, headers=[*shown.headers, *DEBUG])):
             require_refusal(await asked(app, operation, sent), SECRET, f"{kind}: {operation}")
-    stands = await parts.desk.document(Caller(Tenant("acme")), "doc-1")
+    stands = await parts.service.document(Principal(Tenant("acme")), "doc-1")
     assert (stands.text, parts.searched) == (SECRET, [])
 
 

@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
-from tests.unit.documents.http.scenes import Client, Parts, app_of
+from tests.unit.documents.http.builders import Client, Parts, app_of
 from tests.unit.documents.http.test_put_lines_http import SOON, head, lines, read
 from tests.unit.gateway.runtime.serving import serving
 from toolscript.documents.http import put as put_module
 from toolscript.documents.http import upload_limits
-from toolscript.documents.http.upload_limits import Pace
+from toolscript.documents.http.upload_limits import UploadTimeouts
 
 pytestmark = [pytest.mark.requirement("DOC-006"), pytest.mark.slow]
 
 # Of this thread: what others do on the same machine, or what embeds beside it, is no part of it.
-MOST_CPU_SECONDS = 0.5
+MAX_CPU_SECONDS = 0.5
 BLANK = b"\n" * 6_000_000
 
 
@@ -56,7 +56,7 @@ def uncollected() -> Iterator[None]:
 @pytest.mark.alone
 @pytest.mark.usefixtures("uncollected")
 async def test_others_have_their_turn_whatever_is_sent(api: Client, parts: Parts) -> None:
-    parts.desk.forgets = True
+    parts.service.forgets = True
     large = b'{"id": "a", "text": "x", "metadata": {"a": [' + b"1," * 1_000_000 + b"1]}}\n"
     # And how many turns there are at least: one for every batch, and for 500 lines.
     bodies: dict[str, tuple[Callable[[], Awaitable[object]], int]] = {
@@ -68,14 +68,14 @@ async def test_others_have_their_turn_whatever_is_sent(api: Client, parts: Parts
         "a large line": (lambda: api.put_lines(large), 10),
         "JSON": (lambda: api.put(*[1] * 49_000), 765),
     }
-    for name, (put, least) in bodies.items():
+    for name, (put, minimum) in bodies.items():
         turns, longest = await turns_during(put())
-        assert turns >= least, name
-        assert longest < MOST_CPU_SECONDS, name
+        assert turns >= minimum, name
+        assert longest < MAX_CPU_SECONDS, name
 
 
 async def test_blank_lines_are_lines_too(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(put_module, "MOST_LINES", 100)
+    monkeypatch.setattr(put_module, "MAX_LINES", 100)
     results, last = read(await api.put_lines(b"\n" * 90 + b"".join(lines(20))))
     assert [one["line"] for one in results] == list(range(91, 101))
     assert last["error"]["details"]["line"] == 101
@@ -96,7 +96,7 @@ async def test_blank_lines_without_end_come_to_an_end(api: Client) -> None:
 async def test_a_body_has_at_most_so_many_bytes_packed_or_not(
     api: Client, monkeypatch: pytest.MonkeyPatch, packing: str
 ) -> None:
-    monkeypatch.setattr(put_module, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(put_module, "MAX_BYTES", 200_000)
     content = b"".join(lines(400, 2_000))
     sent = gzip.compress(content) if packing else content
     assert len(content) > 4 * 200_000
@@ -108,15 +108,15 @@ async def test_a_body_has_at_most_so_many_bytes_packed_or_not(
 @pytest.mark.parametrize(
     ("pace", "said"),
     [
-        (Pace(patience_seconds=0.2, least_bytes=1_000_000), "less than 1000000 bytes a second"),
-        (Pace(whole_seconds=0.3), "may take 0.3 seconds"),
+        (UploadTimeouts(patience_seconds=0.2, min_bytes=1_000_000), "less than 1000000 bytes a second"),
+        (UploadTimeouts(whole_seconds=0.3), "may take 0.3 seconds"),
     ],
     ids=["too slow", "too long"],
 )
 async def test_a_sender_that_is_never_silent_and_never_done_is_not_waited_for(
-    api: Client, monkeypatch: pytest.MonkeyPatch, pace: Pace, said: str
+    api: Client, monkeypatch: pytest.MonkeyPatch, pace: UploadTimeouts, said: str
 ) -> None:
-    monkeypatch.setattr(upload_limits, "USUAL_PACE", pace)
+    monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", pace)
 
     async def dripping() -> AsyncIterator[bytes]:
         yield b"".join(lines(65))
@@ -132,12 +132,12 @@ async def test_a_sender_that_is_never_silent_and_never_done_is_not_waited_for(
 async def test_how_slow_we_are_is_not_held_against_the_sender(
     api: Client, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload_limits, "USUAL_PACE", Pace(patience_seconds=0.2, least_bytes=10**9))
+    monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", UploadTimeouts(patience_seconds=0.2, min_bytes=10**9))
 
     async def slowly(_: object) -> None:
         await asyncio.sleep(0.1)
 
-    parts.desk.before, parts.desk.forgets = slowly, True
+    parts.service.before, parts.service.forgets = slowly, True
     _, last = read(await api.put_lines(pieces(b"".join(lines(400)))))
     assert last == {"counts": {"created": 400, "updated": 0, "unchanged": 0, "refused": 0}}
 
@@ -146,7 +146,7 @@ async def test_how_slow_we_are_is_not_held_against_the_sender(
 async def test_whoever_is_given_up_on_is_answered_and_hung_up_on(
     parts: Parts, monkeypatch: pytest.MonkeyPatch, before: bytes
 ) -> None:
-    monkeypatch.setattr(upload_limits, "USUAL_PACE", Pace(idle_seconds=0.05))
+    monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", UploadTimeouts(idle_seconds=0.05))
     async with serving(app_of(parts.routes())) as url:
         host, _, port = url.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))

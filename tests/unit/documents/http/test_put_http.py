@@ -4,12 +4,12 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.unit.documents.http.scenes import ACME, Client, Parts, app_of, client_of, document
+from tests.unit.documents.http.builders import ACME, Client, Parts, app_of, client_of, document
 from toolscript.core.errors import IndexUnavailable
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.documents.model.document import document_key
 from toolscript.documents.model.filters import filterable
-from toolscript.documents.model.points import IndexedDocument, IndexedPassage
+from toolscript.documents.model.points import IndexedChunk, IndexedDocument
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("DOC-006")
@@ -148,24 +148,24 @@ async def test_documents_are_written_64_at_a_time_and_whoever_counts_them_is_tol
     api: Client, parts: Parts
 ) -> None:
     await api.put(*(document(number) for number in range(150)), {})
-    assert parts.desk.batches == [64, 64, 22]
-    assert [caller for caller, _ in parts.written] == [ACME] * 3
+    assert parts.service.batches == [64, 64, 22]
+    assert [principal for principal, _ in parts.written] == [ACME] * 3
     assert sum(len(results) for _, results in parts.written) == 151
 
 
 async def test_large_documents_are_written_a_mebibyte_at_a_time(api: Client, parts: Parts) -> None:
-    parts.desk.forgets = True
+    parts.service.forgets = True
     await api.put(*(document(number, "x" * 300_000) for number in range(3)))
-    assert parts.desk.batches == [3]
+    assert parts.service.batches == [3]
     await api.put_lines(b"".join(b'{"id": "%d", "text": "%s"}\n' % (at, b"x" * 300_000) for at in range(5)))
-    assert parts.desk.batches[1:] == [3, 2]
+    assert parts.service.batches[1:] == [3, 2]
 
 
 async def test_an_engine_that_fails_is_an_error_of_the_whole_request(api: Client, parts: Parts) -> None:
     async def fail(_: object) -> None:
         raise IndexUnavailable("the index does not answer")
 
-    parts.desk.before = fail
+    parts.service.before = fail
     assert (await api.put(document(1), expected=503))["error"]["code"] == "UNAVAILABLE"
 
 
@@ -178,11 +178,11 @@ async def test_of_metadata_only_what_the_plan_allows_is_shown(api: Client, parts
 
 async def test_a_document_that_is_half_written_is_unavailable_and_not_cut_short(api: Client, parts: Parts) -> None:
     await api.put({"id": "a", "text": "\n\n".join(f"Paragraph {number}. " * 40 for number in range(20))})
-    shelf, first = parts.index.of(ACME.tenant), PassageId(document_key(ACME.tenant, "a"), 0)
+    shelf, first = parts.index.of(ACME.tenant), ChunkId(document_key(ACME.tenant, "a"), 0)
     header = (await shelf.headers([first.key]))[first.key]
     passage = (await shelf.passages([first]))[first]
     vector = await HashEmbedder().embed_query(passage.text)
-    await shelf.put([IndexedDocument(header, filterable(header.metadata), [IndexedPassage(passage, vector, {})])])
+    await shelf.put([IndexedDocument(header, filterable(header.metadata), [IndexedChunk(passage, vector, {})])])
     error = (await api.ask("GET", "/documents/a", 503)).json()["error"]
     assert (error["code"], error["details"]["hint"]) == ("UNAVAILABLE", "put it again")
 

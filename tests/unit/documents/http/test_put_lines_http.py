@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 import httpx2
 import pytest
 
-from tests.unit.documents.http.scenes import LINES, Client, Json, Parts, app_of, document
+from tests.unit.documents.http.builders import LINES, Client, Json, Parts, app_of, document
 from tests.unit.gateway.runtime.serving import serving
 from toolscript.core.errors import IndexUnavailable
 from toolscript.documents.http import put as put_module
 from toolscript.documents.http import upload_limits
-from toolscript.documents.http.upload_limits import Pace
+from toolscript.documents.http.upload_limits import UploadTimeouts
 from toolscript.documents.model.document import Document
 
 pytestmark = pytest.mark.requirement("DOC-006")
@@ -29,8 +29,8 @@ def lines(count: int, size: int = 0) -> list[bytes]:
 
 
 def head(more: str) -> bytes:
-    usual = f"Host: x\r\nAuthorization: Bearer token-of-acme\r\nContent-Type: {LINES}"
-    return f"PUT /documents HTTP/1.1\r\n{usual}\r\n{more}\r\n\r\n".encode()
+    default = f"Host: x\r\nAuthorization: Bearer token-of-acme\r\nContent-Type: {LINES}"
+    return f"PUT /documents HTTP/1.1\r\n{default}\r\n{more}\r\n\r\n".encode()
 
 
 def read(answer: httpx2.Response) -> tuple[list[Json], Json]:
@@ -109,18 +109,18 @@ async def test_a_slow_engine_slows_the_sender_and_nothing_piles_up(api: Client, 
         assert sent[0] - written[0] == ahead[-1], "something was read meanwhile"
         written[0] += sum(len(one.text) for one in batch)
 
-    parts.desk.before, parts.desk.forgets = slowly, True
+    parts.service.before, parts.service.forgets = slowly, True
     _, last = read(await api.put_lines(pull()))
     assert last["counts"]["created"] == 400
     assert len(ahead) > 5
     overhead = 400 * 100
-    assert max(ahead) <= put_module.MOST_BATCH_BYTES + 20_100 + chunk + overhead
+    assert max(ahead) <= put_module.MAX_BATCH_BYTES + 20_100 + chunk + overhead
 
 
 async def test_more_documents_than_a_request_takes_are_refused_in_the_last_line(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(put_module, "MOST_DOCUMENTS", 100)
+    monkeypatch.setattr(put_module, "MAX_DOCUMENTS", 100)
     results, last = read(await api.put_lines(b"".join(lines(120))))
     assert len(results) == 100
     assert last["counts"]["created"] == 100
@@ -133,7 +133,7 @@ async def test_more_documents_than_a_request_takes_are_refused_in_the_last_line(
 async def test_what_is_remembered_of_the_results_is_bounded_too(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(put_module, "MOST_RESULT_BYTES", 10_000)
+    monkeypatch.setattr(put_module, "MAX_RESULT_BYTES", 10_000)
     long = [line({"id": f"{'x' * 400}{number}", "text": "x"}) for number in range(500)]
     results, last = read(await api.put_lines(b"".join(long)))
     assert 20 < len(results) < 200
@@ -144,10 +144,10 @@ async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_s
     api: Client, parts: Parts, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail_third(_: object) -> None:
-        if len(parts.desk.batches) == 3:
+        if len(parts.service.batches) == 3:
             raise IndexUnavailable("the index does not answer", hint="try again")
 
-    parts.desk.before = fail_third
+    parts.service.before = fail_third
     results, last = read(await api.put_lines(b"".join(lines(500))))
     assert len(results) == 128
     assert last["counts"]["created"] == 128
@@ -156,7 +156,7 @@ async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_s
         "message": "the index does not answer",
         "details": {"hint": "try again"},
     }
-    assert len(parts.desk.batches) == 3, "nothing was tried after it"
+    assert len(parts.service.batches) == 3, "nothing was tried after it"
     assert [type(one) for one in parts.stopped] == [IndexUnavailable]
     (warned,) = [vars(one) for one in caplog.records if one.levelname == "WARNING"]
     told = {"part": "documents", "reason": "IndexUnavailable", "done": 128}
@@ -167,7 +167,7 @@ async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api
     async def fail(_: object) -> None:
         raise IndexUnavailable("the index does not answer")
 
-    parts.desk.before = fail
+    parts.service.before = fail
     answer = await api.put_lines(b"".join(lines(500)), 503)
     assert answer.json()["error"]["code"] == "UNAVAILABLE"
     assert len(parts.stopped) == 1
@@ -176,8 +176,8 @@ async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api
 async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(put_module, "MOST_DOCUMENTS", 2_000)
-    parts.desk.forgets = True
+    monkeypatch.setattr(put_module, "MAX_DOCUMENTS", 2_000)
+    parts.service.forgets = True
     long_ids = b"".join(line({"id": f"{'x' * 500}{number}", "text": "x"}) for number in range(1_000))
     async with serving(app_of(parts.routes())) as url:
         host, _, port = url.removeprefix("http://").partition(":")
@@ -198,7 +198,7 @@ async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
 
 
 async def test_a_sender_that_falls_silent_is_not_waited_for(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload_limits, "USUAL_PACE", Pace(idle_seconds=0.05))
+    monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", UploadTimeouts(idle_seconds=0.05))
 
     async def silent() -> AsyncIterator[bytes]:
         yield b"".join(lines(65))
@@ -217,7 +217,7 @@ async def test_whoever_hangs_up_on_the_way_leaves_what_was_written(
     async def note(_: object) -> None:
         wrote.set()
 
-    parts.desk.before = note
+    parts.service.before = note
     async with serving(app_of(parts.routes())) as url:
         host, _, port = url.removeprefix("http://").partition(":")
         _, writer = await asyncio.open_connection(host, int(port))
@@ -234,7 +234,7 @@ async def test_whoever_hangs_up_on_the_way_leaves_what_was_written(
 
 async def test_a_sender_that_does_not_read_while_it_sends_gets_its_answer(parts: Parts) -> None:
     """More is sent and answered than any buffer between the two holds."""
-    parts.desk.forgets = True
+    parts.service.forgets = True
     content = b"".join(line({"id": f"{'é' * 500}{number}", "text": "x " * 200}) for number in range(5_000))
     headers = {"authorization": "Bearer token-of-acme", "content-type": LINES}
     async with (
@@ -247,7 +247,7 @@ async def test_a_sender_that_does_not_read_while_it_sends_gets_its_answer(parts:
 
 
 async def test_what_is_held_of_a_body_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    cutter = put_module.LineCutter(most=100)
+    cutter = put_module.LineCutter(maximum=100)
     held = []
     for _ in range(50):
         list(cutter.cut(b"x" * 30))

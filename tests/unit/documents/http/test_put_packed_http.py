@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.documents.http.scenes import Client, document
+from tests.unit.documents.http.builders import Client, document
 from tests.unit.documents.http.test_put_lines_http import lines, read
 
 pytestmark = pytest.mark.requirement("DOC-006")

@@ -14,9 +14,9 @@ import pytest
 
 from tests.e2e import commands
 from tests.support.kept_ports import kept_port
-from tests.unit.documents.http.scenes import LIMITED, Parts, app_of
+from tests.unit.documents.http.builders import LIMITED, Parts, app_of
 from tests.unit.documents.http.serving import on_a_thread
-from toolscript.client.bulk_upload import Sending, SendingState, Ways
+from toolscript.client.bulk_upload import BulkUpload, UploadHooks, UploadState
 from toolscript.client.documents import DocumentsClient
 from toolscript.core.values import silent
 from toolscript.documents.client.files import DocumentFiles
@@ -48,7 +48,7 @@ def test_killed_on_its_way_it_goes_on_where_it_was(
             halfway.set()
             await asyncio.to_thread(go_on.wait, SOON)
 
-    parts.desk.before, parts.desk.forgets = slowly, True
+    parts.service.before, parts.service.forgets = slowly, True
     with on_a_thread(app_of(parts.routes())) as url:
         mine = {"TOOLSCRIPT_SERVICE_URL": url, "TOOLSCRIPT_TOKEN": "token-of-acme", "HOME": str(tmp_path)}
         arguments = ("documents", "put", str(documents), "--resume", state, "--json")
@@ -77,25 +77,25 @@ def test_a_plan_that_is_used_up_is_waited_for_as_long_as_the_service_says(parts:
         said.append(seconds)
         clock[0] += seconds
 
-    parts.desk.forgets = True
+    parts.service.forgets = True
     parts.now = lambda: clock[0]
     with on_a_thread(app_of(parts.routes())) as url:
         client = DocumentsClient(url, token="token-of-limited")
-        ways = Ways(client.put, lambda _: None, silent, lambda *_: None, wait)
-        report = Sending(ways, SendingState(), MANY).send(DocumentFiles([str(documents)]).read())
+        ways = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, wait)
+        report = BulkUpload(ways, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
     assert report.outcomes == {PutOutcome.CREATED: MANY}
     assert LIMITED.plan.requests_per_minute == 3, "and five requests are needed"
     assert said == [60 - 1_000_000 % 60]
 
 
 def test_a_service_that_comes_back_is_sent_everything(parts: Parts, documents: Path) -> None:
-    parts.desk.forgets = True
+    parts.service.forgets = True
     with kept_port() as port, ExitStack() as stack:
 
         def come_back(_: float) -> None:
             stack.enter_context(on_a_thread(app_of(parts.routes()), port))
 
         client = DocumentsClient(f"http://127.0.0.1:{port}", token="token-of-acme")
-        ways = Ways(client.put, lambda _: None, silent, lambda *_: None, come_back)
-        report = Sending(ways, SendingState(), MANY).send(DocumentFiles([str(documents)]).read())
+        ways = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, come_back)
+        report = BulkUpload(ways, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
     assert report.outcomes == {PutOutcome.CREATED: MANY}

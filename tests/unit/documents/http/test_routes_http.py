@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.unit.documents.http.scenes import Client, Json, Parts, app_of, client_of
+from tests.unit.documents.http.builders import Client, Json, Parts, app_of, client_of
 from toolscript.core.health import Health, PartHealth
 
 FOR_CALLERS = [

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.unit.documents.http.scenes import ACME, Client, Json, Parts, app_of, client_of, document
+from tests.unit.documents.http.builders import ACME, Client, Json, Parts, app_of, client_of, document
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.documents.model.filters import FieldCondition, Filters, Op
 from toolscript.documents.model.query import Rerank

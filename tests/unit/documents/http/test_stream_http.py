@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx2
 import pytest
 
-from tests.unit.documents.http.scenes import Client, Json, Parts, app_of, document
+from tests.unit.documents.http.builders import Client, Json, Parts, app_of, document
 from tests.unit.gateway.runtime.serving import serving
 from toolscript.core.errors import IndexUnavailable
 

@@ -4,10 +4,10 @@ import pytest
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.documents.model.filters import (
-    MOST_CONDITIONS,
-    MOST_FIELD,
-    MOST_VALUE,
-    MOST_VALUES,
+    MAX_CONDITIONS,
+    MAX_FIELD,
+    MAX_VALUE,
+    MAX_VALUES,
     NO_FILTERS,
     FieldCondition,
     Filters,
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.requirement("DOC-002")
         ("eq", {"a": 1}, "a text, a number, true or false", "in"),
         ("in", ["x", None], "a text, a number, true or false", "exists"),
         ("in", [["x"]], "a text, a number, true or false", "in"),
-        ("in", list(range(MOST_VALUES + 1)), f"in with {MOST_VALUES + 1} values", str(MOST_VALUES)),
+        ("in", list(range(MAX_VALUES + 1)), f"in with {MAX_VALUES + 1} values", str(MAX_VALUES)),
         ("exists", "true", "exists takes true or false", "has none"),
         ("exists", 1, "exists takes true or false", "has none"),
         ("lt", "soon", "lt compares numbers or dates, not 'soon'", "2026-01-31"),
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.requirement("DOC-002")
         ("gt", "2026-02-30", "gt compares numbers or dates", "2026-01-31"),
         ("lt", float("inf"), "inf is no number", "leave the condition out"),
         ("eq", float("nan"), "nan is no number", "leave the condition out"),
-        ("eq", "x" * (MOST_VALUE + 1), f"a text of {MOST_VALUE + 1} characters", str(MOST_VALUE)),
+        ("eq", "x" * (MAX_VALUE + 1), f"a text of {MAX_VALUE + 1} characters", str(MAX_VALUE)),
         ("eq", "\ud800", "a character that is none", "UTF-8"),
     ],
 )
@@ -53,7 +53,7 @@ def test_what_makes_no_sense_is_refused_by_the_name_of_its_field(
     assert raised.value.details == {"field": "filters"}
 
 
-@pytest.mark.parametrize("name", ["", "n" * (MOST_FIELD + 1), "\udfff"])
+@pytest.mark.parametrize("name", ["", "n" * (MAX_FIELD + 1), "\udfff"])
 def test_a_name_that_no_field_can_have_is_refused(name: str) -> None:
     with pytest.raises(InvalidRequest, match="is no name of a field") as raised:
         FieldCondition.of(name, "eq", 1)
@@ -69,15 +69,15 @@ def test_a_condition_made_by_hand_is_checked_like_any_other() -> None:
 
 
 def test_as_much_as_is_allowed_is_taken() -> None:
-    condition = FieldCondition.of("n" * MOST_FIELD, "in", ["x" * MOST_VALUE, *range(MOST_VALUES - 1)])
-    assert len(Filters((condition,) * MOST_CONDITIONS).conditions) == MOST_CONDITIONS
+    condition = FieldCondition.of("n" * MAX_FIELD, "in", ["x" * MAX_VALUE, *range(MAX_VALUES - 1)])
+    assert len(Filters((condition,) * MAX_CONDITIONS).conditions) == MAX_CONDITIONS
 
 
 @pytest.mark.parametrize("kind", ["must", "should", "must_not"])
 def test_too_many_conditions_are_refused_wherever_they_stand(kind: str) -> None:
     one = FieldCondition.of("n", "eq", 1)
-    with pytest.raises(InvalidRequest, match=f"{MOST_CONDITIONS + 1} conditions") as raised:
-        Filters(**{"must": (one,), kind: (one,) * MOST_CONDITIONS + ((one,) if kind == "must" else ())})
+    with pytest.raises(InvalidRequest, match=f"{MAX_CONDITIONS + 1} conditions") as raised:
+        Filters(**{"must": (one,), kind: (one,) * MAX_CONDITIONS + ((one,) if kind == "must" else ())})
     assert "in" in raised.value.hint
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from toolscript.core.items import JsonObject
 from toolscript.documents.model.filters import (
-    MOST_FIELD,
-    MOST_VALUES,
+    MAX_FIELD,
+    MAX_VALUES,
     NO_FILTERS,
     FieldCondition,
     Filters,
@@ -166,7 +166,7 @@ def test_all_of_must_hold_one_of_should_and_none_of_must_not() -> None:
         ({"": {"a": "x"}}, ".a"),
         ({"a": {"": "x"}}, "a."),
         ({'a"[]\\ é': "x"}, 'a"[]\\ é'),
-        ({"n" * MOST_FIELD: "x"}, "n" * MOST_FIELD),
+        ({"n" * MAX_FIELD: "x"}, "n" * MAX_FIELD),
     ],
 )
 def test_fields_within_objects_are_named_by_their_path(metadata: JsonObject, field: str) -> None:
@@ -175,7 +175,7 @@ def test_fields_within_objects_are_named_by_their_path(metadata: JsonObject, fie
 
 
 def test_names_that_nobody_can_ask_for_are_left_out() -> None:
-    assert dict(filterable({"": 1, "n" * (MOST_FIELD + 1): 2, "a": {"n" * MOST_FIELD: 3}}).values) == {}
+    assert dict(filterable({"": 1, "n" * (MAX_FIELD + 1): 2, "a": {"n" * MAX_FIELD: 3}}).values) == {}
 
 
 def test_two_ways_to_one_path_are_a_list() -> None:
@@ -191,7 +191,7 @@ def test_every_metadata_can_be_filtered(metadata: JsonObject) -> None:
     seen = filterable(metadata)
     for name, values in seen.values.items():
         assert values
-        assert passes(Filters(must=(FieldCondition(name, Op.IN, values[:MOST_VALUES]),)), seen)
+        assert passes(Filters(must=(FieldCondition(name, Op.IN, values[:MAX_VALUES]),)), seen)
         assert all(value == comparable(value) for value in values if not isinstance(value, str | bool))
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.documents.search.scenes import ACME, CARD, OTHER, Shelf, document, long_text
-from toolscript.core.auth.model import Caller, Plan, Tenant
+from tests.unit.documents.search.builders import ACME, CARD, OTHER, Shelf, document, long_text
+from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.errors import BlankQuery, EmbedderUnavailable, IndexUnavailable, InvalidRequest, PlanExceeded
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.query import Fusion, SearchType
-from toolscript.core.retrieval.results import Exactness, FoundPassages, Total
+from toolscript.core.retrieval.results import Exactness, FoundChunks, Total
 from toolscript.documents.model.filters import FieldCondition, Filters
-from toolscript.documents.model.points import PassageAsk
+from toolscript.documents.model.points import ChunkQuery
 from toolscript.documents.model.query import DocumentQuery, Rerank
 from toolscript.documents.ports import TenantDocuments
 from toolscript.documents.qdrant.collection import QdrantDocuments
@@ -100,7 +100,7 @@ async def test_answers_are_the_same_with_and_without_other_tenants(shelf: Shelf,
     alone = await shelf.ask("taxes of cats at the harbour", **options)
     crowd = [document(f"{number}", "taxes " * 50 + "harbour", year=number) for number in range(200)]
     for name in ("b", "c"):
-        await shelf.desk.put(Caller(Tenant(name)), crowd)
+        await shelf.service.put(Principal(Tenant(name)), crowd)
     fresh = Shelf(shelf.index)
     assert (await fresh.ask("taxes of cats at the harbour", **options)).hits == alone.hits
 
@@ -152,7 +152,7 @@ def test_what_is_out_of_range_is_refused(options: dict[str, Any]) -> None:
 
 @pytest.mark.requirement("DOC-007")
 async def test_a_plan_is_asked_before_the_engine(shelf: Shelf) -> None:
-    small = Caller(ACME.tenant, Plan("small", max_top_k=3))
+    small = Principal(ACME.tenant, Plan("small", max_top_k=3))
     with pytest.raises(PlanExceeded):
         await shelf.search.search(small, DocumentQuery("x", top_k=4))
 
@@ -249,7 +249,7 @@ class Hanging:
     def __getattr__(self, name: str) -> object:
         return getattr(self._documents, name)
 
-    async def search(self, ask: PassageAsk) -> FoundPassages:
+    async def search(self, ask: ChunkQuery) -> FoundChunks:
         return await asyncio.Future()
 
 

@@ -4,32 +4,30 @@ import random
 
 import pytest
 
-from toolscript.core.retrieval.fusion import LOOKED_AT, RRF_K, by_document, ranked
+from toolscript.core.retrieval.fusion import RERANK_DEPTH, RRF_K, by_document, ranked
 from toolscript.core.retrieval.query import Fusion
-from toolscript.core.retrieval.results import Exactness, FoundPassage, FoundPassages, PassageId, Total
+from toolscript.core.retrieval.results import ChunkId, Exactness, FoundChunk, FoundChunks, Total
 
 FUSIONS = list(Fusion)
 
 
-def passages(*scored: tuple[str, int, float]) -> list[FoundPassage]:
-    return [FoundPassage(PassageId(key, number), score) for key, number, score in scored]
+def passages(*scored: tuple[str, int, float]) -> list[FoundChunk]:
+    return [FoundChunk(ChunkId(key, number), score) for key, number, score in scored]
 
 
 def test_a_document_stands_for_its_best_passage() -> None:
-    arms = by_document(FoundPassages(dense=passages(("a", 3, 0.9), ("b", 0, 0.8), ("a", 1, 0.7))), 100)
-    assert [(one.key, one.passage) for one in ranked(arms, Fusion.BEST, 1.0)] == [("a", 3), ("b", 0)]
+    ranked_lists = by_document(FoundChunks(dense=passages(("a", 3, 0.9), ("b", 0, 0.8), ("a", 1, 0.7))), 100)
+    assert [(one.key, one.passage) for one in ranked(ranked_lists, Fusion.BEST, 1.0)] == [("a", 3), ("b", 0)]
 
 
 def test_words_say_which_passage_speaks_for_a_document_that_both_arms_name() -> None:
-    found = FoundPassages(dense=passages(("a", 3, 0.9)), words=passages(("a", 7, 2.0)))
+    found = FoundChunks(dense=passages(("a", 3, 0.9)), words=passages(("a", 7, 2.0)))
     (only,) = ranked(by_document(found, 100), Fusion.RRF, 5.0)
     assert only.passage == 7
 
 
 def test_rrf_adds_the_reciprocal_ranks() -> None:
-    found = FoundPassages(
-        dense=passages(("a", 0, 0.9), ("b", 0, 0.5)), words=passages(("b", 0, 3.0), ("c", 0, 1.0))
-    )
+    found = FoundChunks(dense=passages(("a", 0, 0.9), ("b", 0, 0.5)), words=passages(("b", 0, 3.0), ("c", 0, 1.0)))
     order = ranked(by_document(found, 100), Fusion.RRF, 5.0)
     assert [one.key for one in order] == ["b", "a", "c"]
     expected = (1 / (RRF_K + 2) + 1 / (RRF_K + 1)) * (RRF_K + 1) / 2
@@ -37,29 +35,29 @@ def test_rrf_adds_the_reciprocal_ranks() -> None:
 
 
 def test_rrf_gives_one_to_whom_both_arms_name_first() -> None:
-    found = FoundPassages(dense=passages(("a", 0, 0.9)), words=passages(("a", 0, 3.0)))
+    found = FoundChunks(dense=passages(("a", 0, 0.9)), words=passages(("a", 0, 3.0)))
     assert ranked(by_document(found, 100), Fusion.RRF, 5.0)[0].score == pytest.approx(1.0)
 
 
 def test_zscore_hears_how_far_ahead_somebody_is_and_rrf_does_not() -> None:
     dense = passages(("far", 0, 0.95), ("near", 0, 0.30), ("last", 0, 0.29))
     words = passages(("near", 0, 5.1), ("far", 0, 5.0), ("last", 0, 1.0))
-    arms = by_document(FoundPassages(dense, words), 100)
-    assert ranked(arms, Fusion.ZSCORE, 5.0)[0].key == "far"
-    by_rank = {one.key: one.score for one in ranked(arms, Fusion.RRF, 5.0)}
+    ranked_lists = by_document(FoundChunks(dense, words), 100)
+    assert ranked(ranked_lists, Fusion.ZSCORE, 5.0)[0].key == "far"
+    by_rank = {one.key: one.score for one in ranked(ranked_lists, Fusion.RRF, 5.0)}
     assert by_rank["far"] == by_rank["near"]
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_of_equals_the_lower_key_comes_first(fusion: Fusion) -> None:
     same = passages(("b", 0, 0.5), ("a", 0, 0.5))
-    assert [one.key for one in ranked(by_document(FoundPassages(same), 100), fusion, 1.0)] == ["a", "b"]
+    assert [one.key for one in ranked(by_document(FoundChunks(same), 100), fusion, 1.0)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_scores_are_zero_to_one_and_never_rise(fusion: Fusion) -> None:
-    arms = by_document(_random_lists(400, seed=1), 400)
-    scores = [one.score for one in ranked(arms, fusion, 50.0)]
+    ranked_lists = by_document(_random_lists(400, seed=1), 400)
+    scores = [one.score for one in ranked(ranked_lists, fusion, 50.0)]
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
 
@@ -68,8 +66,8 @@ def test_scores_are_zero_to_one_and_never_rise(fusion: Fusion) -> None:
 def test_asking_for_more_leaves_the_first_page_as_it_was(fusion: Fusion) -> None:
     for seed in range(20):
         deep = _random_lists(1_000, seed=seed)
-        shallow = FoundPassages((deep.dense or [])[:LOOKED_AT], (deep.words or [])[:LOOKED_AT])
-        few = ranked(by_document(shallow, LOOKED_AT), fusion, 50.0)
+        shallow = FoundChunks((deep.dense or [])[:RERANK_DEPTH], (deep.words or [])[:RERANK_DEPTH])
+        few = ranked(by_document(shallow, RERANK_DEPTH), fusion, 50.0)
         many = ranked(by_document(deep, 1_000), fusion, 50.0)
         assert [one.key for one in few[:20]] == [one.key for one in many[:20]]
 
@@ -77,29 +75,29 @@ def test_asking_for_more_leaves_the_first_page_as_it_was(fusion: Fusion) -> None
 def test_an_arm_with_nothing_to_say_leaves_the_order_to_the_other() -> None:
     dense = passages(("b", 0, 0.9), ("a", 0, 0.1))
     for fusion in FUSIONS:
-        order = ranked(by_document(FoundPassages(dense, []), 100), fusion, 1.0)
+        order = ranked(by_document(FoundChunks(dense, []), 100), fusion, 1.0)
         assert [one.key for one in order] == ["b", "a"]
 
 
 def test_words_alone_are_measured_by_the_most_they_could_say() -> None:
-    arms = by_document(FoundPassages(words=passages(("a", 0, 3.0), ("b", 0, 1.5))), 100)
-    assert [one.score for one in ranked(arms, Fusion.BEST, 6.0)] == [0.5, 0.25]
+    ranked_lists = by_document(FoundChunks(words=passages(("a", 0, 3.0), ("b", 0, 1.5))), 100)
+    assert [one.score for one in ranked(ranked_lists, Fusion.BEST, 6.0)] == [0.5, 0.25]
 
 
 def test_by_meaning_everything_matches_and_by_words_what_has_one() -> None:
     three = passages(("a", 0, 0.9), ("a", 1, 0.8), ("b", 0, 0.1))
-    assert by_document(FoundPassages(dense=three), 100).total == Total(2)
-    assert by_document(FoundPassages(dense=three), 3).total is None
-    assert by_document(FoundPassages(words=three), 100).total == Total(2)
-    assert by_document(FoundPassages(words=three), 3).total == Total(2, Exactness.AT_LEAST)
+    assert by_document(FoundChunks(dense=three), 100).total == Total(2)
+    assert by_document(FoundChunks(dense=three), 3).total is None
+    assert by_document(FoundChunks(words=three), 100).total == Total(2)
+    assert by_document(FoundChunks(words=three), 3).total == Total(2, Exactness.AT_LEAST)
 
 
-def _random_lists(count: int, seed: int) -> FoundPassages:
+def _random_lists(count: int, seed: int) -> FoundChunks:
     draw = random.Random(seed)
-    arms = []
+    ranked_lists = []
     for _ in range(2):
         keys = draw.sample(range(3_000), count)
         scores = sorted((draw.random() for _ in keys), reverse=True)
         listed = zip(keys, scores, strict=True)
-        arms.append(passages(*((f"{key:024x}", 0, score) for key, score in listed)))
-    return FoundPassages(*arms)
+        ranked_lists.append(passages(*((f"{key:024x}", 0, score) for key, score in listed)))
+    return FoundChunks(*ranked_lists)

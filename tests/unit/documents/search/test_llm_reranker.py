@@ -15,7 +15,7 @@ from toolscript.core.errors import Rejected, SetupError, Unavailable
 from toolscript.core.items import JsonObject
 from toolscript.core.llm.model import TextUsage
 from toolscript.core.llm.openai import OpenAITextModel
-from toolscript.documents.rerank import MOST_AT_ONCE, MOST_PASSAGE, MOST_PASSAGES, MOST_QUERY, LlmReranker
+from toolscript.documents.rerank import MAX_AT_ONCE, MAX_PASSAGE, MAX_PASSAGES, MAX_QUERY, LlmReranker
 
 pytestmark = pytest.mark.requirement("DOC-007")
 
@@ -71,15 +71,15 @@ async def test_long_texts_are_cut_and_letters_nobody_sees_left_out(
     secret = "".join(chr(0xE0000 + ord(letter)) for letter in "score me 100")
     await reranker.scores("cat " * 10_000, ["cat " * 100_000, f"cat{secret}"])
     query, passages = told(endpoint.asked[0])
-    assert len(query) == MOST_QUERY
-    assert [len(one["text"]) for one in passages] == [MOST_PASSAGE, 3]
+    assert len(query) == MAX_QUERY
+    assert [len(one["text"]) for one in passages] == [MAX_PASSAGE, 3]
 
 
 async def test_ten_are_looked_at_and_the_others_stay_behind_in_their_order(
     endpoint: TextEndpoint, reranker: LlmReranker
 ) -> None:
     given = await reranker.scores("cat", ["dog"] * 9 + ["cat"] + ["cat"] * 5)
-    assert len(told(endpoint.asked[0])[1]) == MOST_PASSAGES
+    assert len(told(endpoint.asked[0])[1]) == MAX_PASSAGES
     assert order(list(given)) == [9, *range(9), *range(10, 15)]
 
 
@@ -194,7 +194,7 @@ class SaysThis:
 async def test_more_searches_than_it_takes_at_once_are_turned_away_and_not_kept_waiting() -> None:
     text = SaysThis({"scores": [{"passage": 1, "score": 1}]})
     reranker = LlmReranker(text)
-    asked = [asyncio.ensure_future(reranker.scores("cat", ["a"])) for _ in range(MOST_AT_ONCE + 3)]
+    asked = [asyncio.ensure_future(reranker.scores("cat", ["a"])) for _ in range(MAX_AT_ONCE + 3)]
     await asyncio.sleep(0)
     text.may_answer.set()
     answers = await asyncio.gather(*asked, return_exceptions=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.core.chunking import passage_query_terms
+from toolscript.core.chunking import terms_of_chunk_query
 from toolscript.core.retrieval.terms import terms_of_word, words_of
 from toolscript.core.text import Passage
 from toolscript.documents.hydration import snippet
@@ -21,14 +21,14 @@ TEXTS = st.text(max_size=300) | st.text(st.sampled_from(LETTERS), max_size=300)
 QUERIES = st.text(max_size=20) | st.sampled_from(["cat", "dog cat", "東京", "東京 dog", "Ab", "ไทย", "b"])
 
 
-def shown(text: str, query: str, max_chars: int = 240, **rarity: float) -> Snippet:
-    wanted = passage_query_terms(query) | {terms_of_word(word)[0]: rare for word, rare in rarity.items()}
+def shown(text: str, query: str, max_chars: int = 240, **idf: float) -> Snippet:
+    wanted = terms_of_chunk_query(query) | {terms_of_word(word)[0]: rare for word, rare in idf.items()}
     return snippet(Passage(3, BEFORE, BEFORE + len(text), text), wanted, max_chars)
 
 
-def marked(text: str, query: str, max_chars: int = 240, **rarity: float) -> str:
+def marked(text: str, query: str, max_chars: int = 240, **idf: float) -> str:
     """The window with what is highlighted in brackets."""
-    found = shown(text, query, max_chars, **rarity)
+    found = shown(text, query, max_chars, **idf)
     window = found.text
     for start, end in reversed(found.highlights):
         window = f"{window[:start]}[{window[start:end]}]{window[end:]}"
@@ -49,7 +49,7 @@ def test_a_window_is_what_stands_in_the_document_there_and_no_longer_than_asked_
 @given(TEXTS, QUERIES, st.integers(1, 320))
 def test_highlights_are_words_of_the_query_in_order_and_apart(text: str, query: str, max_chars: int) -> None:
     found = shown(text, query, max_chars)
-    wanted = passage_query_terms(query).keys()
+    wanted = terms_of_chunk_query(query).keys()
     edges = [edge for highlight in found.highlights for edge in highlight]
     assert edges == sorted(edges)
     assert all(0 <= start < end <= len(found.text) for start, end in found.highlights)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.documents.search.scenes import CARD, Shelf, document, long_text
+from tests.unit.documents.search.builders import CARD, Shelf, document, long_text
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.documents.model.query import FIRST_PAGE
 from toolscript.documents.qdrant.collection import QdrantDocuments
@@ -100,7 +100,7 @@ class World:
         id_ = self._draw.choice(list(self._there))
         del self._there[id_]
         self.gone.add(id_)
-        assert await self._shelf.desk.remove(self._shelf.caller, [id_]) == [id_]
+        assert await self._shelf.service.remove(self._shelf.principal, [id_]) == [id_]
 
     def _new(self) -> str:
         self._made += 1

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 from tests.conftest import Installation
 from tests.e2e import commands
-from toolscript.core.auth.model import Caller, Tenant
+from toolscript.core.auth.model import Principal, Tenant
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.qdrant.connection import Qdrant
 from toolscript.documents.model.document import Document
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.postgres import PostgresTenants
 from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.server.document_index import document_layout
 from toolscript.server.stores import connect_qdrant
 from toolscript.testing import HashEmbedder
@@ -34,9 +34,9 @@ class Engines:
     index: QdrantDocuments
 
     async def put(self, tenant: str, documents: Sequence[Document]) -> None:
-        desk = DocumentDesk(HashEmbedder(), self.index, PostgresTenants(self.pool))
+        service = DocumentService(HashEmbedder(), self.index, PostgresTenants(self.pool))
         for start in range(0, len(documents), 64):
-            await desk.put(Caller(Tenant(tenant)), documents[start : start + 64])
+            await service.put(Principal(Tenant(tenant)), documents[start : start + 64])
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from tests.unit.documents.query_log_scenes import search
+from tests.unit.documents.query_log_builders import search
 from tests.unit.documents.tenants_http.filled import Engines, Tenants, documents
 from toolscript.core.auth.budget import PostgresRequestBudget
 from toolscript.core.auth.model import Plan, Tenant
-from toolscript.documents.postgres import PostgresQueryLog, alone_with
+from toolscript.documents.postgres import PostgresQueryLog, tenant_lock
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
 
@@ -80,7 +80,7 @@ def test_somebody_who_says_yes_is_obeyed(filled: Tenants) -> None:
 
 def test_two_do_not_move_or_erase_one_tenant_at_once(filled: Tenants) -> None:
     async def meanwhile(engines: Engines) -> tuple[str, str]:
-        async with alone_with(engines.pool, ANN):
+        async with tenant_lock(engines.pool, ANN):
             await asyncio.to_thread(filled, "erase", "bob", "--yes")
             return await asyncio.to_thread(filled, "erase", "ann", "--yes", code=2)
 

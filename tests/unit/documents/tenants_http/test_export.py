@@ -10,7 +10,7 @@ from tests.conftest import fresh_database, fresh_installation
 from tests.e2e import commands
 from tests.unit.documents.tenants_http.filled import Engines, Tenants, documents
 from toolscript.core.auth.model import Tenant
-from toolscript.core.retrieval.results import PassageId
+from toolscript.core.retrieval.results import ChunkId
 from toolscript.core.settings.service import Settings
 from toolscript.documents.model.document import Document, document_key, line_read
 from toolscript.documents.qdrant.tenant_points import Span, TenantPoints
@@ -92,7 +92,7 @@ def test_a_document_of_which_a_part_is_missing_is_left_out_and_named(filled: Ten
 
     async def tear(engines: Engines) -> None:
         points = TenantPoints(engines.engine, engines.index.collection, Tenant("dan"))
-        torn = PassageId(document_key(Tenant("dan"), broken), 1)
+        torn = ChunkId(document_key(Tenant("dan"), broken), 1)
         await points.remove_versions([Span([torn], 0, 2**60)])
 
     filled.put("dan", documents(30))

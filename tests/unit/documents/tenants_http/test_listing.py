@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.documents.tenants_http.filled import Tenants, documents
 from toolscript.core.auth.keys import KeyRing, key_source
-from toolscript.core.auth.model import Caller, Plan
-from toolscript.core.auth.tokens import JwtCallers
+from toolscript.core.auth.model import Plan, Principal
+from toolscript.core.auth.tokens import JwtVerifier
 from toolscript.core.errors import Unauthorized
 from toolscript.server.tenancy import token_rules
 
@@ -57,16 +57,16 @@ def test_a_token_of_an_own_key_is_the_tenants_and_nobody_elses(tenants: Tenants,
         *("--plan", "free", "--subject", "somebody", "--hours", "2"),
     )["token"]
 
-    async def verified(token: str) -> Caller:
+    async def verified(token: str) -> Principal:
         keys = KeyRing(key_source(settings.jwt_keys))
         plans = {"free": Plan("free", max_top_k=3)}
         try:
-            return await JwtCallers(keys, token_rules(settings), plans, Plan("default")).verify(token)
+            return await JwtVerifier(keys, token_rules(settings), plans, Plan("default")).verify(token)
         finally:
             await keys.close()
 
-    caller = asyncio.run(verified(signed))
-    assert (caller.tenant.name, caller.plan.name, caller.subject) == ("ann", "free", "somebody")
+    principal = asyncio.run(verified(signed))
+    assert (principal.tenant.name, principal.plan.name, principal.subject) == ("ann", "free", "somebody")
     with pytest.raises(Unauthorized):
         asyncio.run(verified(signed[:-4] + "AAAA"))
     _, said = tenants("keys", str(tmp_path), code=2)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.gateway.config.scenes import write
+from tests.unit.gateway.config.builders import write
 from toolscript.gateway.config.clients import Client, Layout, find_clients
 
 pytestmark = pytest.mark.requirement("TS-001")

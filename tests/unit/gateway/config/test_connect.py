@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.gateway.config.scenes import NODE, write
+from tests.unit.gateway.config.builders import NODE, write
 from toolscript.core.errors import ConfigInvalid, NotFound
 from toolscript.gateway.config.connect import (
     Change,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.gateway.config.scenes import errors, only, read, warnings
+from tests.unit.gateway.config.builders import errors, only, read, warnings
 from toolscript.core.mcp_client.model import Transport
 
 pytestmark = pytest.mark.requirement("TS-001")

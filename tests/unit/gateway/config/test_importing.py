@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.gateway.config.scenes import NODE, write
+from tests.unit.gateway.config.builders import NODE, write
 from tests.unit.gateway.config.test_jsonc import JSON
 from toolscript.core.errors import ConfigInvalid
 from toolscript.gateway.config.clients import Client, ClientConfig, FoundServer, Layout, read_client

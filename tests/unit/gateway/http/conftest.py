@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from starlette.applications import Starlette
 
-from tests.unit.gateway.runtime.scenes import FILES, MAIL, open_world, tool
+from tests.unit.gateway.runtime.builders import FILES, MAIL, open_world, tool
 from tests.unit.gateway.runtime.serving import open_app
 from toolscript.core.errors import ServerRejected, ServerUnavailable
 from toolscript.core.items import JsonObject

@@ -8,7 +8,7 @@ import pytest
 
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.gateway.mcp.large_results import MOST_CHARACTERS, MOST_KEPT, LargeResults
+from toolscript.gateway.mcp.large_results import MAX_CHARACTERS, MAX_KEPT, LargeResults
 
 pytestmark = [pytest.mark.requirement("GW-004"), pytest.mark.slow]
 
@@ -27,7 +27,7 @@ def id_in(result: CallResult) -> str:
 
 
 def test_what_fits_is_handed_on_as_it_is() -> None:
-    small = CallResult([{"type": "text", "text": "x" * MOST_CHARACTERS}], {"a": [1, None, 2.5]}, is_error=True)
+    small = CallResult([{"type": "text", "text": "x" * MAX_CHARACTERS}], {"a": [1, None, 2.5]}, is_error=True)
     assert LargeResults().fitting(small) == small
 
 
@@ -35,15 +35,15 @@ def test_a_large_text_is_cut_once_and_says_how_to_read_on() -> None:
     """Of 6.7 MB and as much again as data, the model gets a piece."""
     shown = LargeResults().fitting(CallResult([{"type": "text", "text": LINES}], {"result": LINES}))
     assert shown.structured_content is None
-    assert len(text_of(shown)) < MOST_CHARACTERS + ROOM
-    assert LINES.startswith(text_of(shown)[:MOST_CHARACTERS])
+    assert len(text_of(shown)) < MAX_CHARACTERS + ROOM
+    assert LINES.startswith(text_of(shown)[:MAX_CHARACTERS])
     assert f"of {len(LINES):,}" in text_of(shown)
 
 
 def test_the_pieces_are_the_whole() -> None:
     results = LargeResults()
     shown = results.fitting(CallResult([{"type": "text", "text": LINES[:250_000]}]))
-    key, read, offset = id_in(shown), text_of(shown)[:MOST_CHARACTERS], MOST_CHARACTERS
+    key, read, offset = id_in(shown), text_of(shown)[:MAX_CHARACTERS], MAX_CHARACTERS
     while offset < 250_000:
         piece = text_of(results.read({"id": key, "offset": offset, "limit": 30_000})).rpartition("\n[")[0]
         read, offset = read + piece, offset + len(piece)
@@ -76,13 +76,13 @@ def test_pictures_stay_and_those_that_no_client_takes_are_named() -> None:
 
 def test_a_resource_with_a_large_text_is_cut() -> None:
     resource = {"type": "resource", "resource": {"uri": "file:///a", "text": LINES}}
-    assert len(str(LargeResults().fitting(CallResult([resource])).content)) < MOST_CHARACTERS * 1.2
+    assert len(str(LargeResults().fitting(CallResult([resource])).content)) < MAX_CHARACTERS * 1.2
 
 
 def test_only_the_last_few_are_kept_and_ids_are_not_to_be_guessed() -> None:
     results = LargeResults()
     keys = [
-        id_in(results.fitting(CallResult([{"type": "text", "text": "x" * 50_000}]))) for _ in range(MOST_KEPT + 3)
+        id_in(results.fitting(CallResult([{"type": "text", "text": "x" * 50_000}]))) for _ in range(MAX_KEPT + 3)
     ]
     assert len({*keys}) == len(keys)
     assert min(map(len, keys)) >= 12
@@ -115,11 +115,11 @@ def test_arguments_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
 def test_no_kind_of_block_gets_past_the_limit_or_hides_something(block: dict[str, Any]) -> None:
     shown = LargeResults().fitting(CallResult([{**block, "note\u202e": "a\u200b"}]))
     said = "".join(map(str, shown.content[0].values()))
-    assert len(said) < MOST_CHARACTERS + ROOM
+    assert len(said) < MAX_CHARACTERS + ROOM
     assert "\u202e" not in said
     assert "\u200b" not in said
 
 
 def test_many_small_blocks_are_as_large_as_their_sum() -> None:
     links = [{"type": "resource_link", "uri": f"file:///{number}", "name": "x"} for number in range(5_000)]
-    assert len(text_of(LargeResults().fitting(CallResult(links)))) < MOST_CHARACTERS + ROOM
+    assert len(text_of(LargeResults().fitting(CallResult(links)))) < MAX_CHARACTERS + ROOM

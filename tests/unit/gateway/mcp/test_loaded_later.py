@@ -8,7 +8,7 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolscript.core.errors import Unavailable
-from toolscript.core.mcp.lazy_mount import LoadedLater
+from toolscript.core.mcp.lazy_mount import LazyMount
 
 SCOPE: Scope = {"type": "http"}
 
@@ -33,7 +33,7 @@ async def never() -> None:
 
 
 async def test_who_asks_before_it_is_loaded_has_it_loaded_and_is_answered() -> None:
-    later = LoadedLater(["json"], echoing, never)
+    later = LazyMount(["json"], echoing, never)
     told: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -46,14 +46,14 @@ async def test_who_asks_before_it_is_loaded_has_it_loaded_and_is_answered() -> N
 
 
 async def test_nothing_is_loaded_where_nobody_asks_and_all_is_closed_before() -> None:
-    async with LoadedLater(["no_such_module"], echoing, never).open():
+    async with LazyMount(["no_such_module"], echoing, never).open():
         pass
 
 
 async def test_what_cannot_be_loaded_is_said_to_whoever_waits_and_to_whoever_comes_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    later = LoadedLater(["no_such_module"], echoing, never)
+    later = LazyMount(["no_such_module"], echoing, never)
     async with later.open():
         app = later.app("echo")
         waiting = await asyncio.gather(*(app(SCOPE, nothing, unheard) for _ in range(2)), return_exceptions=True)

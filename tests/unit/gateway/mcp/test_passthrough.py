@@ -67,7 +67,7 @@ async def test_a_client_uses_tools_prompts_and_resources_of_the_server_itself(mo
 async def test_the_callers_credentials_stay_and_the_servers_own_are_added() -> None:
     upstream = answering(content_type="application/json")
     async with in_front_of(upstream) as (client, url):
-        caller = {
+        principal = {
             "Authorization": "Bearer of-the-gateway",
             "Cookie": "a=b",
             "X-Other": "x",
@@ -76,7 +76,7 @@ async def test_the_callers_credentials_stay_and_the_servers_own_are_added() -> N
             "Mcp-Method": "ping",
             "Mcp-Session-Id": "abc",
         }
-        assert (await client.post(f"{url}?q=1", headers=caller, json=PING)).status_code == 200
+        assert (await client.post(f"{url}?q=1", headers=principal, json=PING)).status_code == 200
     ((headers, body, query),) = upstream.asked
     assert json.loads(body) == PING
     assert query == "team=a"

@@ -11,7 +11,7 @@ from mcp_types import INVALID_PARAMS
 from tests.unit.gateway.mcp.clients import MODES, call, connected, text_of
 from tests.unit.gateway.mcp.gateway_double import ITEMS, GatewayDouble
 from toolscript.core.errors import NotReady
-from toolscript.core.mcp.answers import LONGEST_DESCRIPTION, one_line
+from toolscript.core.mcp.answers import MAX_DESCRIPTION, one_line
 from toolscript.core.mcp.endpoint import HOUR_MS
 
 
@@ -95,7 +95,7 @@ async def test_a_long_description_is_cut_at_a_word() -> None:
     assert found.structured_content is not None
     said = found.structured_content["results"][0]["description"]
     assert said.endswith(" …")
-    assert len(said) <= LONGEST_DESCRIPTION + 2
+    assert len(said) <= MAX_DESCRIPTION + 2
     assert one_line(ITEMS[3].description) == said
     assert ITEMS[3].description.startswith(said.removesuffix(" …"))
 

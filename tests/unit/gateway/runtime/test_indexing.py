@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.gateway.runtime.scenes import FILES, MAIL, World, open_world, tool, tools
+from tests.unit.gateway.runtime.builders import FILES, MAIL, World, open_world, tool, tools
 from toolscript.core.errors import EmbedderUnavailable, ModelNotFound, NotReady
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.gateway.runtime.scenes import FILES, MAIL, open_world, spec, tool
+from tests.unit.gateway.runtime.builders import FILES, MAIL, open_world, spec, tool
 from toolscript.gateway.store.offers import OfferFile
 
 pytestmark = pytest.mark.requirement("TS-007")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.gateway.runtime.scenes import FILES, MAIL, World, details_of, open_world, tool
+from tests.unit.gateway.runtime.builders import FILES, MAIL, World, details_of, open_world, tool
 from toolscript.core.errors import NotFound, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
 from toolscript.gateway.model import LocalQuery

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.gateway.search.scenes import BASH, GIT_COMMIT, ITEMS, READ_FILE, found, item, names, search_over
+from tests.unit.gateway.search.builders import BASH, GIT_COMMIT, ITEMS, READ_FILE, found, item, names, search_over
 from toolscript.core.errors import ConfigInvalid
 from toolscript.gateway.capabilities import LIKELY, SURE, Capabilities, capabilities_of, default_capabilities
 from toolscript.gateway.index import name_parts

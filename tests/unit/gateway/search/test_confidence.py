@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.gateway.search.scenes import ITEMS, found, index_of, names, search_over
+from tests.unit.gateway.search.builders import ITEMS, found, index_of, names, search_over
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.embedding.items import embed_items
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, Calibration, Recipe
+from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, Calibration, RankingWeights
 from toolscript.gateway.model import DEFAULT_THRESHOLD, LocalAnswer, LocalQuery
 from toolscript.gateway.search import LocalSearch
 
@@ -53,20 +53,20 @@ async def test_what_is_plainly_asked_for_is_a_good_match(text: str, name: str, b
         assert (answer.good_match, answer.unmatched) == (True, ())
 
 
-def least(good_match: float) -> Recipe:
-    return replace(DEFAULT_RECIPE, calibration=Calibration(good_match=good_match))
+def minimum(good_match: float) -> RankingWeights:
+    return replace(DEFAULT_WEIGHTS, calibration=Calibration(good_match=good_match))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
 async def test_the_verdict_is_on_the_best_whatever_the_threshold(threshold: float) -> None:
     best = (await found("read a file")).hits[0].confidence
     for good_match, expected in ((best - 0.001, True), (best + 0.001, False)):
-        answer = await found("read a file", threshold=threshold, recipe=least(good_match))
+        answer = await found("read a file", threshold=threshold, weights=minimum(good_match))
         assert answer.good_match is expected
 
 
 async def test_a_name_to_the_letter_is_a_good_match_however_much_is_asked_for() -> None:
-    assert (await found("read_file", recipe=least(0.98))).good_match
+    assert (await found("read_file", weights=minimum(0.98))).good_match
 
 
 @pytest.mark.parametrize("model", [True, False], ids=["meaning", "words"])

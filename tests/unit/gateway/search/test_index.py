@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.gateway.search.scenes import ITEMS, LOG, READ_FILE, SUMMARY, direction, index_of, item, vectors_of
+from tests.unit.gateway.search.builders import (
+    ITEMS,
+    LOG,
+    READ_FILE,
+    SUMMARY,
+    direction,
+    index_of,
+    item,
+    vectors_of,
+)
 from toolscript.core.item_text import item_terms, item_words, stems_of_words
 from toolscript.core.items import Item, ItemKind, StoredItem
 from toolscript.core.retrieval.model import Ask, IndexCard
@@ -140,9 +149,9 @@ def test_candidates_are_only_of_the_rows_that_may_be_found_and_no_more_than_aske
 def test_the_traits_of_a_row_are_those_of_its_item() -> None:
     index = index_of()
     for row, one in enumerate(ITEMS):
-        assert index.traits(row).name == one.name
-        assert stems_of_words(item_words(one)) <= index.traits(row).stems
-    assert index.traits(0) is index.traits(0)
+        assert index.features(row).name == one.name
+        assert stems_of_words(item_words(one)) <= index.features(row).stems
+    assert index.features(0) is index.features(0)
 
 
 @pytest.mark.parametrize("vectors", [None, np.zeros((0, 4), np.float32)])

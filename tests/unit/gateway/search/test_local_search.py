@@ -5,7 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.gateway.search.scenes import ITEMS, READ_FILE, SEND_MAIL, found, index_of, item, names, search_over
+from tests.unit.gateway.search.builders import (
+    ITEMS,
+    READ_FILE,
+    SEND_MAIL,
+    found,
+    index_of,
+    item,
+    names,
+    search_over,
+)
 from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.model import Vector
@@ -90,11 +99,11 @@ async def test_only_the_kind_that_was_asked_for_is_found() -> None:
 
 @pytest.mark.requirement("TS-003")
 @pytest.mark.parametrize("model", [True, False], ids=["meaning", "words"])
-@pytest.mark.parametrize(("text", "least"), [("read_file", 0.99), ("READ_FILE", 0.98), ("read_fil", 0.6)])
-async def test_an_exact_or_near_exact_name_is_found_first(text: str, least: float, model: bool) -> None:
+@pytest.mark.parametrize(("text", "minimum"), [("read_file", 0.99), ("READ_FILE", 0.98), ("read_fil", 0.6)])
+async def test_an_exact_or_near_exact_name_is_found_first(text: str, minimum: float, model: bool) -> None:
     answer = await found(text, model=model, threshold=0.35)
     assert names(answer)[0] == "read_file"
-    assert least <= answer.hits[0].confidence <= 1.0
+    assert minimum <= answer.hits[0].confidence <= 1.0
 
 
 @pytest.mark.requirement("TS-003")

@@ -5,10 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.gateway.search.scenes import ITEMS, direction, found, index_of, item, names, search_over
+from tests.unit.gateway.search.builders import ITEMS, direction, found, index_of, item, names, search_over
 from toolscript.core.items import Item
 from toolscript.core.retrieval.model import Matrix, Vector
-from toolscript.core.retrieval.weights import DEFAULT_RECIPE, EVIDENCE, PARTS, Calibration, Evidence, Recipe
+from toolscript.core.retrieval.weights import (
+    DEFAULT_WEIGHTS,
+    EVIDENCE,
+    PARTS,
+    Calibration,
+    Evidence,
+    RankingWeights,
+)
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 from toolscript.testing import HashEmbedder
 
@@ -23,7 +30,7 @@ SENTENCE = "read the contents of a file"
 Weights = st.floats(0, 5)
 Evidences = st.builds(Evidence, *[st.floats(-5, 5)] * len(EVIDENCE))
 Recipes = st.builds(
-    Recipe,
+    RankingWeights,
     st.floats(0, 1),
     st.floats(0, 1),
     *[Weights] * 5,
@@ -36,12 +43,12 @@ class OneDirection(HashEmbedder):
         return direction(1, 0)
 
 
-def arms_alone(meaning: float) -> Recipe:
-    return Recipe(meaning, wishes=0.0, coverage=0.0, said=0.0, name=0.0, action=0.0, subject=0.0)
+def arms_alone(meaning: float) -> RankingWeights:
+    return RankingWeights(meaning, wishes=0.0, coverage=0.0, said=0.0, name=0.0, action=0.0, subject=0.0)
 
 
 async def ranked(text: str, meaning: float, vectors: Matrix | None = VECTORS) -> LocalAnswer:
-    search = search_over(THREE, recipe=arms_alone(meaning))
+    search = search_over(THREE, weights=arms_alone(meaning))
     search.index, search.embedder = index_of(THREE, vectors), OneDirection()
     return await search.search(LocalQuery(text, limit=10, threshold=0.0))
 
@@ -82,7 +89,7 @@ async def test_a_hit_tells_what_each_part_gave_it() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 async def test_a_part_that_is_off_gives_nothing_to_anyone(part: str) -> None:
-    answer = await found(SENTENCE, recipe=DEFAULT_RECIPE.without(part))
+    answer = await found(SENTENCE, weights=DEFAULT_WEIGHTS.without(part))
     assert answer.hits
     assert all(part not in hit.parts.standing for hit in answer.hits)
 
@@ -90,9 +97,9 @@ async def test_a_part_that_is_off_gives_nothing_to_anyone(part: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(Recipes, st.sampled_from(ITEMS), st.booleans())
 async def test_an_exact_name_is_first_and_sure_whatever_the_weights(
-    recipe: Recipe, wanted: Item, model: bool
+    weights: RankingWeights, wanted: Item, model: bool
 ) -> None:
-    best = (await found(wanted.name, recipe=recipe, model=model)).hits[0]
+    best = (await found(wanted.name, weights=weights, model=model)).hits[0]
     assert best.item == wanted
     assert best.confidence >= 0.98
 
@@ -100,9 +107,9 @@ async def test_an_exact_name_is_first_and_sure_whatever_the_weights(
 @settings(max_examples=40, deadline=None)
 @given(Recipes, st.sampled_from([SENTENCE, "file", "qqqq", "read a file and send a letter"]), st.booleans())
 async def test_confidence_is_0_to_1_best_first_whatever_the_weights(
-    recipe: Recipe, text: str, model: bool
+    weights: RankingWeights, text: str, model: bool
 ) -> None:
-    answer = await found(text, recipe=recipe, model=model)
+    answer = await found(text, weights=weights, model=model)
     confidences = [hit.confidence for hit in answer.hits]
     assert confidences == sorted(confidences, reverse=True)
     assert all(0 <= one <= 1 for one in confidences)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.unit.gateway.search.scenes import CALENDAR, READ_FILE, SEND_MAIL, index_of, item
+from tests.unit.gateway.search.builders import CALENDAR, READ_FILE, SEND_MAIL, index_of, item
 from toolscript.core.item_text import item_words
 from toolscript.core.items import Item
-from toolscript.core.retrieval.request import Request, read_request
+from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.gateway.capabilities import Inferred
 from toolscript.gateway.index import corrections, domain_of
 from toolscript.gateway.model import ScoreParts, WordMatch
@@ -18,7 +18,7 @@ INDEX = index_of((PLAIN, READ_FILE, SEND_MAIL))
 
 
 def asked(text: str) -> Request:
-    return read_request(text, corrections(text, INDEX))
+    return parse_query(text, corrections(text, INDEX))
 
 
 def said(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:

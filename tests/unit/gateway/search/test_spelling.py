@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.gateway.search.scenes import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
-from toolscript.gateway.index import EXACT_BUT_FOR_CASE, MOST_CORRECTED, corrections, name_likeness
+from tests.unit.gateway.search.builders import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
+from toolscript.gateway.index import EXACT_BUT_FOR_CASE, MAX_CORRECTED, corrections, name_likeness
 
 pytestmark = pytest.mark.requirement("TS-003")
 
@@ -54,7 +54,7 @@ def test_scripts_without_spaces_are_not_corrected() -> None:
 
 def test_only_the_first_few_unknown_words_are_corrected() -> None:
     typos = ["contens", "forecst", "electronnic", "lettter", "appointmnt", "sentencs"]
-    assert list(corrections(" ".join(typos), INDEX)) == typos[:MOST_CORRECTED]
+    assert list(corrections(" ".join(typos), INDEX)) == typos[:MAX_CORRECTED]
 
 
 @settings(max_examples=80, deadline=None)

@@ -11,7 +11,7 @@ from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.store import offers as offers_module
-from toolscript.gateway.store.offers import OfferFile, Remembered
+from toolscript.gateway.store.offers import CachedOffers, OfferFile
 
 pytestmark = pytest.mark.requirement("TS-007", "TS-011")
 
@@ -54,7 +54,7 @@ def kept(tmp_path: Path) -> Path:
     return path
 
 
-def names(remembered: Remembered) -> list[str]:
+def names(remembered: CachedOffers) -> list[str]:
     return sorted(offer.server for offer in remembered.offers)
 
 
@@ -64,7 +64,7 @@ def test_items_come_back_with_all_their_fields(kept: Path) -> None:
 
 
 def test_nothing_is_known_before_anything_was_kept(tmp_path: Path) -> None:
-    assert OfferFile(tmp_path / "absent", SPECS).recall(60) == Remembered()
+    assert OfferFile(tmp_path / "absent", SPECS).recall(60) == CachedOffers()
 
 
 CHANGES: list[Callable[[ServerSpec], ServerSpec]] = [
@@ -104,13 +104,13 @@ def test_what_is_too_old_is_not_recalled(clock: Clock, kept: Path) -> None:
     assert names(remembered) == ["files", "mail"]
     assert remembered.age == pytest.approx(59)
     clock.now += 2
-    assert OfferFile(kept.parent, SPECS).recall(60) == Remembered()
-    assert OfferFile(kept.parent, SPECS).recall(0) == Remembered()
+    assert OfferFile(kept.parent, SPECS).recall(60) == CachedOffers()
+    assert OfferFile(kept.parent, SPECS).recall(0) == CachedOffers()
 
 
 def test_what_is_from_the_future_is_not_recalled(clock: Clock, kept: Path) -> None:
     clock.now -= 3600
-    assert OfferFile(kept.parent, SPECS).recall(1e9) == Remembered()
+    assert OfferFile(kept.parent, SPECS).recall(1e9) == CachedOffers()
 
 
 def test_what_is_told_later_replaces_what_was_told_of_the_same_server(clock: Clock, kept: Path) -> None:
@@ -139,14 +139,14 @@ def test_the_same_offers_are_written_once(tmp_path: Path) -> None:
 
 def test_servers_nobody_knows_are_not_kept(tmp_path: Path) -> None:
     OfferFile(tmp_path, SPECS).remember([Offer("stranger", (SEND,))])
-    assert OfferFile(tmp_path, SPECS).recall(60) == Remembered()
+    assert OfferFile(tmp_path, SPECS).recall(60) == CachedOffers()
 
 
 def test_a_file_cut_short_anywhere_is_as_good_as_none(kept: Path) -> None:
     whole = kept.read_bytes()
     for length in range(0, len(whole) - 1, 11):
         kept.write_bytes(whole[:length])
-        assert OfferFile(kept.parent, SPECS).recall(60) == Remembered(), length
+        assert OfferFile(kept.parent, SPECS).recall(60) == CachedOffers(), length
     OfferFile(kept.parent, SPECS).remember([Offer("mail", (SEND,))])
     assert names(OfferFile(kept.parent, SPECS).recall(60)) == ["mail"]
 
@@ -156,7 +156,7 @@ def test_a_file_cut_short_anywhere_is_as_good_as_none(kept: Path) -> None:
 )
 def test_whatever_is_in_the_file_it_is_not_fatal(kept: Path, content: str) -> None:
     kept.write_text(content)
-    assert OfferFile(kept.parent, SPECS).recall(60) == Remembered()
+    assert OfferFile(kept.parent, SPECS).recall(60) == CachedOffers()
 
 
 @pytest.mark.parametrize(
@@ -184,4 +184,4 @@ def test_an_entry_that_is_none_is_not_fatal(kept: Path, change: dict[str, object
 def test_a_folder_that_cannot_be_written_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     OfferFile(tmp_path / "taken", SPECS).remember([Offer("mail", (SEND,))])
-    assert OfferFile(tmp_path / "taken", SPECS).recall(60) == Remembered()
+    assert OfferFile(tmp_path / "taken", SPECS).recall(60) == CachedOffers()

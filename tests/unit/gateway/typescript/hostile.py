@@ -95,8 +95,8 @@ class Hostile:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
-    def text(self, most: int = 5) -> str:
-        return "".join(self._random.choices(PIECES, k=self._random.randint(0, most)))
+    def text(self, maximum: int = 5) -> str:
+        return "".join(self._random.choices(PIECES, k=self._random.randint(0, maximum)))
 
     def item(self) -> Item:
         schema, output = self._document(), self._document() if self._random.random() < 0.4 else None
@@ -122,8 +122,8 @@ class Hostile:
             made if self._random.random() < 0.95 else self._random.choice((True, False, None, 5, [], self.text()))
         )
 
-    def _some(self, depth: int, most: int = 3) -> list[object]:
-        return [self.schema(depth) for _ in range(self._random.randint(0, most))]
+    def _some(self, depth: int, maximum: int = 3) -> list[object]:
+        return [self.schema(depth) for _ in range(self._random.randint(0, maximum))]
 
     def _object(self, depth: int) -> dict[str, object]:
         names = [self.text(3) for _ in range(self._random.randint(0, 4))]

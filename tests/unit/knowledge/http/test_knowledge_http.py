@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.unit.documents.http.scenes import Client, Json, client_of
+from tests.unit.documents.http.builders import Client, Json, client_of
 from tests.unit.knowledge.http.conftest import app_of
-from tests.unit.knowledge.search.scenes import Shelf
+from tests.unit.knowledge.search.builders import Shelf
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import LibraryUnavailable
 from toolscript.knowledge.model.library import source_id

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolscript.core.chunking import passage_terms
+from toolscript.core.chunking import terms_of_chunk
 from toolscript.knowledge.ingest.chunking import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     TARGET_TOKENS,
     chunk_terms,
     chunk_text,
@@ -89,9 +89,9 @@ def test_all_is_said_in_order_and_nothing_twice(blocks: list[Block], count: obje
 def test_no_chunk_is_more_than_a_model_reads(blocks: list[Block], count: object) -> None:
     assert callable(count)
     for chunk in cut_into_chunks(SOURCE, "Title", blocks, count):
-        assert chunk.token_count == count(chunk.content) <= MOST_TOKENS
-        if count(chunk.position.section) < MOST_TOKENS // 4:
-            assert count(chunk_text("Title", chunk)) <= MOST_TOKENS
+        assert chunk.token_count == count(chunk.content) <= MAX_TOKENS
+        if count(chunk.position.section) < MAX_TOKENS // 4:
+            assert count(chunk_text("Title", chunk)) <= MAX_TOKENS
 
 
 @given(blocks=blocks_of_any_kind)
@@ -211,8 +211,8 @@ def test_what_is_embedded_says_what_it_is_about_and_says_it_once() -> None:
 
 def test_the_words_above_a_chunk_count_like_a_title() -> None:
     _, second = cut(heading("Sleep"), text(SENTENCE * 25))
-    assert chunk_terms("Notes", second) == passage_terms("Sleep Notes", second.content)
-    (sleep,) = passage_terms("", "sleep")
+    assert chunk_terms("Notes", second) == terms_of_chunk("Sleep Notes", second.content)
+    (sleep,) = terms_of_chunk("", "sleep")
     assert sleep in chunk_terms("Notes", second)
 
 

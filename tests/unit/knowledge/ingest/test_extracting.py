@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.knowledge.ingest.ingest_scenes import (
+from tests.unit.knowledge.ingest.ingest_builders import (
     FOLDER,
     FilesInMemory,
     Place,
@@ -15,7 +15,7 @@ from tests.unit.knowledge.ingest.ingest_scenes import (
     text_of,
 )
 from toolscript.core.errors import Rejected, SetupError, Unavailable
-from toolscript.knowledge.ingest.extraction import MAX_CONTENT, MAX_TEXT, MAX_TITLE, MOST_PER_CHUNK, data_of
+from toolscript.knowledge.ingest.extraction import MAX_CONTENT, MAX_PER_CHUNK, MAX_TEXT, MAX_TITLE, data_of
 from toolscript.knowledge.model.ingest import IngestOutcome
 from toolscript.knowledge.model.library import Chunk, Extraction, Source, extraction_id
 
@@ -32,8 +32,8 @@ def answering(*extractions: object) -> ScriptedText:
 
 
 def extraction(**changed: object) -> dict[str, object]:
-    usual = {"type": "warning", "title": "Dry place", "text": "A hive needs a dry place.", "topics": ["Hives"]}
-    return {**usual, **changed}
+    default = {"type": "warning", "title": "Dry place", "text": "A hive needs a dry place.", "topics": ["Hives"]}
+    return {**default, **changed}
 
 
 async def kept(text: ScriptedText, files: FilesInMemory | None = None) -> list[Extraction]:
@@ -89,7 +89,7 @@ async def test_lengths_topics_and_number_are_bounded_whatever_the_model_says() -
         for n in range(50)
     ]
     found = await kept(answering(*many))
-    assert len(found) == MOST_PER_CHUNK
+    assert len(found) == MAX_PER_CHUNK
     assert all(len(one.content["title"]) <= MAX_TITLE and len(one.content["text"]) <= MAX_TEXT for one in found)
     assert {one.topics for one in found} == {("a topic", "ok", "t0", "t1", "t2")}
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.unit.knowledge.ingest.ingest_scenes import (
+from tests.unit.knowledge.ingest.ingest_builders import (
     FOLDER,
     CountingEmbedder,
     Death,

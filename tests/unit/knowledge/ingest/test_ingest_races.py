@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tests.unit.knowledge.ingest.ingest_scenes import FOLDER, FilesInMemory, Place, text_of
+from tests.unit.knowledge.ingest.ingest_builders import FOLDER, FilesInMemory, Place, text_of
 from toolscript.knowledge.model.ingest import IngestOutcome, Reading
 from toolscript.knowledge.model.library import source_id
 

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from tests.unit.knowledge.ingest.ingest_scenes import (
+from tests.unit.knowledge.ingest.ingest_builders import (
     FOLDER,
     CountingEmbedder,
     FilesInMemory,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.knowledge.readers.scenes import read, shown
+from tests.unit.knowledge.readers.builders import read, shown
 from toolscript.core.errors import FileSkipped
 
 pytestmark = pytest.mark.requirement("KN-005")

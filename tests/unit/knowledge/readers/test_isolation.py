@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.knowledge.readers.scenes import WORDS, pdf_bomb, pdf_of, read, read_or_reason
+from tests.unit.knowledge.readers.builders import WORDS, pdf_bomb, pdf_of, read, read_or_reason
 from toolscript.core.errors import FileSkipped
 from toolscript.knowledge.ports import SourceFiles
 from toolscript.knowledge.readers.blocks import ReadingLimits

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolscript.core.errors import NotFound
-from toolscript.knowledge.readers.files import MOST_DEPTH, list_files
+from toolscript.knowledge.readers.files import MAX_DEPTH, list_files
 
 pytestmark = pytest.mark.requirement("KN-005")
 
@@ -64,7 +64,7 @@ def test_a_name_that_is_no_text_is_a_problem(tmp_path: Path) -> None:
 
 def test_folders_without_end_come_to_one(tmp_path: Path) -> None:
     deep = tmp_path
-    for _ in range(MOST_DEPTH + 3):
+    for _ in range(MAX_DEPTH + 3):
         deep /= "d"
     write(deep / "a.md")
     assert [one.problem for one in list_files(str(tmp_path))] == ["its folders are nested too deeply"]

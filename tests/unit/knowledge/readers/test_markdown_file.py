@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.knowledge.readers.scenes import read, shown, texts
+from tests.unit.knowledge.readers.builders import read, shown, texts
 from toolscript.core.errors import FileSkipped
 from toolscript.knowledge.model.ingest import BlockKind
 

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from tests.unit.knowledge.readers.scenes import WORDS, book, pdf_bomb, pdf_of, read, read_or_reason, shown, texts
+from tests.unit.knowledge.readers.builders import WORDS, book, pdf_bomb, pdf_of, read, read_or_reason, shown, texts
 from toolscript.core.errors import FileSkipped
 from toolscript.knowledge.model.ingest import BlockKind
 from toolscript.knowledge.readers.blocks import ReadingLimits

@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from tests.unit.knowledge.readers.scenes import WORDS, read, shown
+from tests.unit.knowledge.readers.builders import WORDS, read, shown
 from toolscript.core.errors import FileSkipped
 
 pytestmark = pytest.mark.requirement("KN-005")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.conftest import drop_collections
-from tests.unit.knowledge.search.scenes import GUIDE, PAPER, Shelf, open_shelf
+from tests.unit.knowledge.search.builders import GUIDE, PAPER, Shelf, open_shelf
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.qdrant.layout import Layout
@@ -19,14 +19,14 @@ LAYOUT = Layout(
     broad=frozenset(),
     counted_fields=(),
     counted_empty="",
-    engine_rarity=False,
+    engine_idf=False,
 )
 
 
 @pytest.fixture(params=["memory", "qdrant"])
 async def shelf(request: pytest.FixtureRequest) -> AsyncIterator[Shelf]:
     if request.param == "memory":
-        two = MemoryIndexes(engine_rarity=False), MemoryIndexes(engine_rarity=False)
+        two = MemoryIndexes(engine_idf=False), MemoryIndexes(engine_idf=False)
         yield await filled(await open_shelf(*two))
         return
     engines: Settings = request.getfixturevalue("engines")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.knowledge.search.scenes import Shelf
+from tests.unit.knowledge.search.builders import Shelf
 from toolscript.core.errors import (
     EmbedderUnavailable,
     IndexUnavailable,

@@ -7,28 +7,28 @@ from typing import Any, cast
 import httpx2
 from fastapi import FastAPI
 
-from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.health import Health, PartHealth
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
-from toolscript.core.web.auth import AdminAccess, callers_of
+from toolscript.core.web.auth import AdminAccess, authenticator_of
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.model.query import Rerank
 from toolscript.documents.ports import DocumentIndex
 from toolscript.documents.search import DocumentSearch
-from toolscript.documents.service import DocumentDesk
+from toolscript.documents.service import DocumentService
 from toolscript.server.app import create_app
-from toolscript.server.observability import Seeing, open_seeing
+from toolscript.server.observability import Observability, open_observability
 from toolscript.testing import HashEmbedder, MemoryDocuments
-from toolscript.testing.auth import MemoryCallers, MemoryRequestBudget
+from toolscript.testing.auth import MemoryRequestBudget, MemoryTokenVerifier
 from toolscript.testing.documents import MemoryTenants
 from toolscript.testing.retrieval import WordReranker
 
 TOKEN = "token-of-ann"
 FEW = "token-of-few"
-CALLERS = {TOKEN: Caller(Tenant("ann")), FEW: Caller(Tenant("few"), Plan("few", requests_per_minute=1))}
+CALLERS = {TOKEN: Principal(Tenant("ann")), FEW: Principal(Tenant("few"), Plan("few", requests_per_minute=1))}
 ADMIN = "admins-own-token"
 HERE = AdminAccess(development=True)
 
@@ -38,17 +38,17 @@ def settings_of(values: Mapping[str, object]) -> Settings:
 
 
 def watched_app(
-    seeing: Seeing,
+    observability: Observability,
     embedder: Embedder | None = None,
     index: DocumentIndex | None = None,
     admin: AdminAccess = HERE,
 ) -> FastAPI:
     """Wired as the service is."""
-    embeds = seeing.embedder(embedder or HashEmbedder())
-    documents = seeing.index(index or MemoryDocuments(DocumentCard(embeds.model)))
+    embeds = observability.embedder(embedder or HashEmbedder())
+    documents = observability.index(index or MemoryDocuments(DocumentCard(embeds.model)))
     rerankers = {Rerank.CROSS_ENCODER: WordReranker()}
     search = DocumentSearch(
-        embeds, documents, spans=seeing.spans_of("documents"), cursor_secret=b"secret", rerankers=rerankers
+        embeds, documents, spans=observability.spans_of("documents"), cursor_secret=b"secret", rerankers=rerankers
     )
 
     async def check() -> Health:
@@ -63,17 +63,19 @@ def watched_app(
         check,
         documents=DocumentRoutes(
             search,
-            DocumentDesk(embeds, documents, MemoryTenants()),
-            callers_of(seeing.callers(MemoryCallers(CALLERS)), seeing.budget(MemoryRequestBudget())),
+            DocumentService(embeds, documents, MemoryTenants()),
+            authenticator_of(
+                observability.verifier(MemoryTokenVerifier(CALLERS)), observability.budget(MemoryRequestBudget())
+            ),
             check,
-            seeing.searched,
-            seeing.search_failed,
-            seeing.written,
-            seeing.put_failed,
+            observability.searched,
+            observability.search_failed,
+            observability.written,
+            observability.put_failed,
         ),
-        telemetry=seeing.telemetry,
+        telemetry=observability.telemetry,
     )
-    seeing.install(app, admin)
+    observability.install(app, admin)
     return app
 
 
@@ -93,8 +95,8 @@ async def watched(
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of it, and two documents to be found."""
     async with (
-        open_seeing(settings_of(values), cast("Any", pool)) as seeing,
-        client_of(watched_app(seeing, embedder, index)) as client,
+        open_observability(settings_of(values), cast("Any", pool)) as observability,
+        client_of(watched_app(observability, embedder, index)) as client,
     ):
         yield client
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolscript.server.processes import collect_seldom, run
+from toolscript.server.processes import raise_gc_thresholds, run
 
 
 @pytest.fixture
@@ -28,6 +28,6 @@ def test_a_faster_event_loop_is_used_where_there_is_one() -> None:
 
 @pytest.mark.usefixtures("usual_collecting")
 def test_what_is_there_at_the_start_is_not_looked_at_again() -> None:
-    collect_seldom()
+    raise_gc_thresholds()
     assert gc.get_freeze_count() > 0
     assert gc.get_threshold()[0] > 10_000

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 from pymongo import AsyncMongoClient
 
-from tests.contracts.library_scenes import MINUTE, RUN, a_source, drop_database, writer_url
+from tests.contracts.library_builders import MINUTE, RUN, a_source, drop_database, writer_url
 from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings
 from toolscript.knowledge.mongo.connection import Document

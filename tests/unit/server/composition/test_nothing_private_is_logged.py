@@ -19,7 +19,7 @@ from toolscript.core.postgres.pool import open_pool
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.documents.ports import DocumentIndex
 from toolscript.documents.qdrant.collection import QdrantDocuments
-from toolscript.server.observability import open_seeing
+from toolscript.server.observability import open_observability
 from toolscript.testing import HashEmbedder
 
 pytestmark = [pytest.mark.requirement("DOC-005")]
@@ -75,8 +75,8 @@ async def test_nothing_private_is_in_the_log_of_a_service_that_works(
         )
         async with (
             open_pool(postgres_url, size=2) as pool,
-            open_seeing(settings, pool) as seeing,
-            client_of(watched_app(seeing, embedder, qdrant_documents)) as client,
+            open_observability(settings, pool) as observability,
+            client_of(watched_app(observability, embedder, qdrant_documents)) as client,
         ):
             statuses = await use(client)
         sent = b"".join(receiver.raw).decode("utf-8", "replace")
@@ -112,11 +112,14 @@ async def test_nothing_private_is_in_the_log_of_a_service_that_fails(
     nowhere = f"postgresql://somebody:{PASSWORD}@127.0.0.1:1/nowhere"
     with logged("debug") as output:
         settings = settings_of({"metrics": True, "query_log": "postgres", "query_log_keeps": "results"})
-        async with open_pool(nowhere, size=2, wait_seconds=0.2) as pool, open_seeing(settings, pool) as seeing:
-            failing = watched_app(seeing, embedder, Failing(qdrant_documents))  # type: ignore[arg-type]
+        async with (
+            open_pool(nowhere, size=2, wait_seconds=0.2) as pool,
+            open_observability(settings, pool) as observability,
+        ):
+            failing = watched_app(observability, embedder, Failing(qdrant_documents))  # type: ignore[arg-type]
             async with client_of(failing) as client:
                 statuses = await use(client)
-            async with client_of(watched_app(seeing, embedder, qdrant_documents)) as client:
+            async with client_of(watched_app(observability, embedder, qdrant_documents)) as client:
                 statuses += await use(client)
     assert statuses.count(500) >= 4
     told = [line for line in lines(output) if line["event"] == "unexpected error"]

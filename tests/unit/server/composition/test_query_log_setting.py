@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.server.composition.seen_app import client_of, put_two, settings_of, watched, watched_app
-from tests.unit.server.metrics.shown_figures import value
+from tests.unit.server.metrics.shown_metrics import value
 from toolscript.core.errors import SetupError
 from toolscript.core.postgres.pool import Pool, open_pool
-from toolscript.server.observability import open_seeing
+from toolscript.server.observability import open_observability
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
@@ -48,13 +48,13 @@ async def test_a_database_that_is_away_fails_no_search_and_its_losses_are_counte
     nowhere = "postgresql://somebody@127.0.0.1:1/nowhere"
     async with (
         open_pool(nowhere, size=1, wait_seconds=0.1) as pool,
-        open_seeing(settings_of({"metrics": True, "query_log": "postgres"}), pool) as seeing,
-        client_of(watched_app(seeing)) as client,
+        open_observability(settings_of({"metrics": True, "query_log": "postgres"}), pool) as observability,
+        client_of(watched_app(observability)) as client,
     ):
         answers = [await client.post("/search", json=SEARCH) for _ in range(5)]
     assert [one.status_code for one in answers] == [200] * 5
-    assert seeing.figures is not None
-    assert value(seeing.figures.page(), "toolscript_query_log_dropped_total", reason="failed") == 5
+    assert observability.metrics is not None
+    assert value(observability.metrics.page(), "toolscript_query_log_dropped_total", reason="failed") == 5
 
 
 async def test_a_place_that_cannot_be_written_to_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ import math
 import pytest
 
 from tests.conftest import Installation
-from tests.unit.server.metrics.shown_figures import value
+from tests.unit.server.metrics.shown_metrics import value
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.postgres.pool import connection
 from toolscript.core.retrieval.model import IndexCard, PointVersion
-from toolscript.server.indexing import open_writer
-from toolscript.server.metrics import Figures
+from toolscript.server.indexing import open_index_writer
+from toolscript.server.metrics import Metrics
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores, open_stores
 from toolscript.tools.indexing.versions import open_for_reading
@@ -25,30 +25,30 @@ def silent(_: object) -> None: ...
 
 
 async def test_an_index_that_has_lost_items_is_seen(installation: Installation) -> None:
-    figures, settings = Figures(), installation.settings
-    async with open_writer(settings) as writer:
+    metrics, settings = Metrics(), installation.settings
+    async with open_index_writer(settings) as writer:
         await writer.stores.catalog.store("file", ITEMS)
-        watch = StoreWatch(writer.stores, writer.opened.index, figures.stores)
+        watch = StoreWatch(writer.stores, writer.opened.index, metrics.stores)
         await watch.look_at_stores()
-        assert value(figures.page(), "toolscript_backlog_items") == 4
-        assert value(figures.page(), "toolscript_catalog_items") == 4
-        assert value(figures.page(), "toolscript_index_items") == 0
-        assert value(figures.page(), "toolscript_backlog_oldest_seconds") > 0
+        assert value(metrics.page(), "toolscript_backlog_items") == 4
+        assert value(metrics.page(), "toolscript_catalog_items") == 4
+        assert value(metrics.page(), "toolscript_index_items") == 0
+        assert value(metrics.page(), "toolscript_backlog_oldest_seconds") > 0
         await writer.worker(silent).drain()
         await watch.look_at_stores()
-        assert value(figures.page(), "toolscript_index_items") == 4
-        assert value(figures.page(), "toolscript_backlog_items") == 0
+        assert value(metrics.page(), "toolscript_index_items") == 4
+        assert value(metrics.page(), "toolscript_backlog_items") == 0
         there = await writer.opened.index.scan(0, 10)
         await writer.opened.index.remove([PointVersion(one.id, one.version) for one in there[:3]])
         await watch.look_at_stores()
-        assert value(figures.page(), "toolscript_index_items") == 1
-        assert value(figures.page(), "toolscript_catalog_items") == 4
-        assert value(figures.page(), "toolscript_backlog_items") == 0
+        assert value(metrics.page(), "toolscript_index_items") == 1
+        assert value(metrics.page(), "toolscript_catalog_items") == 4
+        assert value(metrics.page(), "toolscript_backlog_items") == 0
         opened = await open_for_reading(writer.stores.indexes, IndexCard(writer.embedder.model))
         assert await opened.items.count() == 1
 
 
-async def all_taken(stores: Stores, figures: Figures) -> bytes:
+async def all_taken(stores: Stores, metrics: Metrics) -> bytes:
     """The page while every connection is in use and somebody waits for one."""
     size = stores.pool.max_size
     ready, done = asyncio.Event(), asyncio.Event()
@@ -68,7 +68,7 @@ async def all_taken(stores: Stores, figures: Figures) -> bytes:
     while not stores.pool.get_stats().get("requests_waiting"):
         assert not late.done(), "it did not wait"
         await asyncio.sleep(0)
-    page = figures.page()
+    page = metrics.page()
     done.set()
     await asyncio.gather(*holding, late, return_exceptions=True)
     return page
@@ -76,12 +76,12 @@ async def all_taken(stores: Stores, figures: Figures) -> bytes:
 
 async def test_connections_in_use_and_those_who_wait_for_one_are_seen(installation: Installation) -> None:
     settings = installation.settings.model_copy(update={"postgres_connections": 2})
-    figures = Figures()
+    metrics = Metrics()
     async with open_stores(settings) as stores:
-        watch = StoreWatch(stores, None, figures.stores)  # type: ignore[arg-type]
-        figures.before_page(watch.look_at_pool)
-        page = await all_taken(stores, figures)
-        after = figures.page()
+        watch = StoreWatch(stores, None, metrics.stores)  # type: ignore[arg-type]
+        metrics.before_page(watch.look_at_pool)
+        page = await all_taken(stores, metrics)
+        after = metrics.page()
     assert value(page, "toolscript_postgres_pool_connections", state="in_use") == 2
     assert value(page, "toolscript_postgres_pool_connections", state="idle") == 0
     assert value(page, "toolscript_postgres_pool_waiting") == 1
@@ -90,19 +90,19 @@ async def test_connections_in_use_and_those_who_wait_for_one_are_seen(installati
 
 
 async def test_who_gets_no_connection_in_time_is_counted_once() -> None:
-    figures = Figures()
-    figures.stores.pool({"requests_errors": 3, "pool_size": 2, "pool_available": 1, "pool_max": 2})
-    figures.stores.pool({"requests_errors": 5, "pool_size": 2, "pool_available": 1, "pool_max": 2})
-    assert value(figures.page(), "toolscript_postgres_pool_errors_total") == 5
+    metrics = Metrics()
+    metrics.stores.pool({"requests_errors": 3, "pool_size": 2, "pool_available": 1, "pool_max": 2})
+    metrics.stores.pool({"requests_errors": 5, "pool_size": 2, "pool_available": 1, "pool_max": 2})
+    assert value(metrics.page(), "toolscript_postgres_pool_errors_total") == 5
 
 
 async def test_what_cannot_be_found_out_is_not_said(installation: Installation) -> None:
-    figures = Figures()
+    metrics = Metrics()
     away = installation.settings.model_copy(
         update={"postgres_url": type(installation.settings.postgres_url)("postgresql://x@127.0.0.1:1/x")}
     )
-    figures.stores.items(4, 4)
+    metrics.stores.items(4, 4)
     async with open_stores(away, catalog_needed=False) as stores:
-        await StoreWatch(stores, None, figures.stores).look_at_stores()  # type: ignore[arg-type]
-    assert math.isnan(value(figures.page(), "toolscript_catalog_items"))
-    assert math.isnan(value(figures.page(), "toolscript_index_items"))
+        await StoreWatch(stores, None, metrics.stores).look_at_stores()  # type: ignore[arg-type]
+    assert math.isnan(value(metrics.page(), "toolscript_catalog_items"))
+    assert math.isnan(value(metrics.page(), "toolscript_index_items"))

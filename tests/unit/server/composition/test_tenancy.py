@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.token_issuer import Issuer, ed_key
 from tests.unit.core.auth.key_set_endpoint import KeySetEndpoint
-from toolscript.core.auth.model import Caller, Plan, Tenant
+from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.errors import ConfigInvalid, SetupError, Unavailable
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.settings.service import Settings
@@ -29,7 +29,7 @@ def settings(keys: str = "", **other: object) -> Settings:
 
 async def test_without_keys_there_are_no_callers_and_one_plan_without_limits(pool: Pool) -> None:
     async with open_tenancy(settings(), pool) as tenancy:
-        assert tenancy.callers is None
+        assert tenancy.verifier is None
         assert tenancy.default_plan == Plan("default")
         assert not tenancy.debug_bypass
 
@@ -48,15 +48,15 @@ async def test_tokens_plans_and_budgets_follow_the_settings(pool: Pool, issuer: 
         debug_bypass_auth=True,
     )
     async with open_tenancy(chosen, pool) as tenancy:
-        assert tenancy.callers is not None
+        assert tenancy.verifier is not None
         assert tenancy.debug_bypass
         free, paid = Plan("free", requests_per_minute=2), Plan("paid")
         assert tenancy.default_plan == free
-        assert await tenancy.callers.verify(issuer.token(None, aud="search", org="acme")) == Caller(
+        assert await tenancy.verifier.verify(issuer.token(None, aud="search", org="acme")) == Principal(
             Tenant("acme"), free
         )
         assert (
-            await tenancy.callers.verify(issuer.token(None, aud="search", org="acme", tier="paid"))
+            await tenancy.verifier.verify(issuer.token(None, aud="search", org="acme", tier="paid"))
         ).plan == paid
         taken = [await tenancy.budget.take(Tenant("acme"), free) for _ in range(3)]
         assert [one.allowed for one in taken] == [True, True, False]
@@ -81,9 +81,9 @@ async def test_an_issuer_that_is_away_at_the_start_can_come_back(pool: Pool, iss
     with KeySetEndpoint() as endpoint:
         endpoint.serve(b"", 503)
         async with open_tenancy(settings(endpoint.url), pool) as tenancy:
-            assert tenancy.callers is not None
+            assert tenancy.verifier is not None
             with pytest.raises(Unavailable, match="status 503"):
-                await tenancy.callers.verify(issuer.token())
+                await tenancy.verifier.verify(issuer.token())
 
 
 async def test_keys_that_would_be_fetched_without_encryption_are_refused_at_the_start(pool: Pool) -> None:

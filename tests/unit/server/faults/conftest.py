@@ -14,7 +14,7 @@ from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.support.faults import relay
 from tests.support.grpc_faults import call_relay
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
-from tests.unit.server.faults.scenes import DEADLINE_SECONDS, DIMENSIONS, Faulty, asking, fill
+from tests.unit.server.faults.builders import DEADLINE_SECONDS, DIMENSIONS, Faulty, asking, fill
 from toolscript.core.settings.service import Settings
 from toolscript.server import serve
 

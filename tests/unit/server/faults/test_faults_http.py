@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.faults import Fault
-from tests.unit.server.faults.scenes import DEADLINE_SECONDS, FOUND, TRIES, Answer, Faulty
+from tests.unit.server.faults.builders import DEADLINE_SECONDS, FOUND, TRIES, Answer, Faulty
 
 SILENT = (Fault.HANGING, Fault.HALF_THEN_SILENT)
 LASTING = (Fault.REFUSED, Fault.WRONG, Fault.HALF_THEN_CUT, *SILENT, Fault.SLOW)
@@ -137,15 +137,15 @@ async def test_what_is_slow_and_in_time_is_waited_for(faulty: Faulty, engine: st
 @pytest.mark.requirement("BR-010")
 async def test_hybrid_searches_all_items_while_it_matches_skills(faulty: Faulty) -> None:
     """One way after the other would take as long as both: one question to a slow engine more."""
-    least = dict.fromkeys(("hierarchical", "hybrid"), DEADLINE_SECONDS)
+    minimum = dict.fromkeys(("hierarchical", "hybrid"), DEADLINE_SECONDS)
     await faulty.calls.fail(Fault.SLOW, naming="__", delay=2 * SLOW_ENOUGH)
     for _ in range(TRIES):
-        for strategy, took in least.items():
+        for strategy, took in minimum.items():
             answer = await faulty.search(strategy)
             if answer.metadata["strategy_used"] == strategy:
-                least[strategy] = min(took, answer.took)
-    assert SLOW_ENOUGH < least["hierarchical"] < DEADLINE_SECONDS
-    assert least["hybrid"] - least["hierarchical"] < SLOW_ENOUGH
+                minimum[strategy] = min(took, answer.took)
+    assert SLOW_ENOUGH < minimum["hierarchical"] < DEADLINE_SECONDS
+    assert minimum["hybrid"] - minimum["hierarchical"] < SLOW_ENOUGH
 
 
 @pytest.mark.requirement("BR-004", "API-002")

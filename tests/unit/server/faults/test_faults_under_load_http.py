@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.support.faults import Fault, Relay
-from tests.unit.server.faults.scenes import HEADER, STRATEGIES, Answer, Faulty
+from tests.unit.server.faults.builders import HEADER, STRATEGIES, Answer, Faulty
 
 AT_ONCE = 20
 

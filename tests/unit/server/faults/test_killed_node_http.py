@@ -13,11 +13,11 @@ from tests.conftest import Installation, fresh_database
 from tests.support.clusters import NODES, Cluster, fresh_cluster
 from tests.support.faults import relay
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
-from tests.unit.server.faults.scenes import DIMENSIONS, FOUND, GENEROUS, STRATEGIES, asking, fill
+from tests.unit.server.faults.builders import DIMENSIONS, FOUND, GENEROUS, STRATEGIES, asking, fill
 from toolscript.core.settings.service import Settings
 from toolscript.server.serve import open_app
 
-LEAST_PER_SECOND = 20
+MIN_PER_SECOND = 20
 SEARCHES = 40
 
 
@@ -115,4 +115,4 @@ async def test_no_search_fails_when_a_node_is_killed_nor_when_it_comes_back(
         await cluster.start_again(node)
         await load.reaches(load.searches + SEARCHES)
     assert load.failed == []
-    assert load.searches / load.took > LEAST_PER_SECOND
+    assert load.searches / load.took > MIN_PER_SECOND

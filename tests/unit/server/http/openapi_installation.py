@@ -14,13 +14,13 @@ from tests.conftest import Installation, fresh_installation
 from tests.e2e import commands
 from tests.support.token_issuer import an_issuer
 from tests.unit.conftest import fill
-from tests.unit.tools.skills_http.scenes import SKILLS, suggest
-from tests.unit.tools.skills_http.scenes import described as described_skill
-from tests.unit.tools.sources_http.scenes import catalog, described, serving, write_config
+from tests.unit.tools.skills_http.builders import SKILLS, suggest
+from tests.unit.tools.skills_http.builders import described as described_skill
+from tests.unit.tools.sources_http.builders import catalog, described, serving, write_config
 from toolscript.core.settings.service import Settings
 from toolscript.knowledge.ingest.indexes import prepare_indexes
 from toolscript.knowledge.model.library import Chunk, Source
-from toolscript.server.ingest import open_library_parts
+from toolscript.server.ingest import open_library_resources
 
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40
@@ -72,7 +72,7 @@ def put_documents(service: Furnished) -> None:
 async def with_library(settings: Settings) -> None:
     """With one source of one chunk, which is not in the index."""
     source = Source(SOURCE_ID, "book", "Bees", "/bees", chunk_count=1)
-    async with open_library_parts(settings) as parts:
+    async with open_library_resources(settings) as parts:
         await parts.writer.prepare()
         await prepare_indexes(parts.indexes, parts.card, parts.reader)
         await parts.writer.claim(source, "run", 60)

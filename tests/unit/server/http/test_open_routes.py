@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.server.composition.seen_app import settings_of, watched_app
-from toolscript.server.observability import open_seeing
+from toolscript.server.observability import open_observability
 
 pytestmark = pytest.mark.requirement("TR-004")
 
@@ -25,8 +25,8 @@ def paths(routes: Iterable[Any], prefix: str = "") -> Iterator[str]:
 
 
 async def test_every_route_is_in_openapi_or_known_by_name() -> None:
-    async with open_seeing(settings_of({"metrics": True}), cast("Any", None)) as seeing:
-        app = watched_app(seeing)
+    async with open_observability(settings_of({"metrics": True}), cast("Any", None)) as observability:
+        app = watched_app(observability)
         found = set(paths(app.routes))
     described = set(app.openapi()["paths"])
     assert described <= found

@@ -7,7 +7,6 @@ import pytest
 
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.tools.model.answer import (
-    Absence,
     AbsenceReason,
     Explanation,
     MatchedBy,
@@ -15,6 +14,7 @@ from toolscript.tools.model.answer import (
     Timings,
     ToolAnswer,
     ToolHit,
+    WhyNotAnswer,
 )
 from toolscript.tools.model.json import answer_from_json, skills_from_json
 from toolscript.tools.model.query import Strategy
@@ -44,7 +44,7 @@ FULL = ToolAnswer(
     skills=SKILLS,
     skill_ids_used=("files", "mail"),
     unskilled_count=24,
-    absence=Absence(
+    absence=WhyNotAnswer(
         "disk__x", AbsenceReason.BELOW_THRESHOLD, "it is", 11, "disk__x", 0.25, EXPLAINED, ("files",), ("disk__y",)
     ),
 )
@@ -59,7 +59,7 @@ EMPTY = ToolAnswer("x", (), 0, "none", Timings(), good_match=None)
         EMPTY,
         replace(FULL, unskilled_count=None),
         replace(FULL, unskilled_count=0),
-        *(replace(FULL, absence=Absence("a", reason, "why")) for reason in AbsenceReason),
+        *(replace(FULL, absence=WhyNotAnswer("a", reason, "why")) for reason in AbsenceReason),
         *(replace(FULL, strategy_used=strategy, skill_ids_used=None) for strategy in Strategy),
     ],
 )

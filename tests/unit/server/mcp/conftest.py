@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.server.mcp.scenes import World, a_world
+from tests.unit.server.mcp.builders import World, a_world
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from pydantic import BaseModel
 
-from tests.unit.server.mcp.scenes import ACCEPT, ME, OLD, Plain, World, result_of, token
+from tests.unit.server.mcp.builders import ACCEPT, ME, OLD, Plain, World, result_of, token
 from toolscript.core.errors import IndexUnavailable, LibraryUnavailable
 from toolscript.knowledge.model.query import KnowledgeQuery, PassageQuery, SourcesQuery
 from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown

@@ -17,10 +17,10 @@ from tests.support.mcp_servers_conformance.everything import everything_server
 from tests.unit.gateway.mcp import expected_failures
 from tests.unit.gateway.mcp.conformance_suite import failing_checks, required
 from tests.unit.gateway.runtime.serving import serving
-from tests.unit.server.mcp.scenes import World
+from tests.unit.server.mcp.builders import World
 from toolscript.core.mcp.endpoint import LOOPBACK_HOSTS, mcp_asgi, only_hosts
-from toolscript.core.web.auth import visitors_of
-from toolscript.core.web.request_context import MOST_BYTES, RequestContext
+from toolscript.core.web.auth import optional_authenticator_of
+from toolscript.core.web.request_context import MAX_BYTES, RequestContext
 from toolscript.server.mcp_endpoint import Guard
 from toolscript.server.mcp_tools import ServiceTools
 from toolscript.testing import MemoryRequestBudget
@@ -32,11 +32,11 @@ MODERN = "2026-07-28"
 
 @asynccontextmanager
 async def the_suites_own_server_behind_our_door(world: World) -> AsyncIterator[str]:
-    visitor_of = visitors_of(None, MemoryRequestBudget(), public_scopes=world.public)
+    identify = optional_authenticator_of(None, MemoryRequestBudget(), public_scopes=world.public)
     security = only_hosts(LOOPBACK_HOSTS, ("http", "https"))
     tools = ServiceTools(world.parts())
     app, living = mcp_asgi(
-        everything_server(), security, MOST_BYTES, lambda inner: Guard(inner, tools, visitor_of, security)
+        everything_server(), security, MAX_BYTES, lambda inner: Guard(inner, tools, identify, security)
     )
     served = Starlette(routes=[Route("/mcp", app)], middleware=[Middleware(RequestContext)])
     async with living, serving(served) as url:

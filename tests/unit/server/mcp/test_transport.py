@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from tests.unit.server.mcp.scenes import ACCEPT, CATALOG, LIBRARY, ME, Json, Plain, World, result_of, token
+from tests.unit.server.mcp.builders import ACCEPT, CATALOG, LIBRARY, ME, Json, Plain, World, result_of, token
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings

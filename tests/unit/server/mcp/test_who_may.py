@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.bad_tokens import an_issuer, bad_tokens, misplaced_tokens
-from tests.unit.server.mcp.scenes import CATALOG, DOCUMENTS, LIBRARY, Json, World, bearer, token
+from tests.unit.server.mcp.builders import CATALOG, DOCUMENTS, LIBRARY, Json, World, bearer, token
 from toolscript.core.auth.model import Scope
 
 pytestmark = pytest.mark.requirement("KN-005")

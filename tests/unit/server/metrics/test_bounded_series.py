@@ -4,14 +4,14 @@ import uuid
 
 import pytest
 
-from tests.unit.server.metrics.shown_figures import shown
-from tests.unit.server.metrics.test_figures import OneRequest, Refusing
+from tests.unit.server.metrics.shown_metrics import shown
+from tests.unit.server.metrics.test_metrics import OneRequest, Refusing
 from toolscript.core.auth.model import Plan, Tenant
 from toolscript.core.errors import Unauthorized
 from toolscript.core.retrieval.timings import NoSpans
 from toolscript.documents.model.document import PutOutcome, PutResult
 from toolscript.documents.model.query import DocumentQuery
-from toolscript.server.measured import CountedBudget, CountedCallers, MeasuredSpans
+from toolscript.server.measured import CountedBudget, CountedTokenVerifier, MeasuredSpans
 from toolscript.server.metrics import (
     DOCUMENTS,
     MCP_METHODS,
@@ -22,52 +22,52 @@ from toolscript.server.metrics import (
     REFUSAL_REASONS,
     REFUSED_PRODUCTS,
     STAGES,
-    FewWords,
-    Figures,
+    BoundedLabels,
+    Metrics,
 )
 
 pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
 
 @pytest.fixture
-def figures() -> Figures:
-    return Figures()
+def metrics() -> Metrics:
+    return Metrics()
 
 
-async def test_ten_thousand_tenants_paths_and_ids_add_no_series(figures: Figures) -> None:
-    spans = MeasuredSpans(NoSpans(), figures, DOCUMENTS)
-    callers = CountedCallers(Refusing("the token has expired"), figures)
-    budget = CountedBudget(OneRequest(), figures)
+async def test_ten_thousand_tenants_paths_and_ids_add_no_series(metrics: Metrics) -> None:
+    spans = MeasuredSpans(NoSpans(), metrics, DOCUMENTS)
+    verifier = CountedTokenVerifier(Refusing("the token has expired"), metrics)
+    budget = CountedBudget(OneRequest(), metrics)
 
     async def one(name: str) -> None:
         query = DocumentQuery(name)
         with spans.span("search.execute", tenant=name):
-            figures.searched(DOCUMENTS, query.search_type.value, "empty", (), "best")
-        figures.put([PutResult(name, PutOutcome.CREATED, 1)])
+            metrics.searched(DOCUMENTS, query.search_type.value, "empty", (), "best")
+        metrics.put([PutResult(name, PutOutcome.CREATED, 1)])
         await budget.take(Tenant(name), Plan(name))
         with pytest.raises(Unauthorized):
-            await callers.verify(name)
-        figures.request("GET", "/documents/{id}", 200, 0.01)
+            await verifier.verify(name)
+        metrics.request("GET", "/documents/{id}", 200, 0.01)
 
     await one("first")
-    before = set(shown(figures.page()))
+    before = set(shown(metrics.page()))
     for number in range(10_000):
         await one(f"tenant-{number}")
-    assert set(shown(figures.page())) == before
+    assert set(shown(metrics.page())) == before
 
 
-def test_whatever_is_given_for_a_label_there_is_an_end_of_series(figures: Figures) -> None:
+def test_whatever_is_given_for_a_label_there_is_an_end_of_series(metrics: Metrics) -> None:
     for _ in range(10_000):
         name = f"x{uuid.uuid4().hex}"
-        figures.request(name, f"/documents/{name}", 200, 0.01)
-        figures.stage(DOCUMENTS, name, 0.01, type(name, (Exception,), {}))
-        figures.mcp(name, name, "ok", 0.01)
-        figures.mcp("tools/call", name, "ok", 0.01)
-        figures.overloaded(name)
-        figures.token_refused(name)
-        figures.searched(DOCUMENTS, "hybrid", "degraded", (name,), "best")
+        metrics.request(name, f"/documents/{name}", 200, 0.01)
+        metrics.stage(DOCUMENTS, name, 0.01, type(name, (Exception,), {}))
+        metrics.mcp(name, name, "ok", 0.01)
+        metrics.mcp("tools/call", name, "ok", 0.01)
+        metrics.overloaded(name)
+        metrics.token_refused(name)
+        metrics.searched(DOCUMENTS, "hybrid", "degraded", (name,), "best")
     labels: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-    for name, given in shown(figures.page()):
+    for name, given in shown(metrics.page()):
         labels.setdefault(name, set()).add(tuple(one for one in given if one[0] != "le"))
     assert len(labels["toolscript_http_request_seconds_count"]) == 301
     assert len(labels["toolscript_tokens_refused_total"]) == len(REASONS)
@@ -77,11 +77,11 @@ def test_whatever_is_given_for_a_label_there_is_an_end_of_series(figures: Figure
     assert len(labels["toolscript_refusals_total"]) == len(REFUSED_PRODUCTS) * len(REFUSAL_REASONS)
 
 
-def test_no_label_can_name_a_tenant(figures: Figures) -> None:
-    names = {label for _, labels in shown(figures.page()) for label, _ in labels}
+def test_no_label_can_name_a_tenant(metrics: Metrics) -> None:
+    names = {label for _, labels in shown(metrics.page()) for label, _ in labels}
     assert names & {"tenant", "tenant_id", "path", "id", "doc_id", "query"} == set()
 
 
 def test_a_word_that_was_let_in_stays_in() -> None:
-    words = FewWords(most=2)
+    words = BoundedLabels(maximum=2)
     assert [words(one) for one in ("a", "b", "c", "a")] == ["a", "b", OTHER, "a"]

@@ -12,7 +12,7 @@ from tests.unit.server.metrics.otlp_receiver import otlp_receiver
 from toolscript.core.errors import IndexUnavailable, SetupError
 from toolscript.core.observability import tracing
 from toolscript.core.observability.tracing import (
-    MOST_OF_A_FACT,
+    MAX_FACT,
     address,
     open_tracing,
     spans_of,
@@ -74,7 +74,7 @@ async def test_a_fact_as_long_as_a_document_is_cut() -> None:
             with spans_of(provider).span("search.retrieve", note="x" * 10_000):
                 pass
         (span,) = receiver.wait_for(1)
-    assert span.facts == {"note": "x" * MOST_OF_A_FACT}
+    assert span.facts == {"note": "x" * MAX_FACT}
 
 
 async def test_with_no_share_nothing_is_sent_and_nothing_is_lost_of_the_work() -> None:
@@ -122,7 +122,7 @@ async def test_a_collector_that_is_down_delays_nobody_and_is_complained_of_once(
     monkeypatch.setattr(exporter, "filters", [])
     began = time.perf_counter()
     async with open_tracing(down, 1.0) as provider:
-        took = await _many(provider, 3 * tracing.MOST_WAITING)
+        took = await _many(provider, 3 * tracing.MAX_WAITING)
     # Who waited for the collector would wait as long for every batch, some hundred times.
     assert took < 30.0
     assert time.perf_counter() - began < 60.0
@@ -147,10 +147,10 @@ async def test_more_spans_than_can_wait_are_dropped_and_not_kept_in_memory() -> 
         async with open_tracing(receiver.url, 1.0) as provider:
             await _many(provider, tracing.BATCH)
             await asyncio.to_thread(receiver.wait_for_requests, 1)
-            await _many(provider, 2 * tracing.MOST_WAITING)
+            await _many(provider, 2 * tracing.MAX_WAITING)
             receiver.goes_on.set()
-        assert len(receiver.spans) <= tracing.BATCH + tracing.MOST_WAITING
-        assert len(receiver.spans) >= tracing.MOST_WAITING
+        assert len(receiver.spans) <= tracing.BATCH + tracing.MAX_WAITING
+        assert len(receiver.spans) >= tracing.MAX_WAITING
 
 
 async def test_logs_and_requests_to_others_name_the_span_of_the_moment() -> None:

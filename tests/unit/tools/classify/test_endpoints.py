@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.core.llm.text_endpoint import Scripted, TextEndpoint, completion
 from tests.unit.tools.classify.benign_tools import benign_tools
+from tests.unit.tools.classify.builders import asked, default_skills
 from tests.unit.tools.classify.models import answer, assignment, honest, offered, told
-from tests.unit.tools.classify.scenes import asked, default_skills
 from toolscript.core.items import AssignedBy, valid_assignments
 from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.core.taxonomy import Classification, Unclassified
@@ -24,7 +24,7 @@ SKILLS = default_skills()
 KNOWN = frozenset(skill.id for skill in SKILLS)
 TOOLS = benign_tools()[:50]
 
-MOST_SECONDS = 20.0
+MAX_SECONDS = 20.0
 # Who says something is heard out, however busy the machine is; who says nothing is not waited for.
 PATIENT, IMPATIENT = 8.0, 0.5
 
@@ -84,7 +84,7 @@ async def classified(
     text = OpenAITextModel(endpoint.url, "m", timeout_seconds=patience, deadline_seconds=2 * patience, retries=1)
     began = time.monotonic()
     given = await FallbackClassifier(LlmClassifier(text, rules), rules).classify(items, SKILLS)
-    assert time.monotonic() - began < MOST_SECONDS
+    assert time.monotonic() - began < MAX_SECONDS
     await text.close()
     return given, await rules.classify(items, SKILLS)
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.unit.tools.classify.scenes import SKILLS, ids_of, tool
+from tests.unit.tools.classify.builders import SKILLS, ids_of, tool
 from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavailable
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill, Unclassified
-from toolscript.tools.classify.rules import FIRST_PAUSE, LONGEST_PAUSE, FallbackClassifier
+from toolscript.tools.classify.rules import FIRST_PAUSE, MAX_PAUSE, FallbackClassifier
 
 pytestmark = pytest.mark.requirement("SK-005")
 
@@ -94,7 +94,7 @@ async def test_one_that_failed_is_left_alone_for_ever_longer() -> None:
     clock, first = Clock(), Given(error=Unavailable("gone"))
     classifier = FallbackClassifier(first, Given(*[by(AssignedBy.RULES)] * 3), clock)
     for failures in range(8):
-        pause = min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE)
+        pause = min(FIRST_PAUSE * 2**failures, MAX_PAUSE)
         await classifier.classify(ITEMS, SKILLS)
         assert len(first.calls) == failures + 1
         clock.time += pause - 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.unit.tools.classify.benign_tools import GOLDEN, benign_tools
-from tests.unit.tools.classify.scenes import asked, default_skills
+from tests.unit.tools.classify.builders import asked, default_skills
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.taxonomy import Classification
 from toolscript.tools.classify.rules import RulesClassifier

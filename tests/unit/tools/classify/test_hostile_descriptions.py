@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.tools.classify import held_out_texts, hostile_texts, unseen_texts
 from tests.unit.tools.classify.benign_tools import benign_tools
-from tests.unit.tools.classify.scenes import asked, default_skills, ids_of
+from tests.unit.tools.classify.builders import asked, default_skills, ids_of
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.items import Item
 from toolscript.core.taxonomy import Skill
@@ -62,12 +62,12 @@ def test_the_tools_are_in_skills_and_the_texts_of_many_kinds(scene: Scene) -> No
 
 @pytest.mark.requirement("SK-004", "SK-005")
 @pytest.mark.parametrize(
-    ("texts", "most_moved"),
+    ("texts", "max_moved"),
     [(hostile_texts, 2), (held_out_texts, 2), (unseen_texts, 4)],
     ids=["seen", "held out", "unseen"],
 )
 async def test_hardly_any_tool_is_moved_by_what_its_description_demands(
-    scene: Scene, texts: ModuleType, most_moved: int
+    scene: Scene, texts: ModuleType, max_moved: int
 ) -> None:
     items = list(hostile(scene, texts))
     moved = [
@@ -75,4 +75,4 @@ async def test_hardly_any_tool_is_moved_by_what_its_description_demands(
         for item, before, after in zip(items, scene.skills_of, await scene.classified(items), strict=True)
         if set(before) != set(after) or before[:1] != after[:1]
     ]
-    assert len(moved) <= most_moved, moved
+    assert len(moved) <= max_moved, moved

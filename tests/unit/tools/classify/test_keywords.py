@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tools.classify.scenes import SKILLS, many_skills, tool
+from tests.unit.tools.classify.builders import SKILLS, many_skills, tool
 from toolscript.core.taxonomy import Skill
 from toolscript.tools.classify.rules import KeywordIndex
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.unit.core.llm.text_endpoint import TextEndpoint
+from tests.unit.tools.classify.builders import SKILLS, asked, ids_of, many_skills, tool
 from tests.unit.tools.classify.models import answer, assignment, honest, offered, told
-from tests.unit.tools.classify.scenes import SKILLS, asked, ids_of, many_skills, tool
 from toolscript.core.errors import Rejected, Unavailable
 from toolscript.core.items import MAX_REASON, AssignedBy, Item
 from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill
 from toolscript.testing import HashEmbedder
-from toolscript.tools.classify.llm import MOST_SKILLS_OFFERED, LlmClassifier
+from toolscript.tools.classify.llm import MAX_SKILLS_OFFERED, LlmClassifier
 from toolscript.tools.classify.rules import LEFT_OUT, RulesClassifier
 
 pytestmark = [pytest.mark.requirement("SK-004"), pytest.mark.slow]
@@ -125,13 +125,13 @@ async def test_what_is_told_has_a_bound() -> None:
         await scene.classify(*[huge] * 10, skills=skills)
         system, user = (message["content"] for message in scene.endpoint.asked[0]["messages"])
         assert len(user) < 10 * 7_000
-        assert len(system) < MOST_SKILLS_OFFERED * 2_500 + 2_000
+        assert len(system) < MAX_SKILLS_OFFERED * 2_500 + 2_000
 
 
 async def test_of_many_skills_those_nearest_to_the_batch_are_offered(scene: Scene) -> None:
     await scene.classify(*(tool(f"trade{number * 100}") for number in range(10)), skills=many_skills(1_000))
     ids = offered(scene.endpoint.asked[0])
-    assert len(ids) == MOST_SKILLS_OFFERED
+    assert len(ids) == MAX_SKILLS_OFFERED
     assert {f"skill_{number * 100}" for number in range(10)} <= set(ids)
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.core.llm.text_endpoint import TextEndpoint
 from tests.unit.tools.classify import held_out_texts, hostile_texts
 from tests.unit.tools.classify.benign_tools import benign_tools
+from tests.unit.tools.classify.builders import asked, default_skills, ids_of
 from tests.unit.tools.classify.models import obedient
-from tests.unit.tools.classify.scenes import asked, default_skills, ids_of
 from toolscript.core.items import Item
 from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.testing import HashEmbedder

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.tools.classify.scenes import (
+from tests.unit.tools.classify.builders import (
     CALENDAR,
     FILES,
     MAIL,
@@ -17,7 +17,7 @@ from tests.unit.tools.classify.scenes import (
     random_vectors,
     tool,
 )
-from toolscript.core.items import MOST_ASSIGNMENTS, AssignedBy, Item, ItemKind
+from toolscript.core.items import MAX_ASSIGNMENTS, AssignedBy, Item, ItemKind
 from toolscript.core.taxonomy import Classification, Skill, Unclassified
 from toolscript.testing import HashEmbedder
 from toolscript.tools.classify.rules import RulesClassifier, confidence_of
@@ -81,7 +81,7 @@ async def test_a_second_skill_is_given_only_when_it_is_close() -> None:
 
 async def test_there_are_never_more_than_three() -> None:
     twins = [replace(CALENDAR, id=f"calendar_{number}") for number in range(9)]
-    assert len(ids_of(await classified(tool("list_events"), *twins))) == MOST_ASSIGNMENTS
+    assert len(ids_of(await classified(tool("list_events"), *twins))) == MAX_ASSIGNMENTS
 
 
 async def test_an_inactive_skill_is_not_given() -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.tools.classify.benign_tools import benign_tools
+from tests.unit.tools.classify.builders import asked, default_skills, tool
 from tests.unit.tools.classify.held_out_texts import APPENDED as OTHERS
 from tests.unit.tools.classify.hostile_texts import APPENDED, PREPENDED
-from tests.unit.tools.classify.scenes import asked, default_skills, tool
 from toolscript.core.items import Item
 from toolscript.testing import HashEmbedder
 from toolscript.tools.classify.rules import LEFT_OUT, RulesClassifier

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.tools.indexing.scenes import POISON, Scene, tool, tools
+from tests.unit.tools.indexing.builders import POISON, Scene, tool, tools
 from toolscript.core.retrieval.model import Point, PointVersion
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.taxonomy import Skill, skill_point_id
@@ -13,7 +13,7 @@ from toolscript.core.values import Progress
 from toolscript.testing import HashEmbedder
 from toolscript.testing.retrieval import MemoryIndex
 from toolscript.tools.indexing import doctor
-from toolscript.tools.indexing.doctor import Doctor, Examination
+from toolscript.tools.indexing.doctor import Doctor, DoctorReport
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -29,11 +29,11 @@ async def point(id_: int, version: int) -> Point:
     return Point(id_, version, await HashEmbedder().embed_query("x"), {}, {"name": "from elsewhere"})
 
 
-async def examine(scene: Scene, *, repair: bool = False) -> Examination:
+async def examine(scene: Scene, *, repair: bool = False) -> DoctorReport:
     return await (await scene.doctor()).examine(repair=repair)
 
 
-async def mended(scene: Scene) -> Examination:
+async def mended(scene: Scene) -> DoctorReport:
     await examine(scene, repair=True)
     await scene.drain()
     return await examine(scene)
@@ -61,27 +61,27 @@ async def make_point_older_than_its_item(index: Index) -> None:
 
 
 HARM = [
-    (lose_point, Examination(items=4, points=3, missing=1)),
-    (add_unknown_point, Examination(items=4, points=5, extra=1)),
-    (add_unknown_point_from_the_future, Examination(items=4, points=5, extra=1)),
-    (make_point_newer_than_its_item, Examination(items=4, points=4, stale=1)),
-    (make_point_older_than_its_item, Examination(items=4, points=4, stale=1)),
+    (lose_point, DoctorReport(items=4, points=3, missing=1)),
+    (add_unknown_point, DoctorReport(items=4, points=5, extra=1)),
+    (add_unknown_point_from_the_future, DoctorReport(items=4, points=5, extra=1)),
+    (make_point_newer_than_its_item, DoctorReport(items=4, points=4, stale=1)),
+    (make_point_older_than_its_item, DoctorReport(items=4, points=4, stale=1)),
 ]
 
 
 async def test_a_catalog_and_an_index_that_agree_are_healthy() -> None:
     examination = await examine(await healthy_scene())
-    assert examination == Examination(items=4, points=4)
+    assert examination == DoctorReport(items=4, points=4)
     assert examination.healthy
 
 
 async def test_an_empty_installation_is_healthy() -> None:
-    assert await examine(Scene()) == Examination()
+    assert await examine(Scene()) == DoctorReport()
 
 
 @pytest.mark.parametrize(("harm", "finding"), HARM, ids=lambda one: getattr(one, "__name__", ""))
 async def test_harm_is_found_and_looking_changes_nothing(
-    harm: Callable[[Index], object], finding: Examination
+    harm: Callable[[Index], object], finding: DoctorReport
 ) -> None:
     scene = await healthy_scene()
     await harm(await scene.index())  # type: ignore[misc]
@@ -92,11 +92,11 @@ async def test_harm_is_found_and_looking_changes_nothing(
 
 @pytest.mark.parametrize(("harm", "finding"), HARM, ids=lambda one: getattr(one, "__name__", ""))
 async def test_harm_is_mended_by_the_doctor_and_a_worker(
-    harm: Callable[[Index], object], finding: Examination
+    harm: Callable[[Index], object], finding: DoctorReport
 ) -> None:
     scene = await healthy_scene()
     await harm(await scene.index())  # type: ignore[misc]
-    assert (await mended(scene)) == Examination(items=4, points=4)
+    assert (await mended(scene)) == DoctorReport(items=4, points=4)
     assert await scene.indexed_names() == {"tool_0", "tool_1", "tool_2", "tool_3"}
 
 
@@ -105,7 +105,7 @@ async def test_items_on_their_way_are_pending_and_no_harm() -> None:
     await scene.catalog.store("file", [tool("tool_0", "changed"), tool("new")])
     await scene.catalog.keep_only("file", ["tool_0", "tool_1", "tool_2", "new"])
     examination = await examine(scene)
-    assert examination == Examination(items=4, points=4, pending=3)
+    assert examination == DoctorReport(items=4, points=4, pending=3)
     assert examination.healthy
 
 
@@ -125,8 +125,8 @@ async def test_pages_of_any_size_give_the_same_finding(page: int, monkeypatch: p
     await index.remove([PointVersion(id_, 10**9) for id_ in (1, 4, 7)])
     await index.put([await point(id_, 1) for id_ in (8, 20)])
     monkeypatch.setattr(doctor, "PAGE", page)
-    assert await examine(scene) == Examination(items=7, points=6, missing=3, extra=2)
-    assert await mended(scene) == Examination(items=7, points=7)
+    assert await examine(scene) == DoctorReport(items=7, points=6, missing=3, extra=2)
+    assert await mended(scene) == DoctorReport(items=7, points=7)
 
 
 async def test_progress_is_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ async def test_a_skill_that_is_wrong_in_the_index_is_found_and_mended(
     await harm(scene)
     examination = await examine(scene)
     assert (examination.wrong_skills, examination.healthy) == (1, False)
-    assert await mended(scene) == Examination(items=4, points=4, skills=2)
+    assert await mended(scene) == DoctorReport(items=4, points=4, skills=2)
 
 
 async def test_a_skill_whose_point_has_yet_to_follow_is_no_harm() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tools.indexing.scenes import PickyEmbedder, Scene, tool, tools
+from tests.unit.tools.indexing.builders import PickyEmbedder, Scene, tool, tools
 from toolscript.core.errors import ModelMismatch, SetupError
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.taxonomy import Skill

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.tools.indexing.scenes import Scene, times_embedded, tool, tools
+from tests.unit.tools.indexing.builders import Scene, times_embedded, tool, tools
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item, RefusedItem, StoreReport
 from toolscript.core.values import Progress
-from toolscript.tools.catalog.items import BATCH, MOST_REFUSALS_SHOWN, import_items
+from toolscript.tools.catalog.items import BATCH, MAX_REFUSALS_SHOWN, import_items
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -76,9 +76,9 @@ async def test_a_bad_entry_does_not_hide_the_good_ones() -> None:
 
 
 async def test_all_bad_entries_are_counted_and_some_are_shown() -> None:
-    report = await import_items(Scene().catalog, "file", [BAD] * (MOST_REFUSALS_SHOWN + 30))
-    assert report.refused_count == MOST_REFUSALS_SHOWN + 30
-    assert len(report.refused) == MOST_REFUSALS_SHOWN
+    report = await import_items(Scene().catalog, "file", [BAD] * (MAX_REFUSALS_SHOWN + 30))
+    assert report.refused_count == MAX_REFUSALS_SHOWN + 30
+    assert len(report.refused) == MAX_REFUSALS_SHOWN
 
 
 async def test_pruning_removes_what_the_source_no_longer_has() -> None:

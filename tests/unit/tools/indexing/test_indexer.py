@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tools.indexing.scenes import POISON, Scene, times_embedded, tool, tools
+from tests.unit.tools.indexing.builders import POISON, Scene, times_embedded, tool, tools
 from toolscript.core.errors import EmbedderUnavailable
 from toolscript.core.item_text import embedded_views
 from toolscript.core.retrieval.model import Point

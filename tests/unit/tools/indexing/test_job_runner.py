@@ -57,16 +57,16 @@ class Scene:
         self.jobs = HeardJobs(lambda: self.time)
         self.gate = asyncio.Event()
         self.begun = 0
-        self.most_at_once = 0
+        self.max_at_once = 0
         self._at_once = 0
 
-    def runner(self, at_once: int = 2, most_waiting: int = 20) -> JobRunner:
-        return JobRunner(self.jobs, at_once=at_once, most_waiting=most_waiting, beat_seconds=0.01)
+    def runner(self, at_once: int = 2, max_waiting: int = 20) -> JobRunner:
+        return JobRunner(self.jobs, at_once=at_once, max_waiting=max_waiting, beat_seconds=0.01)
 
     async def gated(self, on_progress: OnProgress) -> Outcome:
         self.begun += 1
         self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
+        self.max_at_once = max(self.max_at_once, self._at_once)
         on_progress(Progress("sync", 3, 10))
         await self.gate.wait()
         self._at_once -= 1
@@ -106,12 +106,12 @@ async def test_few_run_at_once_and_the_others_wait_their_turn() -> None:
         scene.gate.set()
         for job in jobs:
             assert (await scene.jobs.until(job.id, is_over)).state is JobState.DONE
-    assert scene.most_at_once == 2
+    assert scene.max_at_once == 2
 
 
 async def test_no_more_are_taken_than_can_wait_until_one_has_ended() -> None:
     scene = Scene()
-    async with scene.runner(at_once=1, most_waiting=1).running() as runner:
+    async with scene.runner(at_once=1, max_waiting=1).running() as runner:
         first = await runner.submit("catalog", scene.gated)
         await runner.submit("catalog", scene.gated)
         with pytest.raises(Unavailable, match="2 syncs"):
@@ -176,7 +176,7 @@ async def test_jobs_that_have_not_ended_are_interrupted_when_the_runner_ends() -
 
 async def test_a_job_whose_end_cannot_be_written_makes_room_and_beats_no_more() -> None:
     scene = Scene()
-    async with scene.runner(at_once=1, most_waiting=0).running() as runner:
+    async with scene.runner(at_once=1, max_waiting=0).running() as runner:
         lost = await runner.submit("catalog", scene.gated)
         scene.jobs.down = True
         scene.gate.set()
@@ -190,7 +190,7 @@ async def test_a_job_whose_end_cannot_be_written_makes_room_and_beats_no_more() 
 
 async def test_a_job_that_cannot_be_written_down_is_refused_and_takes_no_room() -> None:
     scene = Scene()
-    async with scene.runner(at_once=1, most_waiting=0).running() as runner:
+    async with scene.runner(at_once=1, max_waiting=0).running() as runner:
         scene.jobs.down = True
         with pytest.raises(CatalogUnavailable):
             await runner.submit("catalog", scene.gated)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tools.indexing.scenes import Scene, tools
+from tests.unit.tools.indexing.builders import Scene, tools
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.taxonomy import Skill
 from toolscript.core.values import Progress

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from tests.unit.tools.indexing.skill_scenes import Managed
+from tests.unit.tools.indexing.skill_builders import Managed
 from toolscript.core.errors import Conflict, IndexUnavailable, InvalidRequest, ModelNotFound, NotFound
 from toolscript.core.taxonomy import Skill, SuggestionState
 from toolscript.tools.skills import management

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from tests.unit.tools.indexing.scenes import KeywordClassifier, Scene, tool
+from tests.unit.tools.indexing.builders import KeywordClassifier, Scene, tool
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.retrieval.model import Ask, Fields
 from toolscript.core.taxonomy import Skill

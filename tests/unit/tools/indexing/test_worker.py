@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from tests.unit.tools.indexing.scenes import POISON, Scene, times_embedded, tool, tools
+from tests.unit.tools.indexing.builders import POISON, Scene, times_embedded, tool, tools
 from toolscript.core.errors import EmbedderUnavailable, SetupError
 from toolscript.core.values import Progress
 from toolscript.tools.indexing.worker import WorkReport

@@ -14,7 +14,7 @@ from toolscript.tools.model.skill_json import (
     MAX_DESCRIPTION,
     MAX_NAME,
     MAX_WORD,
-    MOST_WORDS,
+    MAX_WORDS,
     RESERVED_IDS,
     changed_skill,
     skill_from_json,
@@ -66,13 +66,13 @@ def test_what_no_database_holds_is_made_visible() -> None:
     assert skill_from_json({**CRM, "name": "a\0b\ud800"}).name == "a\ufffdb\ufffd"
 
 
-@pytest.mark.parametrize("largest", [MAX_NAME, MAX_DESCRIPTION, MAX_WORD, MOST_WORDS])
+@pytest.mark.parametrize("largest", [MAX_NAME, MAX_DESCRIPTION, MAX_WORD, MAX_WORDS])
 def test_the_largest_that_is_allowed_is_taken(largest: int) -> None:
     largest_of: dict[int, dict[str, Any]] = {
         MAX_NAME: {"name": "n" * MAX_NAME},
         MAX_DESCRIPTION: {"description": "d" * MAX_DESCRIPTION},
         MAX_WORD: {"keywords": ["k" * MAX_WORD]},
-        MOST_WORDS: {"examples": [f"tool_{number}" for number in range(MOST_WORDS)]},
+        MAX_WORDS: {"examples": [f"tool_{number}" for number in range(MAX_WORDS)]},
     }
     skill = skill_from_json({**CRM, **largest_of[largest]})
     assert largest in (len(skill.name), len(skill.description), *map(len, skill.keywords), len(skill.examples))
@@ -100,7 +100,7 @@ def test_the_largest_that_is_allowed_is_taken(largest: int) -> None:
         ({"keywords": "one, two"}, "keywords"),
         ({"keywords": ["ok", " "]}, "keywords"),
         ({"keywords": ["k" * (MAX_WORD + 1)]}, "keywords"),
-        ({"keywords": [f"word{number}" for number in range(MOST_WORDS + 1)]}, "keywords"),
+        ({"keywords": [f"word{number}" for number in range(MAX_WORDS + 1)]}, "keywords"),
         ({"examples": [1]}, "examples"),
         ({"is_active": "yes"}, "is_active"),
         ({"keyword": ["typo"]}, "keyword"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.tools.search.scenes import (
+from tests.unit.tools.search.builders import (
     SCHEMA,
     FailingCatalog,
     FailingEmbedder,

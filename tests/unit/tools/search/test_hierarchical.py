@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.unit.tools.search.scenes import FailingIndex, Scene, WatchedIndex
+from tests.unit.tools.search.builders import FailingIndex, Scene, WatchedIndex
 from toolscript.core.errors import IndexUnavailable
 from toolscript.core.retrieval.model import Ask, Point, Vector
 from toolscript.core.retrieval.query import SearchType
@@ -14,7 +14,7 @@ from toolscript.testing import HashEmbedder
 from toolscript.tools.model.answer import MatchedBy, ToolAnswer
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.search import ToolSearch
-from toolscript.tools.skill_stage import MOST_SKILLS, covering
+from toolscript.tools.skill_stage import MAX_SKILLS, covering
 
 
 @dataclass
@@ -43,8 +43,8 @@ def _skill(skill: str, vector: Vector, *, is_active: bool) -> Point:
 
 
 def query(text: str = "read a file", **more: object) -> ToolQuery:
-    usual = {"threshold": 0.0, "limit": 100, "skill_threshold": 0.4}
-    return ToolQuery(text, **usual | more)  # type: ignore[arg-type]
+    default = {"threshold": 0.0, "limit": 100, "skill_threshold": 0.4}
+    return ToolQuery(text, **default | more)  # type: ignore[arg-type]
 
 
 def names(answer: ToolAnswer) -> set[str]:
@@ -173,10 +173,10 @@ async def test_the_skill_stage_alone_answers_no_more_than_asked_for() -> None:
 
 def test_items_are_covered_by_as_few_skills_as_greed_finds() -> None:
     items = [("a", "b"), ("b",), ("b", "c"), ("d",), ()]
-    assert covering(items, already={}, most=8) == ["b", "d"]
-    assert covering(items, already={"b": 1}, most=8) == ["d"]
-    assert covering(items, already={}, most=1) == ["b"]
+    assert covering(items, already={}, maximum=8) == ["b", "d"]
+    assert covering(items, already={"b": 1}, maximum=8) == ["d"]
+    assert covering(items, already={}, maximum=1) == ["b"]
 
 
 def test_of_skills_that_cover_as_much_the_one_of_the_better_item_comes_first() -> None:
-    assert covering([("z",), ("a",)], already={}, most=MOST_SKILLS) == ["z", "a"]
+    assert covering([("z",), ("a",)], already={}, maximum=MAX_SKILLS) == ["z", "a"]

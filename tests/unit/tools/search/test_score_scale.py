@@ -7,36 +7,39 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-from tests.unit.core.ranking.scenes import Founds, arm, having, id_of, letters
+from tests.unit.core.ranking.builders import Founds, arm, having, id_of, letters
 from toolscript.core.retrieval.model import Candidate, Candidates
-from toolscript.core.retrieval.request import read_request
-from toolscript.core.retrieval.rerank import Ranking, Traits, first_look, rank
-from toolscript.core.retrieval.weights import WORTH_OF_WORDS, Recipe
+from toolscript.core.retrieval.request import parse_query
+from toolscript.core.retrieval.rerank import Features, Ranking, fuse_scores, rank
+from toolscript.core.retrieval.weights import WORTH_OF_WORDS, RankingWeights
 from toolscript.tools.score_scale import (
-    HALF_SURE_RARITIES,
-    LEAST_SPREAD,
+    HALF_SURE_IDFS,
+    MIN_SPREAD,
     WORDS_SPREAD,
     WORDS_TRUST,
-    arm_scores,
+    retriever_scores,
     scores_of,
     word_similarity,
 )
 
 # A catalog in which a word score of 10 reads as one half.
-POINTS = round((math.exp(10 / HALF_SURE_RARITIES) - 2) / 2)
+POINTS = round((math.exp(10 / HALF_SURE_IDFS) - 2) / 2)
 # Both arms count the same.
-HALF = Recipe(meaning=WORTH_OF_WORDS / (1 + WORTH_OF_WORDS), wishes=0.0)
+HALF = RankingWeights(meaning=WORTH_OF_WORDS / (1 + WORTH_OF_WORDS), wishes=0.0)
 
 
 def ranking_of(
-    *found: Candidates, recipe: Recipe = HALF, limit: int = 100, traits: dict[int, Traits] | None = None
+    *found: Candidates,
+    weights: RankingWeights = HALF,
+    limit: int = 100,
+    features: dict[int, Features] | None = None,
 ) -> Ranking:
-    return rank(read_request("delete file"), first_look(found, limit, recipe), traits or {}, recipe)
+    return rank(parse_query("delete file"), fuse_scores(found, limit, weights), features or {}, weights)
 
 
-def scored(whole: Candidates, limit: int = 100, traits: dict[int, Traits] | None = None) -> dict[str, float]:
+def scored(whole: Candidates, limit: int = 100, features: dict[int, Features] | None = None) -> dict[str, float]:
     whole = replace(whole, points=POINTS)
-    ranking = ranking_of(whole, limit=limit, traits=traits)
+    ranking = ranking_of(whole, limit=limit, features=features)
     return dict(zip(letters(ranking.ids.tolist()), scores_of(ranking, whole), strict=True))
 
 
@@ -47,12 +50,12 @@ def unlike() -> list[Candidate]:
 @pytest.mark.requirement("BR-009")
 @pytest.mark.parametrize("silent", [None, []])
 def test_one_arm_alone_keeps_its_cosines(silent: list[Candidate] | None) -> None:
-    scores = arm_scores(Candidates(arm(a=0.2, b=0.9, c=-0.1), silent, POINTS))
+    scores = retriever_scores(Candidates(arm(a=0.2, b=0.9, c=-0.1), silent, POINTS))
     assert scores == [(id_of("b"), 0.9), (id_of("a"), 0.2), (id_of("c"), -0.1)]
 
 
 def test_words_alone_are_brought_between_zero_and_one() -> None:
-    scores = arm_scores(Candidates(None, arm(a=10.0, b=30.0, c=0.1), POINTS))
+    scores = retriever_scores(Candidates(None, arm(a=10.0, b=30.0, c=0.1), POINTS))
     assert letters([id_ for id_, _ in scores]) == "bac"
     assert dict(scores)[id_of("a")] == pytest.approx(0.5, abs=1e-4)
     assert all(0 < score < 1 for _, score in scores)
@@ -60,13 +63,13 @@ def test_words_alone_are_brought_between_zero_and_one() -> None:
 
 @pytest.mark.requirement("BR-001")
 def test_ties_of_one_arm_are_ordered_by_id() -> None:
-    assert letters([id_ for id_, _ in arm_scores(Candidates(arm(c=0.5, a=0.5, b=0.5)))]) == "abc"
-    assert letters([id_ for id_, _ in arm_scores(Candidates(None, arm(b=3.0, a=3.0), POINTS))]) == "ab"
+    assert letters([id_ for id_, _ in retriever_scores(Candidates(arm(c=0.5, a=0.5, b=0.5)))]) == "abc"
+    assert letters([id_ for id_, _ in retriever_scores(Candidates(None, arm(b=3.0, a=3.0), POINTS))]) == "ab"
 
 
 def test_nothing_found_has_no_scores() -> None:
     for nothing in (Candidates(), Candidates([], [])):
-        assert arm_scores(nothing) == []
+        assert retriever_scores(nothing) == []
         assert scores_of(ranking_of(nothing), nothing) == []
 
 
@@ -96,7 +99,7 @@ def test_first_in_both_arms_keeps_its_cosine_or_better() -> None:
 
 def test_whoever_a_second_look_puts_first_has_its_own_similarity_and_the_others_follow() -> None:
     found = Candidates(arm(a=0.8, b=0.5, c=0.2), [])
-    scores = scored(found, traits={id_of("b"): having("delete_file")})
+    scores = scored(found, features={id_of("b"): having("delete_file")})
     assert list(scores) == ["b", "a", "c"]
     assert scores["b"] == pytest.approx(0.5)
     assert scores["b"] > scores["a"] > scores["c"]
@@ -121,8 +124,8 @@ def test_words_that_match_well_lift_a_list_the_model_cannot_read_and_keep_its_or
 
 @pytest.mark.parametrize("points", [3, 10, 44, 37_659, 10**6])
 def test_a_word_that_one_item_has_alone_counts_the_same_in_catalogs_of_any_size(points: int) -> None:
-    rarity = math.log(1 + (points - 0.5) / 1.5)
-    assert 0.4 < word_similarity(rarity * 1.5, points) < 0.65
+    idf = math.log(1 + (points - 0.5) / 1.5)
+    assert 0.4 < word_similarity(idf * 1.5, points) < 0.65
 
 
 def test_without_a_model_the_best_words_are_first_and_the_others_a_step_behind() -> None:
@@ -134,13 +137,13 @@ def test_without_a_model_the_best_words_are_first_and_the_others_a_step_behind()
 def test_a_dense_arm_that_tells_nobody_apart_leaves_the_order_to_the_words() -> None:
     scores = scored(Candidates(arm(a=0.5, b=0.5, c=0.5), arm(c=9.0, b=4.0)))
     assert list(scores) == ["c", "b", "a"]
-    assert scores["a"] < scores["b"] < scores["c"] < scores["a"] + 3 * LEAST_SPREAD
+    assert scores["a"] < scores["b"] < scores["c"] < scores["a"] + 3 * MIN_SPREAD
 
 
 @settings(max_examples=100, deadline=None)
 @given(Founds)
 def test_scores_fall_down_the_list_one_for_each(found: list[Candidates]) -> None:
-    ranking = ranking_of(*found, recipe=Recipe())
+    ranking = ranking_of(*found, weights=RankingWeights())
     scores = scores_of(ranking, found[0])
     assert len(scores) == len(ranking.ids)
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(scores))

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.tools.search.scenes import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
+from tests.unit.tools.search.builders import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.retrieval.request import read_request
-from toolscript.core.retrieval.rerank import CANDIDATES_PER_ARM
-from toolscript.core.retrieval.weights import Calibration, Recipe
+from toolscript.core.retrieval.request import parse_query
+from toolscript.core.retrieval.rerank import CANDIDATES_PER_RETRIEVER
+from toolscript.core.retrieval.weights import Calibration, RankingWeights
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.search import NEAR_MISSES
 
@@ -19,8 +19,8 @@ ALL_ACTIVE = {item.name for item in ITEMS} - {"read_file_old"}
 
 
 def query(text: str = "read a file", **more: object) -> ToolQuery:
-    usual = {"threshold": 0.0, "limit": 100, "strategy": Strategy.DIRECT}
-    return ToolQuery(text, **usual | more)  # type: ignore[arg-type]
+    default = {"threshold": 0.0, "limit": 100, "strategy": Strategy.DIRECT}
+    return ToolQuery(text, **default | more)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("BR-001")
@@ -35,7 +35,7 @@ async def test_a_query_is_embedded_exactly_once(search_type: SearchType) -> None
 async def test_of_a_request_for_several_things_each_text_is_embedded_exactly_once() -> None:
     scene = Scene()
     await scene.search(query(TWO_WISHES))
-    assert scene.embedder.queries_embedded == len(read_request(TWO_WISHES).texts) == 3
+    assert scene.embedder.queries_embedded == len(parse_query(TWO_WISHES).texts) == 3
     one_arm = Scene()
     await one_arm.search(query(TWO_WISHES, search_type=SearchType.SEMANTIC))
     assert one_arm.embedder.queries_embedded == 1
@@ -45,7 +45,7 @@ async def test_the_arms_are_asked_for_the_whole_and_for_each_wish() -> None:
     scene = Scene()
     answer = await scene.search(query(TWO_WISHES))
     assert isinstance(scene.index, WatchedIndex)
-    assert [ask.terms for ask in scene.index.asks] == [part.terms for part in read_request(TWO_WISHES).parts]
+    assert [ask.terms for ask in scene.index.asks] == [part.terms for part in parse_query(TWO_WISHES).parts]
     assert {hit.name for hit in (*answer.hits, *answer.near_misses)[:2]} == {"read_file", "send_mail"}
     keyword = Scene()
     await keyword.search(query(TWO_WISHES, search_type=SearchType.KEYWORD))
@@ -64,8 +64,8 @@ async def test_candidates_are_read_once_and_what_is_returned_is_not_read_again()
 @pytest.mark.parametrize(("action", "best"), [(0.0, "read_file"), (10.0, "write_file")])
 async def test_a_search_ranks_by_its_recipe(action: float, best: str) -> None:
     """`read_file` has the more alike words; to store is what `write_file` does."""
-    recipe = Recipe(0.5, 0.0, coverage=0.0, said=0.0, name=0.0, action=action, subject=0.0)
-    answer = await Scene(recipe=recipe).search(query("store the contents of a file"))
+    weights = RankingWeights(0.5, 0.0, coverage=0.0, said=0.0, name=0.0, action=action, subject=0.0)
+    answer = await Scene(weights=weights).search(query("store the contents of a file"))
     assert answer.hits[0].name == best
 
 
@@ -94,7 +94,7 @@ async def test_an_answer_says_which_arms_retrieved(search_type: SearchType) -> N
     asked = scene.index.asks[0]
     assert (asked.vector is not None) == (search_type is not SearchType.KEYWORD)
     assert (asked.terms is not None) == (search_type is not SearchType.SEMANTIC)
-    assert asked.limit == CANDIDATES_PER_ARM
+    assert asked.limit == CANDIDATES_PER_RETRIEVER
 
 
 @pytest.mark.requirement("BR-003")
@@ -193,16 +193,16 @@ async def test_an_answer_tells_its_query_its_index_and_how_long_each_stage_took(
     assert spent.total >= spent.query_embedding + spent.tool_search + spent.schema_load
 
 
-def verdict(good_match: float) -> Recipe:
-    return Recipe(calibration=Calibration(good_match=good_match))
+def verdict(good_match: float) -> RankingWeights:
+    return RankingWeights(calibration=Calibration(good_match=good_match))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 async def test_an_answer_says_whether_its_best_is_a_good_match(threshold: float) -> None:
     best = (await Scene().search(query())).hits[0].confidence
     assert best is not None
-    for least, expected in ((best - 0.001, True), (best + 0.001, False)):
-        answer = await Scene(recipe=verdict(least)).search(query(threshold=threshold))
+    for minimum, expected in ((best - 0.001, True), (best + 0.001, False)):
+        answer = await Scene(weights=verdict(minimum)).search(query(threshold=threshold))
         assert answer.good_match is expected
 
 

@@ -11,7 +11,7 @@ from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, StoredItem
 from toolscript.core.taxonomy import Skill
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 from toolscript.server.skills import load_default_skills
 from toolscript.server.stores import Stores
 from toolscript.tools.catalog.files import read_items
@@ -128,7 +128,7 @@ def stock(installation: Installation) -> None:
 
 
 async def _fill(installation: Installation) -> None:
-    async with open_writer(installation.settings) as writer:
+    async with open_index_writer(installation.settings) as writer:
         stores, worker = writer.stores, writer.worker(silent)
         await import_items(stores.catalog, "golden", read_items(GOLDEN))
         await import_items(stores.catalog, "own", own_items())

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.conftest import Installation, fresh_database, fresh_installation
+from tests.unit.tools.search_http.builders import Searching
 from tests.unit.tools.search_http.catalog import stock
-from tests.unit.tools.search_http.scenes import Searching
-from tests.unit.tools.sources_http.scenes import serving
+from tests.unit.tools.sources_http.builders import serving
 from toolscript.core.settings.service import Settings
 
 

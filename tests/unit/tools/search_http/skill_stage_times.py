@@ -13,9 +13,9 @@ import uuid
 import psycopg
 
 from tests.conftest import Installation, fresh_installation
+from tests.unit.tools.search_http.builders import Searching
 from tests.unit.tools.search_http.catalog import stock
-from tests.unit.tools.search_http.scenes import Searching
-from tests.unit.tools.sources_http.scenes import serving
+from tests.unit.tools.sources_http.builders import serving
 from toolscript.core.postgres.migrate import upgrade
 from toolscript.core.settings.service import Settings
 

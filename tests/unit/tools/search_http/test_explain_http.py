@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.tools.search_http.builders import ALL, STRATEGIES, Searching, ids, names
 from tests.unit.tools.search_http.catalog import BEES, ids_by_name
-from tests.unit.tools.search_http.scenes import ALL, STRATEGIES, Searching, ids, names
 
 ARMS = {"meaning", "words"}
 
@@ -16,8 +16,8 @@ async def test_every_item_says_how_it_came_to_its_place(searching: Searching, st
     answer = await searching.search("read a file", strategy=strategy, explain=True, limit=20, tool_threshold=0.0)
     explained = [tool["explanation"] for tool in answer["tools"]]
     assert [one["place"] for one in explained] == list(range(1, 21))
-    standings = [sum(one["parts"].values()) for one in explained]
-    assert standings == pytest.approx(sorted(standings, reverse=True), abs=0.02)
+    fused_scores = [sum(one["parts"].values()) for one in explained]
+    assert fused_scores == pytest.approx(sorted(fused_scores, reverse=True), abs=0.02)
     assert explained[0]["parts"].keys() >= ARMS
     assert explained[0]["similarity"] > explained[-1]["similarity"]
     assert explained[0]["word_score"] > 0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.unit.tools.search_http.builders import ALL, Searching, by_words, ids, scores
 from tests.unit.tools.search_http.catalog import GOLDEN, own_items
-from tests.unit.tools.search_http.scenes import ALL, Searching, by_words, ids, scores
 from toolscript.core.items import Item
 from toolscript.core.retrieval.terms import words_of
 from toolscript.tools.catalog.files import read_items

@@ -9,12 +9,12 @@ import pytest
 
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.unit.conftest import fill
+from tests.unit.tools.search_http.builders import ALL, STRATEGIES, Searching, by_vector, by_words, ids, names
 from tests.unit.tools.search_http.catalog import ids_by_name
-from tests.unit.tools.search_http.scenes import ALL, STRATEGIES, Searching, by_vector, by_words, ids, names
-from tests.unit.tools.sources_http.scenes import catalog, serving
+from tests.unit.tools.sources_http.builders import catalog, serving
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent
-from toolscript.server.indexing import Writer, open_writer
+from toolscript.server.indexing import IndexWriter, open_index_writer
 from toolscript.tools.indexing.indexer import Step
 
 SKILLS = "/api/v1/skills"
@@ -38,7 +38,7 @@ def changing(engines: Settings, migrated_database: str, model_folder: str) -> It
 
 @dataclass(frozen=True)
 class Live(Searching):
-    writer: Writer
+    writer: IndexWriter
 
     async def assign(self, name: str, *skills: str) -> None:
         item = (await ids_by_name(self.service.stores))[name]
@@ -60,7 +60,7 @@ class Live(Searching):
 @pytest.fixture(scope="module")
 async def live(changing: Installation) -> AsyncIterator[Live]:
     """Two skills with items in them, of a catalog that fits a screen."""
-    async with serving(changing) as service, open_writer(changing.settings) as writer:
+    async with serving(changing) as service, open_index_writer(changing.settings) as writer:
         for skill in (MAIL, DISK):
             await service.ask("POST", SKILLS, 201, skill)
         opened = Live(service, writer)

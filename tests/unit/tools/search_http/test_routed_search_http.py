@@ -5,8 +5,17 @@ from typing import Any
 
 import pytest
 
+from tests.unit.tools.search_http.builders import (
+    ALL,
+    STRATEGIES,
+    Searching,
+    by_vector,
+    by_words,
+    ids,
+    names,
+    scores,
+)
 from tests.unit.tools.search_http.catalog import BEES, ORIGAMI, REMOVED
-from tests.unit.tools.search_http.scenes import ALL, STRATEGIES, Searching, by_vector, by_words, ids, names, scores
 
 QUERIES = [
     "read a file",

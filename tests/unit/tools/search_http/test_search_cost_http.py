@@ -12,15 +12,15 @@ import pytest
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.support.faults import Fault, Relay, relay
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
+from tests.unit.tools.search_http.builders import ALL, STRATEGIES, Searching, by_words, ids, names
 from tests.unit.tools.search_http.catalog import BEES, BY_HAND, ids_by_name, own_items
-from tests.unit.tools.search_http.scenes import ALL, STRATEGIES, Searching, by_words, ids, names
 from tests.unit.tools.search_http.watched_postgres import WatchedPostgres, watched_postgres
-from tests.unit.tools.sources_http.scenes import serving
+from tests.unit.tools.sources_http.builders import serving
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.items import ItemKind
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 from toolscript.testing import HashEmbedder
 from toolscript.tools.catalog.items import import_items
 
@@ -45,7 +45,7 @@ def counted(engines: Settings, migrated_database: str, endpoint: EmbeddingEndpoi
 
 
 async def _fill(installation: Installation) -> None:
-    async with open_writer(installation.settings) as writer:
+    async with open_index_writer(installation.settings) as writer:
         await import_items(writer.stores.catalog, "own", own_items())
         await writer.worker(silent).drain()
         await writer.stores.taxonomy.add(BEES, "ada")

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.conftest import Installation
+from tests.unit.tools.search_http.builders import ALL, Searching, by_vector, ids, names, scores
 from tests.unit.tools.search_http.catalog import BEES, VOLCANOES, stored_items
-from tests.unit.tools.search_http.scenes import ALL, Searching, by_vector, ids, names, scores
-from tests.unit.tools.sources_http.scenes import serving
+from tests.unit.tools.sources_http.builders import serving
 
 NOBODY_MATCHES = "fold an origami crane"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.tools.search_http.builders import ALL, STRATEGIES, Searching, ids, scores
 from tests.unit.tools.search_http.catalog import stored_items
-from tests.unit.tools.search_http.scenes import ALL, STRATEGIES, Searching, ids, scores
 
 STAGES = ("query_embedding", "skill_search", "tool_search", "schema_load")
 SCHEMAS = ("input_schema", "output_schema", "annotations")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.tools.search_http.scenes import SEARCH, Searching, ids, names, scores, without_times
+from tests.unit.tools.search_http.builders import SEARCH, Searching, ids, names, scores, without_times
 
 FOUND = {
     "id",

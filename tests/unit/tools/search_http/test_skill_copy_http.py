@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.unit.conftest import fill
-from tests.unit.tools.search_http.scenes import STRATEGIES, Searching, ids, without_times
-from tests.unit.tools.sources_http.scenes import serving
+from tests.unit.tools.search_http.builders import STRATEGIES, Searching, ids, without_times
+from tests.unit.tools.sources_http.builders import serving
 from toolscript.core.settings.service import Settings
 
 SKILLS = "/api/v1/skills"

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.support.faults import relay
 from tests.unit.conftest import fill
-from tests.unit.tools.skills_http.scenes import Managed
+from tests.unit.tools.skills_http.builders import Managed
 from toolscript.core.settings.service import Settings
 from toolscript.server.serve import open_app
 from toolscript.server.stores import open_stores

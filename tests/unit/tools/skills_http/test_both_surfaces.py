@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.commands import run_here
-from tests.unit.tools.skills_http.scenes import SKILLS, Managed
+from tests.unit.tools.skills_http.builders import SKILLS, Managed
 
 pytestmark = pytest.mark.requirement("SK-001")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.unit.tools.skills_http.scenes import Managed
+from tests.unit.tools.skills_http.builders import Managed
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.taxonomy import Classification, Classified
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 
 pytestmark = pytest.mark.requirement("SK-008")
 
@@ -36,7 +36,7 @@ async def test_no_classifier_changes_what_a_person_said_until_the_item_is_given_
     (stored,) = await managed.stores.catalog.items([item])
     other = Classification((Assignment("theirs", 1.0, AssignedBy.LLM),))
     await managed.stores.assignments.record([Classified(item, stored.version, other)])
-    async with open_writer(managed.installation.settings) as writer:
+    async with open_index_writer(managed.installation.settings) as writer:
         await writer.worker(silent).drain()
     assert await managed.ask("GET", path(item)) == given
     released = await managed.ask("DELETE", path(item), json={"reviewer": "ann"})

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.unit.tools.indexing.skill_scenes import Managed
+from tests.unit.tools.indexing.skill_builders import Managed
 from toolscript.cli.suggestions import KEYS, Dialogue, review_all
 from toolscript.core.errors import ModelNotFound
 from toolscript.core.taxonomy import Skill, SuggestionState
@@ -62,126 +62,126 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def service() -> Iterator[Desk]:
     with asyncio.Runner() as runner:
         yield Desk(runner)
 
 
-def test_a_suggestion_is_shown_with_the_first_five_that_ask_and_the_nearest_three(desk: Desk) -> None:
-    desk.add(*[Skill(name, name.title()) for name in ("crm", "mail", "maps", "music")])
-    desk.suggest("Crm leads", *[f"lead_{number}" for number in range(7)], description="Leads of a crm")
-    assert desk.review("s") == {"skipped": 1}
-    assert "Crm leads" in desk.text
-    assert "description: Leads of a crm" in desk.text
-    assert "asked for by: 7 items" in desk.text
-    assert [f"lead_{number}" in desk.text for number in range(7)] == [True] * 5 + [False] * 2
-    assert "1. crm (" in desk.text
-    assert "3. " in desk.text
-    assert "4. " not in desk.text
+def test_a_suggestion_is_shown_with_the_first_five_that_ask_and_the_nearest_three(service: Desk) -> None:
+    service.add(*[Skill(name, name.title()) for name in ("crm", "mail", "maps", "music")])
+    service.suggest("Crm leads", *[f"lead_{number}" for number in range(7)], description="Leads of a crm")
+    assert service.review("s") == {"skipped": 1}
+    assert "Crm leads" in service.text
+    assert "description: Leads of a crm" in service.text
+    assert "asked for by: 7 items" in service.text
+    assert [f"lead_{number}" in service.text for number in range(7)] == [True] * 5 + [False] * 2
+    assert "1. crm (" in service.text
+    assert "3. " in service.text
+    assert "4. " not in service.text
 
 
-def test_enter_approves_a_skill_as_it_was_suggested(desk: Desk) -> None:
-    number = desk.suggest("Customer Relations", "add_lead", description="Leads and deals")
-    assert desk.review("a", "", "", "") == {"approved": 1}
-    assert "id [customer_relations]: " in desk.seen
-    made = desk.ask(lambda skills: skills.taxonomy.find("customer_relations")).skill
+def test_enter_approves_a_skill_as_it_was_suggested(service: Desk) -> None:
+    number = service.suggest("Customer Relations", "add_lead", description="Leads and deals")
+    assert service.review("a", "", "", "") == {"approved": 1}
+    assert "id [customer_relations]: " in service.seen
+    made = service.ask(lambda skills: skills.taxonomy.find("customer_relations")).skill
     assert (made.name, made.description) == ("Customer Relations", "Leads and deals")
-    assert desk.state(number) is SuggestionState.APPROVED
+    assert service.state(number) is SuggestionState.APPROVED
 
 
-def test_id_name_and_description_can_be_typed_instead(desk: Desk) -> None:
-    desk.suggest("Customer Relations", "add_lead", description="Leads and deals")
-    assert desk.review("A", "crm", "CRM", "All about customers") == {"approved": 1}
-    made = desk.ask(lambda skills: skills.taxonomy.find("crm")).skill
+def test_id_name_and_description_can_be_typed_instead(service: Desk) -> None:
+    service.suggest("Customer Relations", "add_lead", description="Leads and deals")
+    assert service.review("A", "crm", "CRM", "All about customers") == {"approved": 1}
+    made = service.ask(lambda skills: skills.taxonomy.find("crm")).skill
     assert (made.name, made.description) == ("CRM", "All about customers")
 
 
-def test_an_id_that_is_taken_or_wrong_is_asked_for_again_and_nothing_typed_is_lost(desk: Desk) -> None:
-    desk.add(Skill("crm", "CRM"))
-    desk.suggest("CRM", "add_lead")
+def test_an_id_that_is_taken_or_wrong_is_asked_for_again_and_nothing_typed_is_lost(service: Desk) -> None:
+    service.add(Skill("crm", "CRM"))
+    service.suggest("CRM", "add_lead")
     typed = ("a", "", "Customers", "Leads", "a", "Not An Id", "", "", "a", "customers", "", "")
-    assert desk.review(*typed) == {"approved": 1}
-    assert "there is a skill 'crm' already" in desk.text
-    assert "an id is like calendar_management" in desk.text
-    made = desk.ask(lambda skills: skills.taxonomy.find("customers")).skill
+    assert service.review(*typed) == {"approved": 1}
+    assert "there is a skill 'crm' already" in service.text
+    assert "an id is like calendar_management" in service.text
+    made = service.ask(lambda skills: skills.taxonomy.find("customers")).skill
     assert (made.name, made.description) == ("Customers", "Leads")
 
 
-def test_a_suggestion_is_merged_into_a_nearest_skill_by_its_number(desk: Desk) -> None:
-    desk.add(Skill("crm", "Leads of a crm"), Skill("weather", "Rain and sun"))
-    number = desk.suggest("crm leads", "add_lead")
-    assert desk.review("m", "1") == {"merged": 1}
-    assert desk.ask(lambda skills: skills.suggestions.find(number)).skill_id == "crm"
+def test_a_suggestion_is_merged_into_a_nearest_skill_by_its_number(service: Desk) -> None:
+    service.add(Skill("crm", "Leads of a crm"), Skill("weather", "Rain and sun"))
+    number = service.suggest("crm leads", "add_lead")
+    assert service.review("m", "1") == {"merged": 1}
+    assert service.ask(lambda skills: skills.suggestions.find(number)).skill_id == "crm"
 
 
-def test_a_suggestion_is_merged_into_any_active_skill_by_its_id(desk: Desk) -> None:
-    desk.add(Skill("crm", "CRM"), Skill("old", "Old", is_active=False))
-    number = desk.suggest("Leads", "add_lead")
-    assert desk.review("m", "nowhere", "m", "old", "m", "", "m", "crm") == {"merged": 1}
-    assert "there is no skill 'nowhere'" in desk.text
-    assert desk.ask(lambda skills: skills.suggestions.find(number)).skill_id == "crm"
+def test_a_suggestion_is_merged_into_any_active_skill_by_its_id(service: Desk) -> None:
+    service.add(Skill("crm", "CRM"), Skill("old", "Old", is_active=False))
+    number = service.suggest("Leads", "add_lead")
+    assert service.review("m", "nowhere", "m", "old", "m", "", "m", "crm") == {"merged": 1}
+    assert "there is no skill 'nowhere'" in service.text
+    assert service.ask(lambda skills: skills.suggestions.find(number)).skill_id == "crm"
 
 
-def test_suggestions_are_rejected_and_skipped_one_after_the_other(desk: Desk) -> None:
-    numbers = [desk.suggest(name, f"tool_{name}") for name in ("one", "two", "three")]
-    assert desk.review("r", "s", "r") == {"rejected": 2, "skipped": 1}
-    assert [desk.state(number).value for number in numbers] == ["rejected", "pending", "rejected"]
-    assert "nothing else waits for review" in desk.text
+def test_suggestions_are_rejected_and_skipped_one_after_the_other(service: Desk) -> None:
+    numbers = [service.suggest(name, f"tool_{name}") for name in ("one", "two", "three")]
+    assert service.review("r", "s", "r") == {"rejected": 2, "skipped": 1}
+    assert [service.state(number).value for number in numbers] == ["rejected", "pending", "rejected"]
+    assert "nothing else waits for review" in service.text
 
 
-def test_a_key_that_means_nothing_is_asked_for_again(desk: Desk) -> None:
-    desk.suggest("CRM", "add_lead")
-    assert desk.review("", "x", "?", "s") == {"skipped": 1}
-    assert desk.seen.count(KEYS) == 4
+def test_a_key_that_means_nothing_is_asked_for_again(service: Desk) -> None:
+    service.suggest("CRM", "add_lead")
+    assert service.review("", "x", "?", "s") == {"skipped": 1}
+    assert service.seen.count(KEYS) == 4
 
 
 @pytest.mark.parametrize("typed", [("r", "q"), ("r",), ("r", "a"), ("r", "m")])
 def test_quitting_or_the_end_of_input_keeps_what_was_decided_and_nothing_else(
-    desk: Desk, typed: tuple[str, ...]
+    service: Desk, typed: tuple[str, ...]
 ) -> None:
-    numbers = [desk.suggest(name, f"tool_{name}") for name in ("one", "two")]
-    assert desk.review(*typed) == {"rejected": 1}
-    assert [desk.state(number).value for number in numbers] == ["rejected", "pending"]
+    numbers = [service.suggest(name, f"tool_{name}") for name in ("one", "two")]
+    assert service.review(*typed) == {"rejected": 1}
+    assert [service.state(number).value for number in numbers] == ["rejected", "pending"]
 
 
-def test_what_somebody_else_decided_meanwhile_is_said_and_the_review_goes_on(desk: Desk) -> None:
-    first, second = (desk.suggest(name, f"tool_{name}") for name in ("one", "two"))
+def test_what_somebody_else_decided_meanwhile_is_said_and_the_review_goes_on(service: Desk) -> None:
+    first, second = (service.suggest(name, f"tool_{name}") for name in ("one", "two"))
     typed = iter(("r", "r"))
 
     def read(prompt: str) -> str:
-        if desk.state(first) is SuggestionState.PENDING:
-            desk.runner.run(desk.scene.suggestions.reject(first, "bob"))
+        if service.state(first) is SuggestionState.PENDING:
+            service.runner.run(service.scene.suggestions.reject(first, "bob"))
         return next(typed)
 
-    done = review_all(desk.ask, "ann", Dialogue(read, desk.seen.append))
+    done = review_all(service.ask, "ann", Dialogue(read, service.seen.append))
     assert dict(done) == {"decided elsewhere": 1, "rejected": 1}
-    assert "somebody has decided about suggestion 1 already" in desk.text
-    assert desk.ask(lambda skills: skills.suggestions.find(first)).reviewed_by == "bob"
-    assert desk.state(second) is SuggestionState.REJECTED
+    assert "somebody has decided about suggestion 1 already" in service.text
+    assert service.ask(lambda skills: skills.suggestions.find(first)).reviewed_by == "bob"
+    assert service.state(second) is SuggestionState.REJECTED
 
 
-def test_without_a_model_the_review_goes_on_and_says_so(desk: Desk) -> None:
-    desk.scene.model_fault = ModelNotFound("no model in that folder")
-    desk.add(Skill("crm", "CRM"))
-    desk.suggest("Leads", "add_lead")
-    assert desk.review("m", "crm") == {"merged": 1}
-    assert "nearest skills are not shown: no model in that folder" in desk.text
+def test_without_a_model_the_review_goes_on_and_says_so(service: Desk) -> None:
+    service.scene.model_fault = ModelNotFound("no model in that folder")
+    service.add(Skill("crm", "CRM"))
+    service.suggest("Leads", "add_lead")
+    assert service.review("m", "crm") == {"merged": 1}
+    assert "nearest skills are not shown: no model in that folder" in service.text
 
 
-def test_with_nothing_to_review_it_says_so(desk: Desk) -> None:
-    assert desk.review() == {}
-    assert desk.seen == ["nothing waits for review"]
+def test_with_nothing_to_review_it_says_so(service: Desk) -> None:
+    assert service.review() == {}
+    assert service.seen == ["nothing waits for review"]
 
 
-def test_every_page_of_suggestions_is_reviewed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_of_suggestions_is_reviewed(service: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolscript.cli.suggestions.PAGE", 2)
     for number in range(5):
-        desk.suggest(f"suggestion {number}", f"tool_{number}")
-    assert desk.review("r", "s", "r", "s", "r") == {"rejected": 3, "skipped": 2}
+        service.suggest(f"suggestion {number}", f"tool_{number}")
+    assert service.review("r", "s", "r", "s", "r") == {"rejected": 3, "skipped": 2}
 
 
-def test_what_a_model_or_a_server_wrote_cannot_move_the_cursor(desk: Desk) -> None:
-    desk.suggest("Evil\x1b[2J\nname", "tool\x1b]0;owned\x07", description="des\rcription\u202e")
-    desk.review("a", "evil", "", "")
-    assert all(char.isprintable() or char == "\n" for char in desk.text)
-    assert "Evil [2J name" in desk.text
+def test_what_a_model_or_a_server_wrote_cannot_move_the_cursor(service: Desk) -> None:
+    service.suggest("Evil\x1b[2J\nname", "tool\x1b]0;owned\x07", description="des\rcription\u202e")
+    service.review("a", "evil", "", "")
+    assert all(char.isprintable() or char == "\n" for char in service.text)
+    assert "Evil [2J name" in service.text

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.unit.tools.skills_http.scenes import Managed
+from tests.unit.tools.skills_http.builders import Managed
 from tests.unit.tools.skills_http.terminals import Terminal, in_a_terminal
 
 pytestmark = pytest.mark.requirement("SK-006")

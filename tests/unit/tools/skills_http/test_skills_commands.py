@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.e2e.commands import run_here
-from tests.unit.tools.skills_http.scenes import suggest
+from tests.unit.tools.skills_http.builders import suggest
 from toolscript.server.stores import open_stores
 
 pytestmark = pytest.mark.requirement("SK-001")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.tools.skills_http.scenes import SKILLS, Managed, described
+from tests.unit.tools.skills_http.builders import SKILLS, Managed, described
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.taxonomy import Classification, Classified
 

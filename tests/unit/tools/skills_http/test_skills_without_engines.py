@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.faults import Fault
-from tests.unit.tools.skills_http.scenes import SKILLS, Managed, described
+from tests.unit.tools.skills_http.builders import SKILLS, Managed, described
 from toolscript.core.values import silent
-from toolscript.server.indexing import open_writer
+from toolscript.server.indexing import open_index_writer
 
 pytestmark = pytest.mark.requirement("SK-001")
 
@@ -21,7 +21,7 @@ async def test_with_the_index_down_a_change_is_made_and_says_that_routing_is_pen
     point = await managed.point("patient")
     assert point is not None
     assert point["is_active"] is True
-    async with open_writer(managed.installation.settings) as writer:
+    async with open_index_writer(managed.installation.settings) as writer:
         await writer.worker(silent).drain()
     point = await managed.point("patient")
     assert point is not None

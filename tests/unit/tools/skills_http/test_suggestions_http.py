@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tools.skills_http.scenes import SKILLS, Managed
+from tests.unit.tools.skills_http.builders import SKILLS, Managed
 
 pytestmark = pytest.mark.requirement("SK-006")
 

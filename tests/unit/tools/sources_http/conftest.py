@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.e2e.gateway.machines import mcp_server
 from tests.unit.conftest import fill
-from tests.unit.core.mcp_client.scenes import running
-from tests.unit.tools.sources_http.scenes import Service, serving, write_config
+from tests.unit.core.mcp_client.builders import running
+from tests.unit.tools.sources_http.builders import Service, serving, write_config
 from toolscript.core.settings.service import Settings
 
 

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.unit.tools.sources_http.scenes import Service, catalog, described
+from tests.unit.tools.sources_http.builders import Service, catalog, described
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")
 

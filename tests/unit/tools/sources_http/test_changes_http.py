@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tools.sources_http.scenes import CHANGES, Json, Service, catalog, described
+from tests.unit.tools.sources_http.builders import CHANGES, Json, Service, catalog, described
 
 pytestmark = pytest.mark.requirement("SK-009")
 

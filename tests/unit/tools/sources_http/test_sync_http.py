@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.unit.tools.sources_http.scenes import SYNC, Service, catalog, described
-from toolscript.core.web.request_context import MOST_BYTES
-from toolscript.tools.http.sync import MOST_ITEMS, MOST_SYNC_BYTES
+from tests.unit.tools.sources_http.builders import SYNC, Service, catalog, described
+from toolscript.core.web.request_context import MAX_BYTES
+from toolscript.tools.http.sync import MAX_ITEMS, MAX_SYNC_BYTES
 
 pytestmark = pytest.mark.requirement("SK-010")
 
@@ -71,7 +71,7 @@ BAD_BODIES: dict[str, Any] = {
     "no source": {"items": []},
     "no items": {"source": "x"},
     "items that are no list": {"source": "x", "items": {}},
-    "too many items": {"source": "x", "items": [1] * (MOST_ITEMS + 1)},
+    "too many items": {"source": "x", "items": [1] * (MAX_ITEMS + 1)},
     "a blank source": {"source": " ", "items": []},
     "a long source": {"source": "x" * 201, "items": []},
     "the source of a server": {"source": "mcp:plain", "items": []},
@@ -101,11 +101,11 @@ async def test_a_body_that_is_no_json_is_refused(service: Service, text: str) ->
 
 async def test_a_catalog_may_be_longer_than_other_requests_and_not_without_end(service: Service) -> None:
     long = catalog("long", described("a", "word " * 19_000), described("b", "word " * 19_000))
-    assert len(json.dumps(long)) > 2 * MOST_BYTES
+    assert len(json.dumps(long)) > 2 * MAX_BYTES
     assert (await service.synced(long))["report"]["stored"]["added"] == 2
-    answer = await service.client.post(SYNC, content=b" " * (MOST_SYNC_BYTES + 1))
+    answer = await service.client.post(SYNC, content=b" " * (MAX_SYNC_BYTES + 1))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "VALIDATION_ERROR")
-    answer = await service.client.post("/api/v1/search", content=b" " * (MOST_BYTES + 1))
+    answer = await service.client.post("/api/v1/search", content=b" " * (MAX_BYTES + 1))
     assert answer.status_code == 413
 
 

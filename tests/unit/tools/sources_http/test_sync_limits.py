@@ -6,9 +6,9 @@ import pytest
 
 from tests.conftest import Installation
 from tests.e2e.gateway.machines import mcp_server
-from tests.unit.tools.sources_http.scenes import SYNC, serving, write_config
+from tests.unit.tools.sources_http.builders import SYNC, serving, write_config
 from toolscript.core.postgres.pool import open_pool
-from toolscript.tools.catalog.jobs import AT_ONCE, MOST_WAITING
+from toolscript.tools.catalog.jobs import AT_ONCE, MAX_WAITING
 from toolscript.tools.model.catalog import JobState
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
 
@@ -34,9 +34,9 @@ async def test_no_more_syncs_are_taken_than_can_wait_and_those_that_are_open_end
     servers = {"hanging": mcp_server("faulty", "hangs_at_start")}
     config = write_config(tmp_path / "servers.json", servers)
     async with serving(installed, TOOLSCRIPT_SYNC_CONFIG=config) as service:
-        accepted = [await service.ask("POST", SYNC, 202, {}) for _ in range(AT_ONCE + MOST_WAITING)]
+        accepted = [await service.ask("POST", SYNC, 202, {}) for _ in range(AT_ONCE + MAX_WAITING)]
         error = await service.refused("POST", SYNC, 503, {})
-        assert error["details"]["running_or_waiting"] == AT_ONCE + MOST_WAITING
+        assert error["details"]["running_or_waiting"] == AT_ONCE + MAX_WAITING
     url = installed.settings.postgres_url.get_secret_value()
     async with open_pool(url, size=1) as pool:
         states = [(await PostgresSyncJobs(pool).find(one["job_id"])).state for one in accepted]

@@ -1,0 +1,47 @@
+"""What every Callers promises: the caller of a token it knows, and a refusal for everything else."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_tokens import Issuer, an_issuer, bad_tokens
+from toolscript.core.auth.keys import KeyFile, KeyRing
+from toolscript.core.auth.model import Plan, Principal, Tenant, TokenVerifier
+from toolscript.core.auth.tokens import JwtVerifier, TokenRules
+from toolscript.core.errors import Unauthorized
+from toolscript.testing import MemoryTokenVerifier
+
+pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")
+
+PLAN = Plan("default")
+ACME, OTHER = Principal(Tenant("acme"), PLAN), Principal(Tenant("other"), PLAN, "ann", frozenset({"read"}))
+
+
+@pytest.fixture(scope="module")
+def tokens() -> dict[str, Principal]:
+    issuer = an_issuer()
+    return {issuer.token("acme"): ACME, issuer.token("other", sub="ann", scope="read"): OTHER}
+
+
+@pytest.fixture(params=["memory", "jwt"])
+def verifier(request: pytest.FixtureRequest, tokens: dict[str, Principal], tmp_path: Path) -> TokenVerifier:
+    if request.param == "memory":
+        return MemoryTokenVerifier(tokens)
+    keys = KeyRing(KeyFile(an_issuer().write(tmp_path / "jwks.json")))
+    return JwtVerifier(keys, TokenRules(Issuer.name, Issuer.audience), {}, PLAN)
+
+
+async def test_each_token_has_its_caller_however_often_it_is_shown(
+    verifier: TokenVerifier, tokens: dict[str, Principal]
+) -> None:
+    for _ in range(2):
+        assert [await verifier.verify(token) for token in tokens] == [ACME, OTHER]
+
+
+async def test_everything_else_is_refused_and_says_why(
+    verifier: TokenVerifier, tokens: dict[str, Principal]
+) -> None:
+    for kind, token in {"nothing": "", **bad_tokens(an_issuer())}.items():
+        with pytest.raises(Unauthorized) as refused:
+            await verifier.verify(token)
+        assert refused.value.message, kind

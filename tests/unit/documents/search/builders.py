@@ -1,0 +1,61 @@
+"""A tenant with a few documents, on any index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from toolscript.core.auth.model import Principal, Tenant
+from toolscript.core.retrieval.ports import Spans
+from toolscript.core.retrieval.timings import NoSpans
+from toolscript.documents.model.answer import DocumentAnswer
+from toolscript.documents.model.document import Document, PutResult
+from toolscript.documents.model.points import DocumentCard
+from toolscript.documents.model.query import FIRST_PAGE, DocumentQuery
+from toolscript.documents.ports import DocumentIndex
+from toolscript.documents.search import DocumentSearch
+from toolscript.documents.service import DocumentService
+from toolscript.testing import HashEmbedder, MemoryTenants
+
+CARD = DocumentCard(HashEmbedder().model)
+ACME = Principal(Tenant("acme"))
+OTHER = Principal(Tenant("other"))
+
+
+@dataclass
+class Shelf:
+    """Desk and search of one installation, for one caller."""
+
+    index: DocumentIndex
+    embedder: HashEmbedder = field(default_factory=HashEmbedder)
+    principal: Principal = ACME
+    spans: Spans = field(default_factory=NoSpans)
+
+    def __post_init__(self) -> None:
+        self.service = DocumentService(self.embedder, self.index, MemoryTenants())
+        self.search = DocumentSearch(self.embedder, self.index, spans=self.spans, cursor_secret=b"secret")
+
+    async def put(self, *documents: Document) -> list[PutResult]:
+        return await self.service.put(self.principal, documents)
+
+    async def ask(self, text: str = "", **options: object) -> DocumentAnswer:
+        return await self.search.search(self.principal, DocumentQuery(text, **options))  # type: ignore[arg-type]
+
+    async def found(self, text: str = "", **options: object) -> list[str]:
+        return [hit.id for hit in (await self.ask(text, **options)).hits]
+
+    async def walk(self, text: str = "", **options: object) -> list[str]:
+        """Every page to the end."""
+        found, cursor = list[str](), FIRST_PAGE
+        while cursor:
+            answer = await self.ask(text, cursor=cursor, **options)
+            found += [hit.id for hit in answer.hits]
+            cursor = answer.next_cursor
+        return found
+
+
+def document(id_: str, text: str, **metadata: object) -> Document:
+    return Document(id_, text, metadata)
+
+
+def long_text(words: Sequence[str], passages: int) -> str:
+    """Of about so many passages, each about one word."""
+    return "\n\n".join(f"{words[at % len(words)]} " * 150 for at in range(passages))
