@@ -10,6 +10,7 @@ import pytest
 
 from toolscript.core.errors import CatalogUnavailable
 from toolscript.core.postgres.pool import Pool, connection, open_pool, transaction
+from toolscript.core.postgres.schema import require_current_schema
 from toolscript.core.retrieval.deadline import Deadline
 from toolscript.core.settings.service import Settings
 
@@ -106,3 +107,21 @@ async def test_connections_that_were_closed_while_nobody_used_them_harm_no_reque
     await _use_all(small_pool)
     await _until_all_are_back(small_pool)
     assert small_pool.get_stats()["pool_size"] == SIZE
+
+
+async def test_a_start_waits_longer_than_a_request_for_a_database_that_lets_it_in(postgres_url: str) -> None:
+    async with open_pool(postgres_url, size=1, wait_seconds=0.2) as pool:
+        await require_current_schema(pool)
+
+        async def hold() -> None:
+            async with connection(pool):
+                held.set()
+                await asyncio.sleep(0.6)
+
+        held = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(hold())
+            await held.wait()
+            with pytest.raises(CatalogUnavailable):
+                await _ask(pool)
+            await require_current_schema(pool)

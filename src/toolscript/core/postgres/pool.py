@@ -105,10 +105,10 @@ class _Told(AsyncConnection[tuple[object, ...]]):
         return connected
 
 
-async def require_let_in(pool: Pool) -> None:
-    """Tells at once what a pool would only show by being empty: a wrong password, or a database that is not there.
+async def can_connect(pool: Pool) -> bool:
+    """Connect once, outside the pool. Raise on a wrong password or a missing database, which no waiting changes.
 
-    One that does not answer is left to the pool, which waits for it.
+    False: PostgreSQL does not answer. The pool waits for it.
     """
     try:
         await (
@@ -117,6 +117,8 @@ async def require_let_in(pool: Pool) -> None:
     except psycopg.Error as error:
         if _REFUSED.search(str(error)):
             raise SetupError(f"PostgreSQL: {_first_line(error)}", hint=REFUSED_HINT) from error
+        return False
+    return True
 
 
 @asynccontextmanager
@@ -173,7 +175,7 @@ async def _refuse_closed(conn: Connection) -> None:
 
 @asynccontextmanager
 async def connection(pool: Pool) -> AsyncIterator[Connection]:
-    """While the database is down, one request in a while waits for it, and the others hear so at once."""
+    """While the database is down, one request in a while waits for it, and the others fail at once."""
     if time.monotonic() < _down_until.get(pool, 0.0):
         raise CatalogUnavailable("PostgreSQL did not answer a moment ago", hint=DOWN_HINT)
     with translated():

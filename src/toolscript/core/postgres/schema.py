@@ -3,11 +3,14 @@
 Revisions are numbers of four digits in the order of their migrations, so a later one is a greater text.
 """
 
-from toolscript.core.errors import SetupError
-from toolscript.core.postgres.pool import MIGRATE_HINT, Pool, connection, require_let_in
+import asyncio
+
+from toolscript.core.errors import CatalogUnavailable, SetupError
+from toolscript.core.postgres.pool import MIGRATE_HINT, RETRY_AFTER_SECONDS, Pool, can_connect, connection
 
 # The last of the migrations.
 REVISION = "0008"
+FIRST_ATTEMPTS = 5
 
 FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"
 FIND_OLDEST_CODE = "SELECT oldest_code FROM mcp.schema_compatibility"
@@ -15,13 +18,27 @@ UPDATE_HINT = "update toolscript to the version that migrated the database, or a
 
 
 async def require_current_schema(pool: Pool) -> None:
-    """Refuses a database that was not migrated to this version's schema, or to a later one that serves it."""
-    await require_let_in(pool)
+    """Raise SetupError unless the schema is this version's, or a later one that still serves it."""
+    # A busy machine may take longer for a pool's first connection than a request may wait for one.
+    attempts = FIRST_ATTEMPTS if await can_connect(pool) else 1
+    for left in reversed(range(attempts)):
+        try:
+            require_usable(*await _revisions(pool))
+        except CatalogUnavailable:
+            if not left:
+                raise
+            await asyncio.sleep(RETRY_AFTER_SECONDS)
+        else:
+            return
+
+
+async def _revisions(pool: Pool) -> tuple[str | None, str | None]:
+    """The schema's revision, and the oldest revision whose code it serves, where it is newer than this code."""
     async with connection(pool) as conn:
         row = await (await conn.execute(FIND_REVISION)).fetchone()
-        found = None if row is None else str(row[0])
-        row = await (await conn.execute(FIND_OLDEST_CODE)).fetchone() if is_newer(found) else None
-    require_usable(found, None if row is None else str(row[0]))
+        revision = None if row is None else str(row[0])
+        row = await (await conn.execute(FIND_OLDEST_CODE)).fetchone() if is_newer(revision) else None
+    return revision, None if row is None else str(row[0])
 
 
 def is_newer(found: str | None) -> bool:
